@@ -1,0 +1,10 @@
+//! Changes to text as values: edits, change sets, how they are matched, rebased, shown and reported.
+//!
+//! Rule: everything here is pure; whoever applies a change set is [`crate::workspace`].
+
+pub mod change;
+pub mod diff;
+pub mod matching;
+pub mod rebase;
+
+pub use change::{AppliedFile, ChangeSet, FileChange, TextEdit};

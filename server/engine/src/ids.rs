@@ -1,0 +1,71 @@
+//! Newtypes for every id the engine makes.
+//!
+//! Rule: an id is opaque, made only here, sorted by time of making (UUID v7) and never reused; its prefix says
+//! what it names, so that a wrong id in a log or a request is seen at once.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Makes a new id, unique across processes.
+            #[must_use]
+            pub fn generate() -> Self {
+                Self(format!(concat!($prefix, "_{}"), uuid::Uuid::now_v7().simple()))
+            }
+
+            /// Takes an id that came from outside as it is; looking it up decides whether it names anything.
+            pub fn from_external(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A session: one conversation with its journal.
+    SessionId, "ses"
+);
+id!(
+    /// A turn: one prompt and all that the agent does about it.
+    TurnId, "turn"
+);
+id!(
+    /// An item of the transcript.
+    ItemId, "item"
+);
+id!(
+    /// A tool call. The model chooses this id, so it comes from outside and is unique only within a session.
+    CallId, "call"
+);
+id!(
+    /// A permission prompt.
+    PermissionId, "perm"
+);
+id!(
+    /// A prompt waiting in a session's queue.
+    QueueId, "queue"
+);
+id!(
+    /// A change set that was applied or refused.
+    ChangeId, "change"
+);

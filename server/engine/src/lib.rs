@@ -1,0 +1,20 @@
+//! The agent behind kode-ls: models, loop, tools, permissions, workspace text, edits and sessions.
+//!
+//! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
+//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
+//! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
+
+pub mod context;
+pub mod edit;
+pub mod event;
+pub mod host;
+pub mod ids;
+pub mod journal;
+pub mod model;
+pub mod paths;
+pub mod permission;
+pub mod session;
+pub mod shell;
+pub mod tools;
+pub mod turn;
+pub mod workspace;

@@ -1,0 +1,150 @@
+//! Absolute paths as a type, and what a tool call can point at.
+//!
+//! Rule: past the edge of the engine no path is relative and none holds `.` or `..`; a text without a file (an
+//! untitled document) is named by its URI and never mistaken for a path.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// An absolute path, normalised in its text alone (`.` and `..` folded, links not followed).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "PathBuf", into = "PathBuf")]
+pub struct AbsPath(PathBuf);
+
+/// A path that should have been absolute.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not an absolute path", .0.display())]
+pub struct NotAbsolute(pub PathBuf);
+
+impl AbsPath {
+    /// Takes an absolute path and folds `.` and `..`.
+    ///
+    /// # Errors
+    /// [`NotAbsolute`] for a relative path.
+    pub fn new(path: impl AsRef<Path>) -> Result<Self, NotAbsolute> {
+        let path = path.as_ref();
+        if path.is_absolute() { Ok(Self(normalise(path))) } else { Err(NotAbsolute(path.to_path_buf())) }
+    }
+
+    /// Joins a relative path, or takes an absolute one as it is.
+    #[must_use]
+    pub fn join(&self, path: impl AsRef<Path>) -> Self {
+        Self(normalise(&self.0.join(path)))
+    }
+
+    /// The path for the standard library.
+    #[must_use]
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The folder this path is in; `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        self.0.parent().map(|parent| Self(parent.to_path_buf()))
+    }
+
+    /// The last component as text, lossy; empty for the root.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        self.0.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Whether `self` is `ancestor` or lies beneath it, component by component.
+    #[must_use]
+    pub fn is_within(&self, ancestor: &Self) -> bool {
+        self.0.starts_with(&ancestor.0)
+    }
+}
+
+impl AsRef<Path> for AbsPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<PathBuf> for AbsPath {
+    type Error = NotAbsolute;
+
+    fn try_from(path: PathBuf) -> Result<Self, NotAbsolute> {
+        Self::new(path)
+    }
+}
+
+impl From<AbsPath> for PathBuf {
+    fn from(path: AbsPath) -> Self {
+        path.0
+    }
+}
+
+impl fmt::Display for AbsPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(formatter)
+    }
+}
+
+fn normalise(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => normal.push(component),
+        }
+    }
+    normal
+}
+
+/// What a tool call points at: a file, or an open document that has no file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Target {
+    /// A file on disk, whether it exists or not, open in the editor or not.
+    File(AbsPath),
+    /// An open document without a file, by its URI (`untitled:Untitled-1`).
+    Untitled(String),
+}
+
+impl Target {
+    /// The file, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&AbsPath> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Untitled(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.fmt(formatter),
+            Self::Untitled(uri) => formatter.write_str(uri),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_folded_and_relative_paths_refused() {
+        assert_eq!(AbsPath::new("/a/./b/../c").unwrap().as_path(), Path::new("/a/c"));
+        assert_eq!(AbsPath::new("/../..").unwrap().as_path(), Path::new("/"));
+        assert!(AbsPath::new("a/b").is_err());
+    }
+
+    #[test]
+    fn containment_is_by_component_and_not_by_text() {
+        let root = AbsPath::new("/work/app").unwrap();
+        assert!(root.join("src/main.rs").is_within(&root));
+        assert!(!AbsPath::new("/work/app-secrets").unwrap().is_within(&root));
+        assert!(!root.join("../other").is_within(&root));
+    }
+}

@@ -1,0 +1,294 @@
+//! What a tool is, and the registry of them.
+//!
+//! Rule: a tool declares what it touches and returns data or a change set; it never prompts, writes or draws.
+//! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
+
+pub mod bash;
+pub mod edit;
+pub mod glob;
+pub mod grep;
+mod input;
+pub mod read;
+pub mod write;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::edit::ChangeSet;
+use crate::ids::CallId;
+use crate::model::ToolDeclaration;
+use crate::paths::Target;
+use crate::shell::Shell;
+use crate::workspace::Workspace;
+
+/// What a tool does to the world; drives the permission matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolKind {
+    /// Looks only.
+    ReadOnly,
+    /// Changes files through change sets.
+    Write,
+    /// Runs something whose effects are not known beforehand.
+    Execute,
+}
+
+/// The constant facts of a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolFacts {
+    /// Canonical name, the only one shown to the model.
+    pub name: &'static str,
+    /// Names from other agents that mean the same.
+    pub aliases: &'static [&'static str],
+    /// What it does to the world.
+    pub kind: ToolKind,
+    /// Whether calls may run beside each other.
+    pub concurrency_safe: bool,
+    /// What it does and when to use it, for the model.
+    pub description: &'static str,
+}
+
+/// Something a call touches, so that the gate can judge it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// Reads a file, document or folder.
+    Read(Target),
+    /// Changes or creates a file or document.
+    Write(Target),
+    /// Runs a command line in a folder.
+    Command {
+        /// The command line, exactly.
+        command: String,
+    },
+}
+
+/// What a call will do, known before anything is asked or done.
+pub struct Plan {
+    /// One line for people, for example `Edit src/main.rs`.
+    pub title: String,
+    /// Everything it touches.
+    pub touches: Vec<Touch>,
+    /// What happens once it may.
+    pub action: Action,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Plan")
+            .field("title", &self.title)
+            .field("touches", &self.touches)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The work of a call: either something run, or a change set that the pipeline has applied.
+pub enum Action {
+    /// Runs the work.
+    Run(RunFn),
+    /// Has these changes applied; the result is written from what was applied.
+    Change(ChangeSet),
+}
+
+/// The work of a call that is not a change set.
+pub type RunFn = Box<dyn FnOnce(CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send>;
+
+/// The result of a call that worked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutput {
+    /// The text for the model.
+    pub model_text: String,
+    /// The short text for people; the first line of `model_text` when empty.
+    pub display: String,
+    /// The same for machines: a patch, a list of matches, an exit code.
+    pub structured: Option<Value>,
+}
+
+/// The classes of a failed call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolErrorKind {
+    /// No tool has this name.
+    UnknownTool,
+    /// The arguments are not JSON or do not fit the schema.
+    InvalidInput,
+    /// The file, folder or document is not there.
+    NotFound,
+    /// The file cannot be read or written by this user, or lies where it must not.
+    Forbidden,
+    /// The text is not what the call took it for: unread, changed, no match, several matches.
+    Mismatch,
+    /// The user's typing and the edit overlap.
+    Conflict,
+    /// A rule, a mode or the user said no.
+    Denied,
+    /// It took too long.
+    Timeout,
+    /// It was cancelled.
+    Cancelled,
+    /// It ran and failed.
+    Failed,
+}
+
+/// A failed call: what happened, where, and what to do next.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// The class.
+    pub kind: ToolErrorKind,
+    /// What happened and where.
+    pub message: String,
+    /// What to do next; never empty.
+    pub hint: String,
+    /// A number some clients and reminders know: 1 means more than one match.
+    pub code: Option<u32>,
+}
+
+impl ToolError {
+    /// An error with its hint.
+    pub fn new(kind: ToolErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: hint.into(), code: None }
+    }
+
+    /// The text for the model.
+    #[must_use]
+    pub fn model_text(&self) -> String {
+        format!("{}\n{}", self.message, self.hint)
+    }
+}
+
+/// Reports what a running call has put out so far. Rate limiting is the receiver's.
+pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
+
+/// What a call may use while it plans and runs.
+#[derive(Clone)]
+pub struct CallContext {
+    /// The call.
+    pub call_id: CallId,
+    /// The text of files as the user sees it, and what this session has read.
+    pub workspace: Arc<Workspace>,
+    /// Where commands run.
+    pub shell: Arc<Shell>,
+    /// Fires when the call, the turn or the session is cancelled.
+    pub cancel: CancellationToken,
+    /// Takes output while the call runs.
+    pub progress: Progress,
+}
+
+/// A tool with a typed input. Implement this; the registry erases the type.
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// The arguments. Unknown fields are refused (`#[serde(deny_unknown_fields)]`); doc comments are the schema text.
+    type Input: DeserializeOwned + JsonSchema + Send + 'static;
+
+    /// The constant facts.
+    fn facts(&self) -> ToolFacts;
+
+    /// Checks the arguments against the world and says what the call will do. Has no side effects but the
+    /// session's own record of what was read.
+    ///
+    /// # Errors
+    /// [`ToolError`] when the call cannot work; it is the call's result.
+    async fn plan(&self, input: Self::Input, context: &CallContext) -> Result<Plan, ToolError>;
+}
+
+/// A tool whose input type is erased: parsing happens here, once.
+#[async_trait]
+pub trait ErasedTool: Send + Sync {
+    /// The constant facts.
+    fn facts(&self) -> ToolFacts;
+    /// JSON Schema of the arguments.
+    fn input_schema(&self) -> Value;
+    /// Parses the arguments and plans the call.
+    ///
+    /// # Errors
+    /// [`ToolErrorKind::InvalidInput`] with the path and the known fields, or the tool's own error.
+    async fn plan(&self, input: Value, context: &CallContext) -> Result<Plan, ToolError>;
+}
+
+struct Erased<T>(T);
+
+#[async_trait]
+impl<T: Tool> ErasedTool for Erased<T> {
+    fn facts(&self) -> ToolFacts {
+        self.0.facts()
+    }
+
+    fn input_schema(&self) -> Value {
+        let mut schema = schemars::schema_for!(T::Input).to_value();
+        if let Some(object) = schema.as_object_mut() {
+            object.remove("$schema");
+            object.remove("title");
+        }
+        schema
+    }
+
+    async fn plan(&self, input: Value, context: &CallContext) -> Result<Plan, ToolError> {
+        let input = input::parse(self.facts().name, &self.input_schema(), input)?;
+        self.0.plan(input, context).await
+    }
+}
+
+/// The tools of a session, by name and alias.
+#[derive(Clone, Default)]
+pub struct Registry {
+    tools: BTreeMap<&'static str, Arc<dyn ErasedTool>>,
+    aliases: BTreeMap<&'static str, &'static str>,
+}
+
+impl Registry {
+    /// The built-in tools.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut registry = Self::default();
+        registry.add(bash::Bash);
+        registry.add(edit::Edit);
+        registry.add(glob::Glob);
+        registry.add(grep::Grep);
+        registry.add(read::Read);
+        registry.add(write::Write);
+        registry
+    }
+
+    /// Adds a tool; one of the same name is replaced.
+    pub fn add<T: Tool>(&mut self, tool: T) {
+        let facts = tool.facts();
+        for alias in facts.aliases {
+            self.aliases.insert(alias, facts.name);
+        }
+        self.tools.insert(facts.name, Arc::new(Erased(tool)));
+    }
+
+    /// Finds a tool by its name or an alias of it.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
+        let canonical = self.aliases.get(name).copied().unwrap_or(name);
+        self.tools.get(canonical).cloned()
+    }
+
+    /// All tools in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn ErasedTool>> {
+        self.tools.values()
+    }
+
+    /// What the model is told of the tools.
+    #[must_use]
+    pub fn declarations(&self) -> Vec<ToolDeclaration> {
+        self.iter()
+            .map(|tool| ToolDeclaration {
+                name: tool.facts().name.to_owned(),
+                description: tool.facts().description.to_owned(),
+                input_schema: tool.input_schema(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,11 @@
+//! What a path contains, and the only code that writes the user's files.
+//!
+//! Rule: an open document wins over the disk, saved or not; open documents change only through the host, closed
+//! files only by guarded atomic writes; nothing is written over text the session has not read.
+
+pub mod encoding;
+pub mod overlay;
+pub mod write;
+
+pub use overlay::{FileText, Freshness, PathError, ReadError, Source, Workspace};
+pub use write::ApplyError;
