@@ -1,1 +1,291 @@
-//! SKELETON
+//! What a session tells: items of the transcript, events about them, and the log that subscribers read.
+//!
+//! Rule: events carry facts and states, never layout; every event has a place in one sequence per session, so a
+//! subscriber that knows its bookmark misses nothing and sees nothing twice.
+
+pub mod item;
+pub mod log;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CallId, ItemId, QueueId, SessionId, TurnId};
+use crate::model::Usage;
+use crate::permission::{Decision, PermissionPrompt};
+pub use item::{AuditEntry, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
+pub use log::{EventLog, Gap, Subscription};
+
+/// The three streams of events, subscribed to separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// What people watch: text, tools, the end of a turn.
+    Progress,
+    /// What people must answer.
+    Control,
+    /// What clients and audits record.
+    Monitor,
+}
+
+/// A place in a session's sequence of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bookmark {
+    /// Number of the event, from 1, without gaps.
+    pub seq: u64,
+    /// When it happened.
+    pub timestamp: Timestamp,
+}
+
+/// An event with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// The session it is about.
+    pub session: SessionId,
+    /// Its place.
+    pub bookmark: Bookmark,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RunState {
+    /// Nothing; the next prompt starts at once.
+    #[default]
+    Ready,
+    /// A turn runs.
+    Working,
+    /// A turn runs and waits for an answer of the user.
+    Paused,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model had said all.
+    EndTurn,
+    /// The answer was cut by the token limit.
+    MaxTokens,
+    /// The turn limit was reached.
+    MaxTurns,
+    /// The model, or a filter, declined.
+    Refusal,
+    /// The user cancelled.
+    Cancelled,
+    /// A fault ended it.
+    Error,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A turn began.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// The transcript grew by an item.
+    ItemAdded {
+        /// The item as it is now.
+        item: Item,
+    },
+    /// An item changed in more than its streamed text.
+    ItemUpdated {
+        /// The item as it is now.
+        item: Item,
+    },
+    /// An agent message grew.
+    TextChunk {
+        /// The item.
+        item: ItemId,
+        /// What came to its end.
+        text: String,
+    },
+    /// A thinking item grew.
+    ThinkChunk {
+        /// The item.
+        item: ItemId,
+        /// What came to its end.
+        text: String,
+    },
+    /// A tool call began to run.
+    ToolStart {
+        /// The call's item as it is now.
+        item: Item,
+    },
+    /// A running call put something out.
+    ToolProgress {
+        /// The call's item.
+        item: ItemId,
+        /// The call.
+        call: CallId,
+        /// The newest output, bounded; it replaces what was sent before.
+        text: String,
+    },
+    /// A tool call ended, in whichever way.
+    ToolEnd {
+        /// The call's item as it is now.
+        item: Item,
+    },
+    /// A turn ended.
+    Done {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        reason: TurnEnd,
+        /// Tokens of all its model calls.
+        usage: Usage,
+        /// Milliseconds from its start.
+        duration_ms: u64,
+        /// Model calls made.
+        model_calls: u32,
+        /// Tool calls made.
+        tool_calls: u32,
+    },
+    /// A call needs the user's answer.
+    PermissionRequired {
+        /// What is asked.
+        prompt: PermissionPrompt,
+    },
+    /// A prompt was answered or withdrawn.
+    PermissionDecided {
+        /// What was decided and by whom.
+        decision: Decision,
+    },
+    /// The session's state changed.
+    StateChanged {
+        /// The state now.
+        state: RunState,
+    },
+    /// The session's mode changed.
+    ModeChanged {
+        /// The mode now.
+        mode: crate::permission::Mode,
+    },
+    /// The queue of prompts changed.
+    QueueChanged {
+        /// The queue now, next first.
+        queue: Vec<QueuedPrompt>,
+    },
+    /// A call waits for its turn to run.
+    ToolQueued {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// How many calls of this answer wait, this one included.
+        queue_length: usize,
+    },
+    /// A call took too long.
+    ToolTimeout {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+    },
+    /// A call was refused.
+    ToolDenied {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// Who or what refused, and why.
+        reason: String,
+    },
+    /// A call was carried out; for audits and measurements.
+    ToolExecuted {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// Milliseconds of the run.
+        duration_ms: u64,
+        /// Whether it worked.
+        ok: bool,
+    },
+    /// The agent changed files or documents.
+    EditsChanged {
+        /// What was changed, as paths or untitled URIs.
+        targets: Vec<crate::paths::Target>,
+    },
+    /// Tokens of one model call.
+    TokenUsage {
+        /// The turn.
+        turn: TurnId,
+        /// What the provider reported.
+        usage: Usage,
+    },
+    /// A model call failed and is tried again.
+    ModelRetry {
+        /// Failed attempts so far.
+        attempt: u32,
+        /// Milliseconds until the next.
+        delay_ms: u64,
+        /// What failed.
+        reason: String,
+    },
+    /// A session was taken up again from its journal.
+    AgentResumed {
+        /// Calls that were unfinished and are sealed now.
+        sealed: Vec<CallId>,
+        /// Journal lines that could not be read and were skipped.
+        skipped_records: u64,
+    },
+    /// The journal could not be written; the records are kept and tried again.
+    StorageFailure {
+        /// What happened and where.
+        message: String,
+    },
+    /// Something failed that is not part of a call.
+    Error {
+        /// What happened.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
+}
+
+impl Event {
+    /// The channel the event belongs to.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        match self {
+            Self::TurnStarted { .. }
+            | Self::ItemAdded { .. }
+            | Self::ItemUpdated { .. }
+            | Self::TextChunk { .. }
+            | Self::ThinkChunk { .. }
+            | Self::ToolStart { .. }
+            | Self::ToolProgress { .. }
+            | Self::ToolEnd { .. }
+            | Self::Done { .. } => Channel::Progress,
+            Self::PermissionRequired { .. } | Self::PermissionDecided { .. } => Channel::Control,
+            Self::StateChanged { .. }
+            | Self::ModeChanged { .. }
+            | Self::QueueChanged { .. }
+            | Self::ToolQueued { .. }
+            | Self::ToolTimeout { .. }
+            | Self::ToolDenied { .. }
+            | Self::ToolExecuted { .. }
+            | Self::EditsChanged { .. }
+            | Self::TokenUsage { .. }
+            | Self::ModelRetry { .. }
+            | Self::AgentResumed { .. }
+            | Self::StorageFailure { .. }
+            | Self::Error { .. } => Channel::Monitor,
+        }
+    }
+}
+
+/// A prompt that waits for the turn before it to end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedPrompt {
+    /// Its id.
+    pub id: QueueId,
+    /// Its text.
+    pub text: String,
+}

@@ -1,0 +1,206 @@
+//! The items a transcript is made of.
+//!
+//! Rule: an item is what a person was shown; its last state is in the journal before anyone is told that it is
+//! final, and what the model is sent is kept apart from it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::{CallId, ItemId, TurnId};
+use crate::tools::{ToolErrorKind, ToolKind};
+
+/// One item of the transcript.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// Its id.
+    pub id: ItemId,
+    /// The turn it belongs to.
+    pub turn: TurnId,
+    /// When it was added.
+    pub timestamp: Timestamp,
+    /// What it is.
+    pub body: ItemBody,
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ItemBody {
+    /// What the user asked.
+    UserMessage {
+        /// The text.
+        text: String,
+    },
+    /// What the model said.
+    AgentMessage {
+        /// The text so far.
+        text: String,
+        /// Whether the text is whole; false while it streams.
+        complete: bool,
+        /// Whether it broke off: cancelled, cut or lost with the connection.
+        interrupted: bool,
+    },
+    /// What the model thought.
+    Thinking {
+        /// The text so far.
+        text: String,
+        /// Whether the text is whole.
+        complete: bool,
+    },
+    /// A tool call.
+    ToolCall(ToolCallItem),
+    /// Something the user should know that nobody said.
+    Notice {
+        /// How serious it is.
+        level: NoticeLevel,
+        /// What happened.
+        text: String,
+        /// What to do next, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+}
+
+/// How serious a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoticeLevel {
+    /// Good to know.
+    Info,
+    /// Something may need attention.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// A tool call as the transcript keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallItem {
+    /// The model's id of the call.
+    pub call: CallId,
+    /// The tool's canonical name, or what the model wrote when there is no such tool.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What the tool does to the world; `None` for an unknown tool.
+    pub kind: Option<ToolKind>,
+    /// The arguments.
+    pub input: Value,
+    /// Where the call is.
+    pub state: CallState,
+    /// The short result for people, once it ended.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub display: String,
+    /// The result for machines, if the tool gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// The class of the failure, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolErrorKind>,
+    /// When it began to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// Its states so far, in order.
+    pub audit: Vec<AuditEntry>,
+}
+
+/// A state a call was in, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditEntry {
+    /// The state.
+    pub state: CallState,
+    /// Since when.
+    pub at: Timestamp,
+    /// Who or what brought it about, where that is not plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Where a tool call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum CallState {
+    /// Known, not running.
+    Pending,
+    /// Waits for the user.
+    ApprovalRequired,
+    /// Runs.
+    Executing,
+    /// Worked.
+    Completed,
+    /// Failed.
+    Failed,
+    /// Was refused.
+    Denied,
+    /// Was unfinished when the turn or the server ended, and was given a result so that the history is whole.
+    Sealed,
+}
+
+impl CallState {
+    /// Whether no other state follows.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Pending | Self::ApprovalRequired | Self::Executing => false,
+            Self::Completed | Self::Failed | Self::Denied | Self::Sealed => true,
+        }
+    }
+}
+
+impl ToolCallItem {
+    /// Moves the call to a state and notes it in the audit trail. A call in a final state stays there: the answer
+    /// says whether the move was made.
+    pub fn enter(&mut self, state: CallState, note: Option<String>) -> bool {
+        if self.state.is_final() {
+            return false;
+        }
+        let now = Timestamp::now();
+        self.state = state;
+        match state {
+            CallState::Executing => self.started = Some(now),
+            CallState::Completed | CallState::Failed | CallState::Denied | CallState::Sealed => {
+                self.ended = Some(now)
+            }
+            CallState::Pending | CallState::ApprovalRequired => {}
+        }
+        self.audit.push(AuditEntry { state, at: now, note });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_call_leaves_a_final_state() {
+        for last in [CallState::Completed, CallState::Failed, CallState::Denied, CallState::Sealed] {
+            let mut call = ToolCallItem {
+                call: CallId::generate(),
+                name: "Read".into(),
+                title: String::new(),
+                kind: None,
+                input: Value::Null,
+                state: CallState::Pending,
+                display: String::new(),
+                structured: None,
+                error: None,
+                started: None,
+                ended: None,
+                audit: Vec::new(),
+            };
+            assert!(call.enter(CallState::Executing, None) && call.started.is_some());
+            assert!(call.enter(last, None) && call.ended.is_some());
+            assert!(!call.enter(CallState::Executing, None));
+            assert_eq!(call.state, last);
+            assert_eq!(call.audit.len(), 2);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The events of one session in memory, numbered, and the readers that follow them.
+//!
+//! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
+//! [`MEMORY_KEPT`]; a reader whose place is gone is told of the [`Gap`] and takes a snapshot.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::event::{Bookmark, Channel, Event, EventRecord};
+use crate::ids::SessionId;
+
+/// Above this many events the oldest are dropped.
+pub const MEMORY_LIMIT: usize = 10_000;
+/// So many events are left after dropping.
+pub const MEMORY_KEPT: usize = 5_000;
+/// The most events one read hands over.
+const READ_LIMIT: usize = 512;
+
+/// The numbered events of one session.
+#[derive(Debug)]
+pub struct EventLog {
+    session: SessionId,
+    events: Mutex<VecDeque<EventRecord>>,
+    newest: watch::Sender<u64>,
+}
+
+/// The events after a bookmark are no longer in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the events after {since} are no longer kept (the oldest is {oldest}); take a snapshot of the session"
+)]
+pub struct Gap {
+    /// The bookmark asked for.
+    pub since: u64,
+    /// The oldest event there is.
+    pub oldest: u64,
+}
+
+/// A reader that follows a log from its own place.
+#[derive(Debug)]
+pub struct Subscription {
+    log: Arc<EventLog>,
+    position: u64,
+    channels: Vec<Channel>,
+    newest: watch::Receiver<u64>,
+}
+
+impl EventLog {
+    /// An empty log whose first event will be number `after + 1`.
+    #[must_use]
+    pub fn new(session: SessionId, after: u64) -> Arc<Self> {
+        Arc::new(Self { session, events: Mutex::new(VecDeque::new()), newest: watch::Sender::new(after) })
+    }
+
+    /// Adds an event and wakes the readers. Never waits.
+    pub fn publish(&self, event: Event) -> Bookmark {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let seq = *self.newest.borrow() + 1;
+        let bookmark = Bookmark { seq, timestamp: Timestamp::now() };
+        events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
+        if events.len() > MEMORY_LIMIT {
+            let dropped = events.len() - MEMORY_KEPT;
+            events.drain(..dropped);
+        }
+        // Sent under the lock: the number a reader is woken with is always there to be read.
+        self.newest.send_replace(seq);
+        bookmark
+    }
+
+    /// Number of the newest event; 0 or the starting number when there is none.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        *self.newest.borrow()
+    }
+
+    /// Follows the log from the event after `since`, on the given channels; all of them when the list is empty.
+    #[must_use]
+    pub fn subscribe(self: &Arc<Self>, since: u64, channels: Vec<Channel>) -> Subscription {
+        Subscription { log: Arc::clone(self), position: since, channels, newest: self.newest.subscribe() }
+    }
+
+    fn read(&self, since: u64, channels: &[Channel]) -> Result<(Vec<EventRecord>, u64), Gap> {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = *self.newest.borrow();
+        let oldest = events.front().map_or(newest + 1, |record| record.bookmark.seq);
+        if since + 1 < oldest {
+            return Err(Gap { since, oldest });
+        }
+        let skip = usize::try_from(since + 1 - oldest).unwrap_or(usize::MAX);
+        let mut position = since;
+        let mut read = Vec::new();
+        for record in events.iter().skip(skip) {
+            if read.len() == READ_LIMIT {
+                break;
+            }
+            position = record.bookmark.seq;
+            if channels.is_empty() || channels.contains(&record.event.channel()) {
+                read.push(record.clone());
+            }
+        }
+        Ok((read, position))
+    }
+}
+
+impl Subscription {
+    /// Waits for events and hands them over in order, at least one; `None` when the session is gone.
+    ///
+    /// # Errors
+    /// [`Gap`] when the reader was too slow; it then stands at the newest event.
+    pub async fn next(&mut self) -> Result<Option<Vec<EventRecord>>, Gap> {
+        loop {
+            let ready = self.ready()?;
+            if !ready.is_empty() {
+                return Ok(Some(ready));
+            }
+            if self.newest.wait_for(|newest| *newest > self.position).await.is_err() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What is there to be read now, without waiting.
+    ///
+    /// # Errors
+    /// [`Gap`] as for [`Subscription::next`].
+    pub fn ready(&mut self) -> Result<Vec<EventRecord>, Gap> {
+        match self.log.read(self.position, &self.channels) {
+            Ok((events, position)) => {
+                self.position = position;
+                Ok(events)
+            }
+            Err(gap) => {
+                self.position = self.log.newest();
+                Err(gap)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::RunState;
+    use crate::ids::TurnId;
+
+    fn log() -> Arc<EventLog> {
+        EventLog::new(SessionId::generate(), 0)
+    }
+
+    fn monitor() -> Event {
+        Event::StateChanged { state: RunState::Ready }
+    }
+
+    fn seqs(events: &[EventRecord]) -> Vec<u64> {
+        events.iter().map(|record| record.bookmark.seq).collect()
+    }
+
+    #[test]
+    fn a_reader_from_any_bookmark_sees_the_rest_once_and_in_order() {
+        let log = log();
+        for _ in 0..40 {
+            log.publish(monitor());
+        }
+        for since in 0..=40 {
+            let mut reader = log.subscribe(since, vec![]);
+            assert_eq!(seqs(&reader.ready().unwrap()), (since + 1..=40).collect::<Vec<_>>());
+            log.newest();
+            assert_eq!(reader.ready().unwrap(), vec![]);
+        }
+    }
+
+    #[test]
+    fn channels_are_read_apart_and_filtered_events_do_not_come_back() {
+        let log = log();
+        log.publish(monitor());
+        log.publish(Event::TurnStarted { turn: TurnId::generate() });
+        let mut progress = log.subscribe(0, vec![Channel::Progress]);
+        assert_eq!(seqs(&progress.ready().unwrap()), [2]);
+        log.publish(monitor());
+        assert_eq!(progress.ready().unwrap(), vec![]);
+    }
+
+    #[test]
+    fn memory_is_cut_to_the_newest_and_a_reader_left_behind_is_told() {
+        let log = log();
+        let mut slow = log.subscribe(0, vec![]);
+        for _ in 0..=MEMORY_LIMIT {
+            log.publish(monitor());
+        }
+        assert_eq!(log.events.lock().unwrap().len(), MEMORY_KEPT);
+        let gap = slow.ready().unwrap_err();
+        assert_eq!(gap, Gap { since: 0, oldest: (MEMORY_LIMIT + 1 - MEMORY_KEPT + 1) as u64 });
+        log.publish(monitor());
+        assert_eq!(seqs(&slow.ready().unwrap()), [MEMORY_LIMIT as u64 + 2]);
+    }
+
+    #[tokio::test]
+    async fn replay_turns_into_live_without_gap_or_duplicate() {
+        let log = log();
+        log.publish(monitor());
+        let mut reader = log.subscribe(0, vec![]);
+        let writer = Arc::clone(&log);
+        let live = tokio::spawn(async move {
+            for _ in 0..2_000 {
+                writer.publish(monitor());
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut seen = Vec::new();
+        while seen.len() < 2_001 {
+            seen.extend(seqs(&reader.next().await.unwrap().unwrap()));
+        }
+        live.await.unwrap();
+        assert_eq!(seen, (1..=2_001).collect::<Vec<_>>());
+    }
+}

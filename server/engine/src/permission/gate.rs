@@ -1,0 +1,258 @@
+//! The verdict on one call: run, ask, or refuse.
+//!
+//! Rule: a pure function; modes decide by what the tool does and where, a standing yes only ever turns an ask
+//! into a run, and nothing here turns a refusal into anything else.
+
+use std::path::Component;
+
+use crate::paths::Target;
+use crate::permission::Mode;
+use crate::tools::{ToolKind, Touch};
+
+/// Folders and files whose content decides what programs or agents do later: never changed unasked, save in
+/// bypass mode.
+const GUARDED: [&str; 17] = [
+    ".git",
+    ".vscode",
+    ".idea",
+    ".husky",
+    ".claude",
+    ".kode",
+    ".blade",
+    ".kode-ls",
+    ".mcp.json",
+    ".mcprc",
+    ".gitconfig",
+    ".gitmodules",
+    ".envrc",
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+];
+
+/// What is to happen with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Allow,
+    /// The user decides; the text says why.
+    Ask(String),
+    /// It is refused; the text says why, for the model and the user.
+    Deny(String),
+}
+
+/// A standing yes of this session: the very command, or the very file, for one kind of tool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Grant {
+    /// This command line.
+    Command(String),
+    /// Changes to this file or document, by whichever tool.
+    Write(Target),
+    /// Reading this file, document or folder.
+    Read(Target),
+}
+
+impl Grant {
+    /// What a standing yes to a call would be: one grant for each thing it touches.
+    #[must_use]
+    pub fn for_touches(touches: &[Touch]) -> Vec<Self> {
+        touches
+            .iter()
+            .map(|touch| match touch {
+                Touch::Read(target) => Self::Read(target.clone()),
+                Touch::Write(target) => Self::Write(target.clone()),
+                Touch::Command { command } => Self::Command(command.clone()),
+            })
+            .collect()
+    }
+
+    /// The grant as a rule, in the form people write rules.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        match self {
+            Self::Command(command) => format!("Bash({command})"),
+            Self::Write(target) => format!("Edit({target})"),
+            Self::Read(target) => format!("Read({target})"),
+        }
+    }
+
+    fn covers(&self, touch: &Touch) -> bool {
+        match (self, touch) {
+            (Self::Command(granted), Touch::Command { command }) => granted == command,
+            (Self::Write(granted), Touch::Write(target)) => granted == target,
+            // Who may change a file may read it.
+            (Self::Read(granted) | Self::Write(granted), Touch::Read(target)) => granted == target,
+            _ => false,
+        }
+    }
+}
+
+/// What the gate knows besides the call.
+pub struct Circumstances<'a> {
+    /// The session's mode.
+    pub mode: Mode,
+    /// The session's standing answers.
+    pub grants: &'a [Grant],
+    /// Whether a target lies in the workspace, links followed.
+    pub contains: &'a dyn Fn(&Target) -> bool,
+}
+
+/// Judges a call by what it touches. A tool that touches nothing is judged by its kind.
+#[must_use]
+pub fn judge(kind: ToolKind, touches: &[Touch], circumstances: &Circumstances<'_>) -> Verdict {
+    let mut asked = None;
+    let judged: Vec<Option<&Touch>> =
+        if touches.is_empty() { vec![None] } else { touches.iter().map(Some).collect() };
+    for touch in judged {
+        match judge_touch(kind, touch, circumstances) {
+            Verdict::Allow => {}
+            Verdict::Ask(reason) => {
+                let granted =
+                    touch.is_some_and(|touch| circumstances.grants.iter().any(|grant| grant.covers(touch)));
+                if !granted {
+                    asked.get_or_insert(reason);
+                }
+            }
+            denied @ Verdict::Deny(_) => return denied,
+        }
+    }
+    asked.map_or(Verdict::Allow, Verdict::Ask)
+}
+
+fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstances<'_>) -> Verdict {
+    let kind = match touch {
+        Some(Touch::Read(_)) => ToolKind::ReadOnly,
+        Some(Touch::Write(_)) => ToolKind::Write,
+        Some(Touch::Command { .. }) => ToolKind::Execute,
+        None => kind,
+    };
+    let target = match touch {
+        Some(Touch::Read(target) | Touch::Write(target)) => Some(target),
+        Some(Touch::Command { .. }) | None => None,
+    };
+    let outside = target.filter(|target| !(circumstances.contains)(target));
+    match (circumstances.mode, kind) {
+        (Mode::BypassPermissions, _) => Verdict::Allow,
+        (_, ToolKind::ReadOnly) => match outside {
+            Some(target) => Verdict::Ask(format!("{target} is outside the workspace")),
+            None => Verdict::Allow,
+        },
+        (Mode::Plan, ToolKind::Write) => {
+            Verdict::Deny("plan mode allows no changes to files; present the plan instead".to_owned())
+        }
+        (Mode::Plan, ToolKind::Execute) => {
+            Verdict::Deny("plan mode runs no commands; present the plan instead".to_owned())
+        }
+        (Mode::AcceptEdits, ToolKind::Write) => match (outside, target.and_then(guarded)) {
+            (Some(target), _) => Verdict::Ask(format!("{target} is outside the workspace")),
+            (None, Some(name)) => Verdict::Ask(format!(
+                "`{name}` steers other programs or agents, so changes to it are always asked for"
+            )),
+            (None, None) => Verdict::Allow,
+        },
+        (Mode::Default, ToolKind::Write) => Verdict::Ask(match outside {
+            Some(target) => format!("{target} is outside the workspace"),
+            None => "mode default asks before files are changed".to_owned(),
+        }),
+        (Mode::Default | Mode::AcceptEdits, ToolKind::Execute) => {
+            Verdict::Ask(format!("mode {} asks before commands run", circumstances.mode.name()))
+        }
+    }
+}
+
+fn guarded(target: &Target) -> Option<String> {
+    target.file()?.as_path().components().find_map(|component| match component {
+        Component::Normal(name) => {
+            // Letter case is ignored: on some file systems `.GIT` is `.git`.
+            let name = name.to_string_lossy();
+            GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded)).then(|| name.into_owned())
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::AbsPath;
+
+    fn file(path: &str) -> Target {
+        Target::File(AbsPath::new(path).unwrap())
+    }
+
+    fn command(text: &str) -> Touch {
+        Touch::Command { command: text.to_owned() }
+    }
+
+    fn verdict(mode: Mode, touches: &[Touch], grants: &[Grant]) -> Verdict {
+        let contains = |target: &Target| target.file().is_none_or(|path| path.as_path().starts_with("/w"));
+        judge(ToolKind::Execute, touches, &Circumstances { mode, grants, contains: &contains })
+    }
+
+    #[test]
+    fn the_mode_decides_by_what_a_call_does() {
+        let calls = [Touch::Read(file("/w/a")), Touch::Write(file("/w/a")), command("ls")];
+        let expected = [
+            (Mode::Default, ["allow", "ask", "ask"]),
+            (Mode::AcceptEdits, ["allow", "allow", "ask"]),
+            (Mode::Plan, ["allow", "deny", "deny"]),
+            (Mode::BypassPermissions, ["allow", "allow", "allow"]),
+        ];
+        for (mode, row) in expected {
+            for (touch, expected) in calls.iter().zip(row) {
+                let got = match verdict(mode, std::slice::from_ref(touch), &[]) {
+                    Verdict::Allow => "allow",
+                    Verdict::Ask(_) => "ask",
+                    Verdict::Deny(_) => "deny",
+                };
+                assert_eq!(got, expected, "{mode:?} {touch:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn outside_the_workspace_even_reading_asks() {
+        for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan] {
+            assert!(
+                matches!(verdict(mode, &[Touch::Read(file("/etc/passwd"))], &[]), Verdict::Ask(_)),
+                "{mode:?}"
+            );
+        }
+        assert!(matches!(
+            verdict(Mode::AcceptEdits, &[Touch::Write(file("/etc/hosts"))], &[]),
+            Verdict::Ask(_)
+        ));
+    }
+
+    #[test]
+    fn what_steers_other_programs_is_asked_for_even_when_edits_are_accepted() {
+        for path in
+            ["/w/.git/hooks/pre-commit", "/w/sub/.GIT/config", "/w/.mcp.json", "/w/.kode/settings.json"]
+        {
+            assert!(
+                matches!(verdict(Mode::AcceptEdits, &[Touch::Write(file(path))], &[]), Verdict::Ask(_)),
+                "{path}"
+            );
+        }
+        assert_eq!(verdict(Mode::AcceptEdits, &[Touch::Write(file("/w/.gitignore"))], &[]), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_standing_yes_covers_the_very_thing_and_nothing_else() {
+        let grants = Grant::for_touches(&[command("cargo test"), Touch::Write(file("/w/a"))]);
+        assert_eq!(verdict(Mode::Default, &[command("cargo test")], &grants), Verdict::Allow);
+        assert_eq!(verdict(Mode::Default, &[Touch::Write(file("/w/a"))], &grants), Verdict::Allow);
+        assert!(matches!(verdict(Mode::Default, &[command("cargo test; rm x")], &grants), Verdict::Ask(_)));
+        assert!(matches!(verdict(Mode::Default, &[Touch::Write(file("/w/b"))], &grants), Verdict::Ask(_)));
+        let both = [Touch::Write(file("/w/a")), Touch::Write(file("/w/b"))];
+        assert!(matches!(verdict(Mode::Default, &both, &grants), Verdict::Ask(_)));
+    }
+
+    #[test]
+    fn a_standing_yes_never_lifts_a_refusal() {
+        let grants = Grant::for_touches(&[command("ls")]);
+        assert!(matches!(verdict(Mode::Plan, &[command("ls")], &grants), Verdict::Deny(_)));
+    }
+}
