@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{CallId, ItemId, QueueId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::permission::{Decision, PermissionPrompt};
-pub use item::{AuditEntry, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
+pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 pub use log::{EventLog, Gap, Subscription};
 
 /// The three streams of events, subscribed to separately.

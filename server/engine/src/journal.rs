@@ -1,1 +1,12 @@
-//! SKELETON
+//! The journal: a session as one append-only file of typed records, one JSON object a line.
+//!
+//! Rule: the journal is the truth. What the user was shown as done has been written before; memory is a fold over
+//! the records, and a session that is taken up again goes through the same fold.
+
+mod reader;
+pub mod record;
+mod writer;
+
+pub use reader::{ReadJournal, read, title};
+pub use record::Record;
+pub use writer::{Journal, JournalError};

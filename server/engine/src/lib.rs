@@ -6,6 +6,7 @@
 
 pub mod context;
 pub mod edit;
+pub mod engine;
 pub mod event;
 pub mod host;
 pub mod ids;

@@ -1,1 +1,548 @@
-//! SKELETON
+//! A session: one conversation, its journal, and the one task that runs its turns.
+//!
+//! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
+//! of it, in that order and under one lock; so journal, memory and events never tell different stories.
+
+pub mod state;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Models;
+use crate::event::{
+    CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState, TurnEnd,
+};
+use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use crate::journal::{Journal, Record};
+use crate::model::{Block, Usage};
+use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
+use crate::shell::Shell;
+use crate::tools::Registry;
+use crate::turn;
+use crate::workspace::Workspace;
+pub use state::SessionState;
+
+/// So many prompts may wait in a queue.
+pub const QUEUE_LIMIT: usize = 100;
+
+/// The longest title made from a prompt, in characters.
+const TITLE_LIMIT: usize = 80;
+
+/// What the user asks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prompt {
+    /// The text, as shown in the transcript.
+    pub text: String,
+    /// What goes with it to the model, each as a text of its own: selections, mentions, the editor's state.
+    pub attachments: Vec<String>,
+}
+
+/// What became of a prompt that was handed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// Its turn began.
+    Started(TurnId),
+    /// It waits behind a running turn.
+    Queued(QueueId),
+}
+
+/// Why a prompt was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// There is nothing in it.
+    #[error("the prompt is empty")]
+    Empty,
+    /// Too many prompts wait.
+    #[error("{QUEUE_LIMIT} prompts wait already; cancel the turn or wait for it")]
+    QueueFull,
+    /// The session was closed.
+    #[error("the session is closed; load it again to go on")]
+    Closed,
+}
+
+/// A session as a client sees it: what all the events up to `bookmark` add up to.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The session.
+    pub id: SessionId,
+    /// What people call it.
+    pub title: String,
+    /// Number of the newest event that is in the snapshot.
+    pub bookmark: u64,
+    /// What it is doing.
+    pub state: RunState,
+    /// Its mode.
+    pub mode: Mode,
+    /// The name of its model profile.
+    pub model: String,
+    /// The newest items, oldest first.
+    pub items: Vec<Item>,
+    /// Whether there are older items.
+    pub more_items: bool,
+    /// Prompts that wait for the user.
+    pub pending: Vec<PermissionPrompt>,
+    /// Prompts that wait for their turn.
+    pub queue: Vec<QueuedPrompt>,
+    /// Tokens of all turns.
+    pub usage: Usage,
+}
+
+/// A live session.
+pub struct Session {
+    id: SessionId,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) tools: Arc<Registry>,
+    pub(crate) models: Arc<Models>,
+    pub(crate) broker: Broker,
+    events: Arc<EventLog>,
+    journal: Journal,
+    state: Mutex<SessionState>,
+    active: Mutex<Option<ActiveTurn>>,
+    /// Calls that wait for the user; the session is paused while there are any.
+    waiting: AtomicUsize,
+    turns: mpsc::UnboundedSender<TurnId>,
+    cancel: CancellationToken,
+}
+
+struct ActiveTurn {
+    id: TurnId,
+    cancel: CancellationToken,
+    calls: HashMap<CallId, CancellationToken>,
+}
+
+/// What a session is made from.
+pub(crate) struct Parts {
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) tools: Arc<Registry>,
+    pub(crate) models: Arc<Models>,
+    pub(crate) journal: Journal,
+    pub(crate) state: SessionState,
+}
+
+impl Session {
+    /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
+    pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
+        let Parts { workspace, shell, tools, models, journal, state } = parts;
+        let events = EventLog::new(state.id.clone(), 0);
+        let (turns, receiver) = mpsc::unbounded_channel();
+        let resumed = !state.items.is_empty();
+        let session = Arc::new(Self {
+            id: state.id.clone(),
+            workspace,
+            shell,
+            tools,
+            models,
+            broker: Broker::new(Arc::clone(&events)),
+            events,
+            journal,
+            state: Mutex::new(state),
+            active: Mutex::new(None),
+            waiting: AtomicUsize::new(0),
+            turns,
+            cancel: CancellationToken::new(),
+        });
+        if resumed || skipped_records > 0 {
+            session.take_up(skipped_records);
+        }
+        tokio::spawn(drive(Arc::clone(&session), receiver));
+        session
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The session's events.
+    #[must_use]
+    pub fn events(&self) -> &Arc<EventLog> {
+        &self.events
+    }
+
+    /// The session's mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.state().mode
+    }
+
+    /// The session as it is now, with at most `items` of its newest items.
+    #[must_use]
+    pub fn snapshot(&self, items: usize) -> Snapshot {
+        let state = self.state();
+        let skipped = state.items.len().saturating_sub(items);
+        Snapshot {
+            id: self.id.clone(),
+            title: state.title.clone(),
+            bookmark: self.events.newest(),
+            state: self.run_state(),
+            mode: state.mode,
+            model: state.model.clone(),
+            items: state.items[skipped..].to_vec(),
+            more_items: skipped > 0,
+            pending: self.broker.pending(),
+            queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
+            usage: state.usage,
+        }
+    }
+
+    /// Hands in a prompt: its turn begins at once, or it waits behind the running one.
+    ///
+    /// # Errors
+    /// [`SubmitError`]; nothing was taken then.
+    pub fn submit(&self, prompt: Prompt) -> Result<Submitted, SubmitError> {
+        if prompt.text.trim().is_empty() && prompt.attachments.iter().all(|text| text.trim().is_empty()) {
+            return Err(SubmitError::Empty);
+        }
+        if self.cancel.is_cancelled() {
+            return Err(SubmitError::Closed);
+        }
+        let content = prompt_content(&prompt);
+        let mut state = self.state();
+        let mut active = self.active();
+        if active.is_none() && state.queue.is_empty() {
+            let turn = self.begin_turn(&mut state, &mut active, None, prompt.text, content);
+            return Ok(Submitted::Started(turn));
+        }
+        if state.queue.len() >= QUEUE_LIMIT {
+            return Err(SubmitError::QueueFull);
+        }
+        let queued = QueuedPrompt { id: QueueId::generate(), text: prompt.text };
+        let id = queued.id.clone();
+        self.commit_locked(&mut state, Record::Queued { prompt: queued, content }, |state| {
+            vec![Event::QueueChanged { queue: state.queued() }]
+        });
+        if active.is_none() {
+            // Prompts of an earlier process wait: what was asked first is done first.
+            self.begin_next(&mut state, &mut active);
+        }
+        Ok(Submitted::Queued(id))
+    }
+
+    /// Cancels the running turn; the queue stays. False when none runs.
+    pub fn cancel_turn(&self) -> bool {
+        match self.active().as_ref() {
+            Some(turn) => {
+                turn.cancel.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Cancels one call of the running turn; its siblings go on. False when no such call is unfinished.
+    pub fn cancel_call(&self, call: &CallId) -> bool {
+        match self.active().as_ref().and_then(|turn| turn.calls.get(call)) {
+            Some(cancel) => {
+                cancel.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Answers a permission prompt.
+    ///
+    /// # Errors
+    /// [`RespondError`], above all when somebody was first.
+    pub fn respond(&self, id: &PermissionId, answer: Answer) -> Result<(), RespondError> {
+        self.broker.respond(id, answer)
+    }
+
+    /// The permission prompts that wait.
+    #[must_use]
+    pub fn pending(&self) -> Vec<PermissionPrompt> {
+        self.broker.pending()
+    }
+
+    /// Changes mode and model; what is `None` stays. The model is used from the next model call on.
+    pub fn configure(&self, mode: Option<Mode>, model: Option<String>) {
+        let mut state = self.state();
+        let mode = mode.unwrap_or(state.mode);
+        let model = model.unwrap_or_else(|| state.model.clone());
+        if mode == state.mode && model == state.model {
+            return;
+        }
+        self.commit_locked(&mut state, Record::Configured { mode, model }, |_| {
+            vec![Event::ModeChanged { mode }]
+        });
+    }
+
+    /// The tool calls of this session that changed files, oldest first.
+    #[must_use]
+    pub fn edit_items(&self) -> Vec<Item> {
+        let edited = |item: &&Item| match &item.body {
+            ItemBody::ToolCall(call) => {
+                call.state == CallState::Completed && call.kind == Some(crate::tools::ToolKind::Write)
+            }
+            _ => false,
+        };
+        self.state().items.iter().filter(edited).cloned().collect()
+    }
+
+    /// Cancels what runs and ends the session's task. The journal stays.
+    pub fn close(&self) {
+        self.cancel.cancel();
+        self.cancel_turn();
+    }
+
+    /// Waits until the session's task has ended after [`Session::close`].
+    pub async fn closed(&self) {
+        self.turns.closed().await;
+    }
+
+    // -- for the turn -------------------------------------------------------------------------------------------
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a record, folds it into the state and tells of it.
+    pub(crate) fn commit(&self, record: Record, events: impl FnOnce(&SessionState) -> Vec<Event>) {
+        self.commit_locked(&mut self.state(), record, events);
+    }
+
+    /// Waits until the disk has what was committed. A failure is told and the work goes on: the records are kept.
+    pub(crate) async fn sync(&self) {
+        if let Err(error) = self.journal.sync().await {
+            self.events.publish(Event::StorageFailure { message: error.to_string() });
+        }
+    }
+
+    pub(crate) fn publish(&self, event: Event) {
+        self.events.publish(event);
+    }
+
+    /// Changes an item that is still growing, in memory alone, and tells of it.
+    pub(crate) fn show(&self, change: impl FnOnce(&mut SessionState) -> Event) {
+        let mut state = self.state();
+        let event = change(&mut state);
+        self.events.publish(event);
+    }
+
+    /// Notes that a call waits for the user or begins to run, and tells of it.
+    pub(crate) fn move_call(&self, item: &ItemId, state: CallState, title: &str) {
+        let record =
+            Record::CallMoved { item: item.clone(), at: Timestamp::now(), state, title: title.to_owned() };
+        self.commit(record, |session| {
+            let moved = session.item(item).cloned();
+            let event = match state {
+                CallState::Executing => moved.map(|item| Event::ToolStart { item }),
+                _ => moved.map(|item| Event::ItemUpdated { item }),
+            };
+            event.into_iter().collect()
+        });
+    }
+
+    /// Ends a call with its result, and tells of it together with `more`.
+    pub(crate) fn end_call(&self, item: &ItemId, outcome: CallOutcome, result: Block, more: Vec<Event>) {
+        let record = Record::CallEnded { item: item.clone(), at: Timestamp::now(), outcome, result };
+        self.commit(record, |session| {
+            let ended = session.item(item).cloned().map(|item| Event::ToolEnd { item });
+            ended.into_iter().chain(more).collect()
+        });
+    }
+
+    /// Adds a notice to the transcript.
+    pub(crate) fn notice(&self, turn: &TurnId, level: NoticeLevel, text: String, hint: Option<String>) {
+        let item = new_item(turn, ItemBody::Notice { level, text, hint });
+        self.commit(Record::Item { item: item.clone() }, |_| vec![Event::ItemAdded { item }]);
+    }
+
+    pub(crate) fn register_call(&self, call: &CallId, parent: &CancellationToken) -> CancellationToken {
+        let token = parent.child_token();
+        if let Some(turn) = self.active().as_mut() {
+            turn.calls.insert(call.clone(), token.clone());
+        }
+        token
+    }
+
+    pub(crate) fn forget_call(&self, call: &CallId) {
+        if let Some(turn) = self.active().as_mut() {
+            turn.calls.remove(call);
+        }
+    }
+
+    pub(crate) fn begin_waiting(&self) {
+        if self.waiting.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.publish(Event::StateChanged { state: RunState::Paused });
+        }
+    }
+
+    pub(crate) fn end_waiting(&self) {
+        if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.publish(Event::StateChanged { state: RunState::Working });
+        }
+    }
+
+    // -- inside -------------------------------------------------------------------------------------------------
+
+    fn active(&self) -> MutexGuard<'_, Option<ActiveTurn>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run_state(&self) -> RunState {
+        if self.active().is_none() {
+            RunState::Ready
+        } else if self.waiting.load(Ordering::SeqCst) > 0 {
+            RunState::Paused
+        } else {
+            RunState::Working
+        }
+    }
+
+    fn commit_locked(
+        &self,
+        state: &mut SessionState,
+        record: Record,
+        events: impl FnOnce(&SessionState) -> Vec<Event>,
+    ) {
+        if let Err(error) = self.journal.append(&record) {
+            tracing::error!(%error, "journal");
+            self.events.publish(Event::StorageFailure { message: error.to_string() });
+        }
+        state.apply(record);
+        for event in events(state) {
+            self.events.publish(event);
+        }
+    }
+
+    fn begin_turn(
+        &self,
+        state: &mut SessionState,
+        active: &mut Option<ActiveTurn>,
+        queued: Option<QueueId>,
+        text: String,
+        content: Vec<Block>,
+    ) -> TurnId {
+        let turn = TurnId::generate();
+        *active =
+            Some(ActiveTurn { id: turn.clone(), cancel: self.cancel.child_token(), calls: HashMap::new() });
+        let item = new_item(&turn, ItemBody::UserMessage { text });
+        let dequeued = queued.is_some();
+        let record = Record::Prompt { turn: turn.clone(), queued, item: item.clone(), content };
+        self.commit_locked(state, record, |state| {
+            let mut events = vec![
+                Event::StateChanged { state: RunState::Working },
+                Event::TurnStarted { turn: turn.clone() },
+                Event::ItemAdded { item },
+            ];
+            if dequeued {
+                events.push(Event::QueueChanged { queue: state.queued() });
+            }
+            events
+        });
+        // The receiver is gone only when the session is closed, and then the turn is cancelled as well.
+        drop(self.turns.send(turn.clone()));
+        turn
+    }
+
+    /// Ends a turn in the books and begins the next one that waits.
+    fn end_turn(&self, turn: &TurnId, reason: TurnEnd, done: Event, usage: Usage) {
+        let mut state = self.state();
+        let mut active = self.active();
+        *active = None;
+        self.commit_locked(&mut state, Record::TurnEnded { turn: turn.clone(), reason, usage }, |_| {
+            vec![done, Event::StateChanged { state: RunState::Ready }]
+        });
+        if !self.cancel.is_cancelled() {
+            self.begin_next(&mut state, &mut active);
+        }
+    }
+
+    fn begin_next(&self, state: &mut SessionState, active: &mut Option<ActiveTurn>) {
+        if let Some((prompt, content)) = state.queue.front().cloned() {
+            self.begin_turn(state, active, Some(prompt.id), prompt.text, content);
+        }
+    }
+
+    /// Brings a session that was read from its journal into a state from which it can go on.
+    fn take_up(&self, skipped_records: u64) {
+        let sealed = turn::seal(self, "the server ended before the call did");
+        let mut state = self.state();
+        for mut item in state.items.clone() {
+            let unfinished = match &mut item.body {
+                ItemBody::AgentMessage { complete, interrupted, .. } if !*complete => {
+                    *complete = true;
+                    *interrupted = true;
+                    true
+                }
+                ItemBody::Thinking { complete, .. } if !*complete => {
+                    *complete = true;
+                    true
+                }
+                _ => false,
+            };
+            if unfinished {
+                self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
+            }
+        }
+        if let Some(turn) = state.turn.clone() {
+            let item = new_item(
+                &turn,
+                ItemBody::Notice {
+                    level: NoticeLevel::Warning,
+                    text: "The server ended in the middle of this turn.".to_owned(),
+                    hint: Some("Send `continue` to go on from here.".to_owned()),
+                },
+            );
+            self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
+            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage: Usage::default() };
+            self.commit_locked(&mut state, record, |_| vec![]);
+        }
+        self.publish(Event::AgentResumed { sealed, skipped_records });
+        // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
+    }
+}
+
+/// Makes an item of a turn.
+pub(crate) fn new_item(turn: &TurnId, body: ItemBody) -> Item {
+    Item { id: ItemId::generate(), turn: turn.clone(), timestamp: Timestamp::now(), body }
+}
+
+/// A title from the first line of a prompt.
+pub(crate) fn title_from(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(TITLE_LIMIT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn prompt_content(prompt: &Prompt) -> Vec<Block> {
+    prompt
+        .attachments
+        .iter()
+        .chain(std::iter::once(&prompt.text))
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| Block::Text { text: text.clone() })
+        .collect()
+}
+
+/// The session's one task: runs turn after turn until the session is closed.
+async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
+    loop {
+        let turn = tokio::select! {
+            biased;
+            turn = turns.recv() => turn,
+            () = session.cancel.cancelled() => None,
+        };
+        let Some(turn) = turn else { break };
+        let cancel = match session.active().as_ref() {
+            Some(active) if active.id == turn => active.cancel.clone(),
+            _ => continue,
+        };
+        session.sync().await;
+        let ended = turn::run(&session, &turn, &cancel).await;
+        session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
+        session.sync().await;
+    }
+    session.events.close();
+}

@@ -1,1 +1,162 @@
-//! SKELETON
+//! One prompt and all that the agent does about it.
+//!
+//! Rule: there is one loop, and whether it goes on or stops is decided in one function, [`next::next`]. However a
+//! turn ends, every call of it has a result, so that the history is one the model's provider accepts next.
+
+pub mod next;
+mod pipeline;
+mod sample;
+mod schedule;
+
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{CallOutcome, CallState, Event, ItemBody, NoticeLevel, TurnEnd};
+use crate::ids::{CallId, TurnId};
+use crate::journal::Record;
+use crate::model::{Block, ModelError, Usage};
+use crate::session::Session;
+use next::{Facts, Moment, Next, next};
+use sample::Sample;
+
+/// The most model calls of one turn.
+pub const MODEL_CALL_LIMIT: u32 = 100;
+
+/// What the model is told when the user has interrupted a turn.
+const INTERRUPTED: &str = "[The user interrupted the turn here.]";
+
+/// How a turn ended, and what it took.
+pub(crate) struct Ended {
+    pub(crate) reason: TurnEnd,
+    pub(crate) usage: Usage,
+    duration_ms: u64,
+    model_calls: u32,
+    tool_calls: u32,
+}
+
+impl Ended {
+    pub(crate) fn event(&self, turn: &TurnId) -> Event {
+        Event::Done {
+            turn: turn.clone(),
+            reason: self.reason,
+            usage: self.usage,
+            duration_ms: self.duration_ms,
+            model_calls: self.model_calls,
+            tool_calls: self.tool_calls,
+        }
+    }
+}
+
+/// Runs a turn to its end: ask the model, run the tools it calls, ask again.
+pub(crate) async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> Ended {
+    let started = Instant::now();
+    let mut usage = Usage::default();
+    let (mut model_calls, mut tool_calls) = (0, 0);
+    let reason = loop {
+        model_calls += 1;
+        let answer = match sample::sample(session, turn, cancel).await {
+            Sample::Answer(answer) => answer,
+            Sample::Cancelled => break TurnEnd::Cancelled,
+            Sample::Failed(error) => {
+                report(session, turn, &error);
+                break TurnEnd::Error;
+            }
+        };
+        usage += answer.usage;
+        session.publish(Event::TokenUsage { turn: turn.clone(), usage: answer.usage });
+        let facts = Facts {
+            stop_reason: &answer.stop_reason,
+            calls: answer.calls.len(),
+            cancelled: cancel.is_cancelled(),
+            model_calls,
+        };
+        match next(Moment::Answered, &facts) {
+            Next::AskModel => continue,
+            Next::RunTools => {}
+            Next::Stop(reason) => break reason,
+        }
+        tool_calls += u32::try_from(answer.calls.len()).unwrap_or(u32::MAX);
+        schedule::run(session, answer.calls.clone(), cancel).await;
+        let facts = Facts { cancelled: cancel.is_cancelled(), ..facts };
+        if let Next::Stop(reason) = next(Moment::ToolsRan, &facts) {
+            break reason;
+        }
+    };
+    close(session, turn, reason);
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ended { reason, usage, duration_ms, model_calls, tool_calls }
+}
+
+/// Gives every unfinished call a result that says why it has none. Answers the calls it sealed.
+pub(crate) fn seal(session: &Session, why: &str) -> Vec<CallId> {
+    let unanswered = session.state().unanswered();
+    let mut sealed = Vec::new();
+    for item in unanswered {
+        let ItemBody::ToolCall(call) = item.body else { continue };
+        let advice = match call.state {
+            CallState::Executing => {
+                "It had begun: check what it did, inside and outside the workspace, before you repeat it."
+            }
+            _ => "It had not begun: repeat it if it is still needed.",
+        };
+        let outcome = CallOutcome {
+            state: CallState::Sealed,
+            display: format!("Not finished: {why}"),
+            structured: None,
+            error: None,
+        };
+        let result = Block::ToolResult {
+            tool_use_id: call.call.as_str().to_owned(),
+            content: format!("The call has no result: {why}.\n{advice}"),
+            is_error: true,
+        };
+        session.end_call(&item.id, outcome, result, vec![]);
+        sealed.push(call.call);
+    }
+    sealed
+}
+
+/// Leaves the history whole and says how the turn ended, where that is not plain.
+fn close(session: &Session, turn: &TurnId, reason: TurnEnd) {
+    let notice = |level, text: &str, hint: &str| {
+        session.notice(turn, level, text.to_owned(), Some(hint.to_owned()));
+    };
+    match reason {
+        TurnEnd::EndTurn => {}
+        TurnEnd::Cancelled => {
+            seal(session, "the user interrupted the turn");
+            session.commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() }, |_| vec![]);
+            notice(NoticeLevel::Info, "Interrupted.", "Say what to do instead, or `continue`.");
+        }
+        TurnEnd::MaxTokens => {
+            seal(session, "the answer was cut off by its token limit");
+            notice(
+                NoticeLevel::Warning,
+                "The answer was cut off by its token limit.",
+                "Send `continue` to go on.",
+            );
+        }
+        TurnEnd::MaxTurns => {
+            let text = format!("Stopped after {MODEL_CALL_LIMIT} model calls in one turn.");
+            notice(NoticeLevel::Warning, &text, "Send `continue` to go on.");
+        }
+        TurnEnd::Refusal => {
+            seal(session, "the model declined to answer");
+            notice(
+                NoticeLevel::Warning,
+                "The model declined to answer.",
+                "Rephrase the request, or choose another model.",
+            );
+        }
+        TurnEnd::Error => {
+            seal(session, "the turn ended with an error");
+        }
+    }
+}
+
+fn report(session: &Session, turn: &TurnId, error: &ModelError) {
+    let (message, hint) = (error.to_string(), error.hint().to_owned());
+    session.notice(turn, NoticeLevel::Error, message.clone(), Some(hint.clone()));
+    session.publish(Event::Error { message, hint });
+}

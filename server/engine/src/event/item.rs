@@ -118,9 +118,6 @@ pub struct AuditEntry {
     pub state: CallState,
     /// Since when.
     pub at: Timestamp,
-    /// Who or what brought it about, where that is not plain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
 }
 
 /// Where a tool call is.
@@ -154,24 +151,67 @@ impl CallState {
     }
 }
 
+/// How a call ended, as shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallOutcome {
+    /// A final state.
+    pub state: CallState,
+    /// The short result for people.
+    pub display: String,
+    /// The result for machines, if the tool gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// The class of the failure, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolErrorKind>,
+}
+
 impl ToolCallItem {
+    /// A call that is known and not more.
+    #[must_use]
+    pub fn pending(call: CallId, name: String, kind: Option<ToolKind>, input: Value, at: Timestamp) -> Self {
+        Self {
+            call,
+            title: name.clone(),
+            name,
+            kind,
+            input,
+            state: CallState::Pending,
+            display: String::new(),
+            structured: None,
+            error: None,
+            started: None,
+            ended: None,
+            audit: vec![AuditEntry { state: CallState::Pending, at }],
+        }
+    }
+
     /// Moves the call to a state and notes it in the audit trail. A call in a final state stays there: the answer
     /// says whether the move was made.
-    pub fn enter(&mut self, state: CallState, note: Option<String>) -> bool {
+    pub fn enter(&mut self, state: CallState, at: Timestamp) -> bool {
         if self.state.is_final() {
             return false;
         }
-        let now = Timestamp::now();
         self.state = state;
         match state {
-            CallState::Executing => self.started = Some(now),
+            CallState::Executing => self.started = Some(at),
             CallState::Completed | CallState::Failed | CallState::Denied | CallState::Sealed => {
-                self.ended = Some(now)
+                self.ended = Some(at)
             }
             CallState::Pending | CallState::ApprovalRequired => {}
         }
-        self.audit.push(AuditEntry { state, at: now, note });
+        self.audit.push(AuditEntry { state, at });
         true
+    }
+
+    /// Ends the call, unless it has ended.
+    pub fn end(&mut self, outcome: CallOutcome, at: Timestamp) {
+        if self.enter(outcome.state, at) {
+            self.display = outcome.display;
+            self.structured = outcome.structured;
+            self.error = outcome.error;
+        }
     }
 }
 
@@ -181,26 +221,14 @@ mod tests {
 
     #[test]
     fn no_call_leaves_a_final_state() {
+        let at = Timestamp::UNIX_EPOCH;
         for last in [CallState::Completed, CallState::Failed, CallState::Denied, CallState::Sealed] {
-            let mut call = ToolCallItem {
-                call: CallId::generate(),
-                name: "Read".into(),
-                title: String::new(),
-                kind: None,
-                input: Value::Null,
-                state: CallState::Pending,
-                display: String::new(),
-                structured: None,
-                error: None,
-                started: None,
-                ended: None,
-                audit: Vec::new(),
-            };
-            assert!(call.enter(CallState::Executing, None) && call.started.is_some());
-            assert!(call.enter(last, None) && call.ended.is_some());
-            assert!(!call.enter(CallState::Executing, None));
+            let mut call = ToolCallItem::pending(CallId::generate(), "Read".into(), None, Value::Null, at);
+            assert!(call.enter(CallState::Executing, at) && call.started.is_some());
+            assert!(call.enter(last, at) && call.ended.is_some());
+            assert!(!call.enter(CallState::Executing, at));
             assert_eq!(call.state, last);
-            assert_eq!(call.audit.len(), 2);
+            assert_eq!(call.audit.len(), 3);
         }
     }
 }

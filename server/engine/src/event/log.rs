@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::event::{Bookmark, Channel, Event, EventRecord};
 use crate::ids::SessionId;
@@ -25,6 +26,7 @@ pub struct EventLog {
     session: SessionId,
     events: Mutex<VecDeque<EventRecord>>,
     newest: watch::Sender<u64>,
+    closed: CancellationToken,
 }
 
 /// The events after a bookmark are no longer in memory.
@@ -52,7 +54,12 @@ impl EventLog {
     /// An empty log whose first event will be number `after + 1`.
     #[must_use]
     pub fn new(session: SessionId, after: u64) -> Arc<Self> {
-        Arc::new(Self { session, events: Mutex::new(VecDeque::new()), newest: watch::Sender::new(after) })
+        Arc::new(Self {
+            session,
+            events: Mutex::new(VecDeque::new()),
+            newest: watch::Sender::new(after),
+            closed: CancellationToken::new(),
+        })
     }
 
     /// Adds an event and wakes the readers. Never waits.
@@ -68,6 +75,11 @@ impl EventLog {
         // Sent under the lock: the number a reader is woken with is always there to be read.
         self.newest.send_replace(seq);
         bookmark
+    }
+
+    /// Tells the readers that nothing more will come; they still get what is there.
+    pub fn close(&self) {
+        self.closed.cancel();
     }
 
     /// Number of the newest event; 0 or the starting number when there is none.
@@ -106,7 +118,7 @@ impl EventLog {
 }
 
 impl Subscription {
-    /// Waits for events and hands them over in order, at least one; `None` when the session is gone.
+    /// Waits for events and hands them over in order, at least one; `None` once the log is closed and read.
     ///
     /// # Errors
     /// [`Gap`] when the reader was too slow; it then stands at the newest event.
@@ -116,8 +128,18 @@ impl Subscription {
             if !ready.is_empty() {
                 return Ok(Some(ready));
             }
-            if self.newest.wait_for(|newest| *newest > self.position).await.is_err() {
+            let closed = self.log.closed.is_cancelled();
+            if closed && *self.newest.borrow() <= self.position {
                 return Ok(None);
+            }
+            let position = self.position;
+            tokio::select! {
+                newer = self.newest.wait_for(|newest| *newest > position) => {
+                    if newer.is_err() {
+                        return Ok(None);
+                    }
+                }
+                () = self.log.closed.cancelled(), if !closed => {}
             }
         }
     }
@@ -167,7 +189,6 @@ mod tests {
         for since in 0..=40 {
             let mut reader = log.subscribe(since, vec![]);
             assert_eq!(seqs(&reader.ready().unwrap()), (since + 1..=40).collect::<Vec<_>>());
-            log.newest();
             assert_eq!(reader.ready().unwrap(), vec![]);
         }
     }
@@ -195,6 +216,16 @@ mod tests {
         assert_eq!(gap, Gap { since: 0, oldest: (MEMORY_LIMIT + 1 - MEMORY_KEPT + 1) as u64 });
         log.publish(monitor());
         assert_eq!(seqs(&slow.ready().unwrap()), [MEMORY_LIMIT as u64 + 2]);
+    }
+
+    #[tokio::test]
+    async fn a_closed_log_is_read_to_its_end_and_no_further() {
+        let log = log();
+        let mut reader = log.subscribe(0, vec![]);
+        log.publish(monitor());
+        log.close();
+        assert_eq!(seqs(&reader.next().await.unwrap().unwrap()), [1]);
+        assert_eq!(reader.next().await.unwrap(), None);
     }
 
     #[tokio::test]

@@ -23,3 +23,9 @@ impl Workspace {
         unimplemented!()
     }
 }
+
+impl From<ApplyError> for crate::tools::ToolError {
+    fn from(_: ApplyError) -> Self {
+        unimplemented!()
+    }
+}

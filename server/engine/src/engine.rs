@@ -1,0 +1,346 @@
+//! The engine: all sessions of a server, and what they share.
+//!
+//! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
+//! needs it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::host::Host;
+use crate::ids::SessionId;
+use crate::journal::{self, Journal, Record};
+use crate::model::profile::{self, Profile};
+use crate::model::{Model, ModelError, ModelErrorKind};
+use crate::paths::AbsPath;
+use crate::permission::Mode;
+use crate::session::{Parts, Session, SessionState};
+use crate::shell::Shell;
+use crate::tools::Registry;
+use crate::workspace::Workspace;
+
+/// The name of a session's journal in its folder.
+const JOURNAL: &str = "journal.jsonl";
+
+/// The model profiles a server knows, and the connections made so far.
+pub struct Models {
+    profiles: BTreeMap<String, Profile>,
+    default: String,
+    /// Why the default profile cannot be used, told when a turn wants it.
+    missing: Option<ModelError>,
+    connected: tokio::sync::Mutex<HashMap<String, Arc<dyn Model>>>,
+}
+
+impl Models {
+    /// The built-in demo profile and `main`, or the reason why there is no `main`. With `main` it is the default,
+    /// and without it as well: a turn then says what is missing.
+    #[must_use]
+    pub fn new(main: Result<Profile, ModelError>) -> Self {
+        let demo = Profile::demo();
+        let mut profiles = BTreeMap::from([(demo.name.clone(), demo)]);
+        let (default, missing) = match main {
+            Ok(profile) => {
+                let name = profile.name.clone();
+                profiles.insert(name.clone(), profile);
+                (name, None)
+            }
+            Err(error) => ("main".to_owned(), Some(error)),
+        };
+        Self { profiles, default, missing, connected: tokio::sync::Mutex::default() }
+    }
+
+    /// The name of the profile new sessions use.
+    #[must_use]
+    pub fn default_name(&self) -> &str {
+        &self.default
+    }
+
+    /// Why the default profile cannot be used, if it cannot.
+    #[must_use]
+    pub fn missing(&self) -> Option<&ModelError> {
+        self.missing.as_ref()
+    }
+
+    /// The profiles, by name.
+    pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.profiles.values()
+    }
+
+    /// The profile of that name.
+    ///
+    /// # Errors
+    /// Of kind [`ModelErrorKind::Configuration`], naming the profiles there are.
+    pub fn profile(&self, name: &str) -> Result<&Profile, ModelError> {
+        if let Some(profile) = self.profiles.get(name) {
+            return Ok(profile);
+        }
+        if let (Some(missing), true) = (&self.missing, name == self.default) {
+            return Err(missing.clone());
+        }
+        let known: Vec<_> = self.profiles.keys().map(String::as_str).collect();
+        let message = format!("there is no model profile `{name}`; there are: {}", known.join(", "));
+        Err(ModelError::new(ModelErrorKind::Configuration, message))
+    }
+
+    /// The model of a profile, connected at the first call.
+    ///
+    /// # Errors
+    /// As [`Models::profile`], or what connecting says.
+    pub async fn connect(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        let mut connected = self.connected.lock().await;
+        if let Some(model) = connected.get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let model = profile::connect(self.profile(name)?).await?;
+        connected.insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+}
+
+/// What an engine is made with.
+pub struct EngineOptions {
+    /// Where the user's state lives; sessions go to `sessions/<workspace>/<session>/` in it.
+    pub home: AbsPath,
+    /// The editor, or none.
+    pub host: Arc<dyn Host>,
+    /// The models.
+    pub models: Models,
+}
+
+/// What a new session is made with.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// The workspace folders; the first is the working directory.
+    pub roots: Vec<AbsPath>,
+    /// The mode to start in.
+    pub mode: Mode,
+    /// The model profile; the default one when `None`.
+    pub model: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug)]
+pub struct SessionSummary {
+    /// The session.
+    pub id: SessionId,
+    /// What people call it; empty before the first prompt.
+    pub title: String,
+    /// When its journal was last written.
+    pub updated: Timestamp,
+    /// Whether it is live in this process.
+    pub live: bool,
+}
+
+/// Why a session cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No session of that id.
+    #[error("there is no session `{0}` for this workspace")]
+    Unknown(SessionId),
+    /// A session needs a folder to work in.
+    #[error("there is no workspace folder; open one, or name a folder for the session")]
+    NoFolder,
+    /// Its journal cannot be read or written.
+    #[error("the journal {} cannot be used: {source}", path.display())]
+    Storage {
+        /// The journal.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Its journal holds no session.
+    #[error("the journal {} has no readable beginning ({skipped} lines could not be read)", path.display())]
+    Corrupted {
+        /// The journal.
+        path: PathBuf,
+        /// Lines that could not be read.
+        skipped: u64,
+    },
+    /// No such model profile.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// All sessions of a server.
+pub struct Engine {
+    home: AbsPath,
+    host: Arc<dyn Host>,
+    models: Arc<Models>,
+    tools: Arc<Registry>,
+    sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+}
+
+impl Engine {
+    /// An engine without sessions.
+    #[must_use]
+    pub fn new(options: EngineOptions) -> Self {
+        let EngineOptions { home, host, models } = options;
+        Self {
+            home,
+            host,
+            models: Arc::new(models),
+            tools: Arc::new(Registry::built_in()),
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// The models.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// The tools.
+    #[must_use]
+    pub fn tools(&self) -> &Registry {
+        &self.tools
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// [`SessionError`]: no folder, no such model, or no place for the journal.
+    pub fn new_session(&self, new: NewSession) -> Result<Arc<Session>, SessionError> {
+        let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
+        let model = match new.model {
+            Some(name) => self.models.profile(&name).map(|profile| profile.name.clone())?,
+            None => self.models.default_name().to_owned(),
+        };
+        let id = SessionId::generate();
+        let record =
+            Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode: new.mode, model };
+        let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
+        let journal = open_journal(&path)?;
+        journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
+        let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
+        Ok(self.start(journal, state, 0))
+    }
+
+    /// The live session of that id.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`] when it is not live here.
+    pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        self.sessions().get(id).cloned().ok_or_else(|| SessionError::Unknown(id.clone()))
+    }
+
+    /// The live session of that id, or the stored one of a workspace folder taken up again.
+    ///
+    /// # Errors
+    /// [`SessionError`]: unknown, unreadable or damaged beyond use.
+    pub fn load_session(&self, folders: &[AbsPath], id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        if let Ok(session) = self.session(id) {
+            return Ok(session);
+        }
+        // An id is looked up as one path component: it must not be able to name anything else.
+        let unknown = || SessionError::Unknown(id.clone());
+        if !id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
+            return Err(unknown());
+        }
+        let path = folders
+            .iter()
+            .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
+            .find(|path| path.is_file())
+            .ok_or_else(unknown)?;
+        let read =
+            journal::read(&path).map_err(|source| SessionError::Storage { path: path.clone(), source })?;
+        let skipped = read.skipped;
+        let state = SessionState::fold(read.records)
+            .ok_or_else(|| SessionError::Corrupted { path: path.clone(), skipped })?;
+        Ok(self.start(open_journal(&path)?, state, skipped))
+    }
+
+    /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.
+    #[must_use]
+    pub fn list_sessions(&self, folders: &[AbsPath]) -> Vec<SessionSummary> {
+        let mut summaries: Vec<_> = folders
+            .iter()
+            .filter_map(|folder| std::fs::read_dir(self.folder(folder)).ok())
+            .flat_map(|entries| entries.flatten())
+            .filter_map(|entry| self.summary(&entry.path().join(JOURNAL)))
+            .collect();
+        summaries.sort_by(|one, two| two.updated.cmp(&one.updated));
+        summaries
+    }
+
+    /// Ends a live session; its journal stays.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`].
+    pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        let session = self.sessions().remove(id).ok_or_else(|| SessionError::Unknown(id.clone()))?;
+        session.close();
+        Ok(())
+    }
+
+    /// The live sessions.
+    #[must_use]
+    pub fn live_sessions(&self) -> Vec<Arc<Session>> {
+        self.sessions().values().cloned().collect()
+    }
+
+    /// Ends all sessions and waits until their commands are gone and their journals are written.
+    pub async fn shutdown(&self) {
+        let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
+        sessions.iter().for_each(|session| session.close());
+        for session in sessions {
+            session.closed().await;
+        }
+    }
+
+    fn start(&self, journal: Journal, state: SessionState, skipped_records: u64) -> Arc<Session> {
+        let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone());
+        let parts = Parts {
+            workspace: Arc::new(workspace),
+            shell: Arc::new(Shell::new(state.cwd.clone())),
+            tools: Arc::clone(&self.tools),
+            models: Arc::clone(&self.models),
+            journal,
+            state,
+        };
+        let session = Session::start(parts, skipped_records);
+        self.sessions().insert(session.id().clone(), Arc::clone(&session));
+        session
+    }
+
+    fn summary(&self, journal: &std::path::Path) -> Option<SessionSummary> {
+        let modified = std::fs::metadata(journal).and_then(|metadata| metadata.modified()).ok()?;
+        let id = SessionId::from_external(journal.parent()?.file_name()?.to_str()?);
+        let title = match self.session(&id) {
+            Ok(session) => session.snapshot(0).title,
+            Err(_) => journal::title(journal),
+        };
+        let live = self.sessions().contains_key(&id);
+        Some(SessionSummary { id, title, updated: Timestamp::try_from(modified).ok()?, live })
+    }
+
+    fn folder(&self, workspace: &AbsPath) -> PathBuf {
+        self.home.join("sessions").join(slug(workspace)).as_path().to_path_buf()
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn open_journal(path: &std::path::Path) -> Result<Journal, SessionError> {
+    Journal::open(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })
+}
+
+/// A folder name for a workspace: readable, and different for different paths.
+fn slug(workspace: &AbsPath) -> String {
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(workspace.as_path().as_os_str().as_encoded_bytes());
+    let name: String = workspace
+        .file_name()
+        .chars()
+        .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
+        .take(40)
+        .collect();
+    let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}-{hash}")
+}

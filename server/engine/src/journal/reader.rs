@@ -1,0 +1,101 @@
+//! Reads a journal back.
+//!
+//! Rule: what cannot be read is skipped and counted, never silently; one bad line costs that line alone.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use crate::event::ItemBody;
+use crate::journal::record::{Line, Record};
+use crate::session::title_from;
+
+/// The longest line that is read; longer ones are skipped as damaged.
+const LINE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// So many lines are looked through for the first prompt.
+const TITLE_LINES: usize = 64;
+
+/// What a journal held.
+#[derive(Debug, Default)]
+pub struct ReadJournal {
+    /// The records, oldest first.
+    pub records: Vec<Record>,
+    /// Lines that were no record this build can read.
+    pub skipped: u64,
+}
+
+/// Reads all records of a journal.
+///
+/// # Errors
+/// Only when the file itself cannot be read; damaged lines are counted in [`ReadJournal::skipped`].
+pub fn read(path: &Path) -> io::Result<ReadJournal> {
+    let mut reader = BufReader::new(File::open(path)?);
+    let mut journal = ReadJournal::default();
+    let mut line = Vec::new();
+    while read_line(&mut reader, &mut line)? {
+        match serde_json::from_slice::<Line>(&line) {
+            Ok(line) => journal.records.push(line.record),
+            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Err(error) => {
+                journal.skipped += 1;
+                tracing::warn!(path = %path.display(), %error, "a line of the journal could not be read and was skipped");
+            }
+        }
+    }
+    Ok(journal)
+}
+
+/// The title of the session in a journal: from its first prompt, empty when there is none among the first lines.
+#[must_use]
+pub fn title(path: &Path) -> String {
+    let Ok(file) = File::open(path) else { return String::new() };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    for _ in 0..TITLE_LINES {
+        match read_line(&mut reader, &mut line) {
+            Ok(true) => {}
+            Ok(false) | Err(_) => break,
+        }
+        if let Ok(Line { record: Record::Prompt { item, .. }, .. }) = serde_json::from_slice(&line)
+            && let ItemBody::UserMessage { text } = item.body
+        {
+            return title_from(&text);
+        }
+    }
+    String::new()
+}
+
+/// Reads one line without its end into `line`; an overlong one is passed over and comes out as a lone `!`, which
+/// no record parses from. False at the end of the file.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let mut any = false;
+    let mut too_long = false;
+    loop {
+        let chunk = reader.fill_buf()?;
+        if chunk.is_empty() {
+            break;
+        }
+        any = true;
+        let (taken, ended) = match chunk.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (chunk.len(), false),
+        };
+        if line.len() + taken > LINE_LIMIT {
+            too_long = true;
+            line.clear();
+        } else if !too_long {
+            line.extend_from_slice(&chunk[..taken]);
+        }
+        reader.consume(taken);
+        if ended {
+            break;
+        }
+    }
+    if too_long {
+        line.clear();
+        line.push(b'!');
+    }
+    Ok(any)
+}

@@ -1,0 +1,134 @@
+//! The records of a journal.
+//!
+//! Rule: a record is a fact that happened, never a command; fields are only ever added, with a default, so that
+//! older and newer builds read each other's journals.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
+use crate::ids::{ItemId, QueueId, SessionId, TurnId};
+use crate::model::{Block, Message, Usage};
+use crate::paths::AbsPath;
+use crate::permission::{Decision, Grant, Mode};
+
+/// Version of the record form, written on every line.
+pub const VERSION: u32 = 1;
+
+/// A line of the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Version of the record form.
+    pub v: u32,
+    /// When the record was made.
+    pub at: Timestamp,
+    /// The record.
+    #[serde(flatten)]
+    pub record: Record,
+}
+
+/// A fact about a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Record {
+    /// The session began.
+    Opened {
+        /// Its id.
+        session: SessionId,
+        /// The workspace folders.
+        roots: Vec<AbsPath>,
+        /// Where relative paths and commands start.
+        cwd: AbsPath,
+        /// The mode at the start.
+        mode: Mode,
+        /// The name of the model profile at the start.
+        model: String,
+    },
+    /// A prompt waits behind a running turn.
+    Queued {
+        /// The prompt.
+        prompt: QueuedPrompt,
+        /// What it will say to the model.
+        content: Vec<Block>,
+    },
+    /// A turn began with a prompt.
+    Prompt {
+        /// The turn.
+        turn: TurnId,
+        /// The place in the queue it came from, if it had to wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queued: Option<QueueId>,
+        /// The prompt as shown.
+        item: Item,
+        /// The prompt as the model gets it.
+        content: Vec<Block>,
+    },
+    /// The model answered; also a part of an answer that broke off.
+    Answer {
+        /// The turn.
+        turn: TurnId,
+        /// The answer as the model gets it back.
+        message: Message,
+        /// The answer as shown: text, thinking, and the calls that are now pending.
+        items: Vec<Item>,
+    },
+    /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
+    /// counts.
+    Item {
+        /// The item.
+        item: Item,
+    },
+    /// A call waits for the user, or begins to run.
+    CallMoved {
+        /// The call's item.
+        item: ItemId,
+        /// When.
+        at: Timestamp,
+        /// The state it is in now.
+        state: CallState,
+        /// What it does, in one line for people.
+        title: String,
+    },
+    /// A call ended.
+    CallEnded {
+        /// The call's item.
+        item: ItemId,
+        /// When.
+        at: Timestamp,
+        /// How, as shown.
+        outcome: CallOutcome,
+        /// The result as the model gets it.
+        result: Block,
+    },
+    /// Something the model is told that nobody typed, such as an interruption.
+    Remark {
+        /// The turn.
+        turn: TurnId,
+        /// The text.
+        text: String,
+    },
+    /// The user decided about a call.
+    Decided {
+        /// The decision.
+        decision: Decision,
+        /// What it allows from now on without asking.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        grants: Vec<Grant>,
+    },
+    /// A turn ended.
+    TurnEnded {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        reason: TurnEnd,
+        /// Tokens of all its model calls.
+        usage: Usage,
+    },
+    /// The mode or the model changed.
+    Configured {
+        /// The mode now.
+        mode: Mode,
+        /// The name of the model profile now.
+        model: String,
+    },
+}

@@ -1,0 +1,253 @@
+//! Appends records to a journal.
+//!
+//! Rule: a line is written whole or not at all. A stump left by a crash is cut before the next append; after a
+//! failed write the file is cut back to its last whole line and the records wait in memory for the next try.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::journal::record::{Line, Record, VERSION};
+
+/// So many records wait in memory while the disk refuses them; more end the session's turn with an error.
+const UNWRITTEN_LIMIT: usize = 1_000;
+
+/// A failed append.
+#[derive(Debug, thiserror::Error)]
+#[error("could not write the session's journal {}: {source}; {waiting} records wait in memory and are written with the next one", path.display())]
+pub struct JournalError {
+    /// The journal.
+    pub path: PathBuf,
+    /// Records that are not written yet, this one included.
+    pub waiting: usize,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+/// The journal of one session, open for appending. Clones write the same file.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    path: PathBuf,
+    writer: Arc<Mutex<Writer>>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    file: File,
+    /// Length of the file up to its last whole line.
+    length: u64,
+    unwritten: VecDeque<Vec<u8>>,
+}
+
+impl Journal {
+    /// Opens a journal, making it and its folder when missing, and cuts a stump at its end.
+    ///
+    /// # Errors
+    /// What the system says about the folder or the file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            create_private_folder(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        let length = whole_length(&mut file)?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length))?;
+        let writer = Writer { file, length, unwritten: VecDeque::new() };
+        Ok(Self { path: path.to_path_buf(), writer: Arc::new(Mutex::new(writer)) })
+    }
+
+    /// Where the journal is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until the disk has all that was written.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the disk refuses.
+    pub async fn sync(&self) -> Result<(), JournalError> {
+        let journal = self.clone();
+        // The file is synced through a handle of its own, so that appends go on meanwhile.
+        let synced = tokio::task::spawn_blocking(move || {
+            let file = journal.lock().file.try_clone()?;
+            file.sync_data()
+        })
+        .await;
+        synced.map_err(io::Error::other).flatten().map_err(|source| self.error(source))
+    }
+
+    /// Appends a record. When this returns the operating system has it: it survives the end of this process, and
+    /// after [`Journal::sync`] a power cut.
+    ///
+    /// # Errors
+    /// [`JournalError`]; the record is kept and goes first at the next append.
+    pub fn append(&self, record: &Record) -> Result<(), JournalError> {
+        let line = Line { v: VERSION, at: Timestamp::now(), record: record.clone() };
+        let mut bytes = serde_json::to_vec(&line).map_err(|error| self.error(error.into()))?;
+        bytes.push(b'\n');
+        let mut writer = self.lock();
+        if writer.unwritten.len() == UNWRITTEN_LIMIT {
+            drop(writer);
+            return Err(self.error(io::Error::other("too many records wait; this one was not kept")));
+        }
+        writer.unwritten.push_back(bytes);
+        let flushed = writer.flush();
+        drop(writer);
+        flushed.map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> JournalError {
+        JournalError { path: self.path.clone(), waiting: self.lock().unwritten.len(), source }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    fn flush(&mut self) -> io::Result<()> {
+        while let Some(line) = self.unwritten.front() {
+            if let Err(error) = self.file.write_all(line) {
+                // Half a line must not stay before the next try; should even this fail, the next open cuts it.
+                if self.file.set_len(self.length).is_ok() {
+                    self.file.seek(SeekFrom::Start(self.length))?;
+                }
+                return Err(error);
+            }
+            self.length += line.len() as u64;
+            self.unwritten.pop_front();
+        }
+        Ok(())
+    }
+}
+
+/// Length of the file up to and with its last line end.
+fn whole_length(file: &mut File) -> io::Result<u64> {
+    const STEP: u64 = 64 * 1024;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut buffer = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        file.seek(SeekFrom::Start(start))?;
+        buffer.clear();
+        Read::by_ref(file).take(end - start).read_to_end(&mut buffer)?;
+        if let Some(last) = buffer.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::TurnId;
+    use crate::journal::read;
+
+    fn remark(text: &str) -> Record {
+        Record::Remark { turn: TurnId::from_external("turn_1"), text: text.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn records_come_back_in_order_and_the_file_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/journal.jsonl");
+        let journal = Journal::open(&path).unwrap();
+        journal.append(&remark("one")).unwrap();
+        journal.append(&remark("two\nlines")).unwrap();
+        journal.sync().await.unwrap();
+        let read = read(&path).unwrap();
+        assert_eq!(read.records, [remark("one"), remark("two\nlines")]);
+        assert_eq!(read.skipped, 0);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777,
+                0o700
+            );
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_costs_itself_alone_and_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        Journal::open(&path).unwrap().append(&remark("one")).unwrap();
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(
+            b"{\"v\":1,\"at\":\"2026-01-01T00:00:00Z\",\"type\":\"fromTheFuture\"}\n\0\0\0\0\n\nnot json\n",
+        )
+        .unwrap();
+        Journal::open(&path).unwrap().append(&remark("two")).unwrap();
+        let read = read(&path).unwrap();
+        assert_eq!(read.records, [remark("one"), remark("two")]);
+        assert_eq!(read.skipped, 3);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn records_the_disk_refused_are_written_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let journal = Journal::open(&path).unwrap();
+        journal.append(&remark("one")).unwrap();
+        // `/dev/full` answers every write with ENOSPC, as a full disk does.
+        let good = std::mem::replace(
+            &mut journal.lock().file,
+            OpenOptions::new().read(true).write(true).open("/dev/full").unwrap(),
+        );
+        let error = journal.append(&remark("two")).unwrap_err();
+        assert_eq!((error.waiting, error.source.kind()), (1, io::ErrorKind::StorageFull));
+        journal.lock().file = good;
+        journal.append(&remark("three")).unwrap();
+        assert_eq!(read(&path).unwrap().records, [remark("one"), remark("two"), remark("three")]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_journal_cut_at_any_byte_keeps_every_whole_line(cut in 0_usize..400, texts in proptest::collection::vec(".{0,20}", 1..5)) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("journal.jsonl");
+            let journal = Journal::open(&path).unwrap();
+            for text in &texts {
+                journal.append(&remark(text)).unwrap();
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let cut = cut.min(bytes.len());
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+
+            Journal::open(&path).unwrap().append(&remark("after")).unwrap();
+
+            let read = read(&path).unwrap();
+            let mut expected: Vec<_> = texts[..whole].iter().map(|text| remark(text)).collect();
+            expected.push(remark("after"));
+            prop_assert_eq!(read.records, expected);
+            prop_assert_eq!(read.skipped, 0);
+        }
+    }
+}

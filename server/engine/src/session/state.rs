@@ -1,0 +1,209 @@
+//! A session's state as a fold over its records.
+//!
+//! Rule: [`SessionState::apply`] is the only way a record changes memory, live and on resume alike; the history it
+//! builds answers every call exactly once, in the order of the calls.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::event::{Item, ItemBody, QueuedPrompt, ToolCallItem};
+use crate::ids::{ItemId, SessionId, TurnId};
+use crate::journal::Record;
+use crate::model::{Block, Message, Role, Usage};
+use crate::paths::AbsPath;
+use crate::permission::{Grant, Mode};
+use crate::session::title_from;
+
+/// What a session's records add up to.
+#[derive(Clone, Debug)]
+pub struct SessionState {
+    /// Its id.
+    pub id: SessionId,
+    /// What people call it.
+    pub title: String,
+    /// The workspace folders.
+    pub roots: Vec<AbsPath>,
+    /// Where relative paths and commands start.
+    pub cwd: AbsPath,
+    /// Its mode.
+    pub mode: Mode,
+    /// The name of its model profile.
+    pub model: String,
+    /// What the model is sent, oldest first.
+    pub messages: Vec<Message>,
+    /// The transcript, oldest first.
+    pub items: Vec<Item>,
+    /// Prompts that wait for their turn, next first, with what they will say to the model.
+    pub queue: VecDeque<(QueuedPrompt, Vec<Block>)>,
+    /// What the user has allowed for the whole session.
+    pub grants: Vec<Grant>,
+    /// Tokens of all turns.
+    pub usage: Usage,
+    /// The turn that has begun and not ended.
+    pub turn: Option<TurnId>,
+    /// Calls of the newest answer, in order, with their results as they come in; empty when all are answered.
+    calls: Vec<(String, Option<Block>)>,
+    places: HashMap<ItemId, usize>,
+}
+
+impl SessionState {
+    /// The state of a session that begins with `record`; `None` when it is not [`Record::Opened`].
+    #[must_use]
+    pub fn open(record: &Record) -> Option<Self> {
+        let Record::Opened { session, roots, cwd, mode, model } = record else { return None };
+        Some(Self {
+            id: session.clone(),
+            title: String::new(),
+            roots: roots.clone(),
+            cwd: cwd.clone(),
+            mode: *mode,
+            model: model.clone(),
+            messages: Vec::new(),
+            items: Vec::new(),
+            queue: VecDeque::new(),
+            grants: Vec::new(),
+            usage: Usage::default(),
+            turn: None,
+            calls: Vec::new(),
+            places: HashMap::new(),
+        })
+    }
+
+    /// Folds a whole journal; `None` when it has no beginning.
+    #[must_use]
+    pub fn fold(records: Vec<Record>) -> Option<Self> {
+        let mut records = records.into_iter();
+        let mut state = records.find_map(|record| Self::open(&record))?;
+        records.for_each(|record| state.apply(record));
+        Some(state)
+    }
+
+    /// Folds one record into the state.
+    pub fn apply(&mut self, record: Record) {
+        match record {
+            Record::Opened { .. } => {}
+            Record::Queued { prompt, content } => self.queue.push_back((prompt, content)),
+            Record::Prompt { turn, queued, item, content } => {
+                if let Some(queued) = queued {
+                    self.queue.retain(|(prompt, _)| prompt.id != queued);
+                }
+                if let (true, ItemBody::UserMessage { text }) = (self.title.is_empty(), &item.body) {
+                    self.title = title_from(text);
+                }
+                self.turn = Some(turn);
+                self.put(item);
+                self.messages.push(Message { role: Role::User, content });
+            }
+            Record::Answer { turn: _, message, items } => {
+                self.calls = message
+                    .content
+                    .iter()
+                    .filter_map(|block| match block {
+                        Block::ToolUse { id, .. } => Some((id.clone(), None)),
+                        _ => None,
+                    })
+                    .collect();
+                if !message.content.is_empty() {
+                    self.messages.push(message);
+                }
+                items.into_iter().for_each(|item| self.put(item));
+            }
+            Record::Item { item } => self.put(item),
+            Record::CallMoved { item, at, state, title } => {
+                if let Some(call) = self.call_mut(&item) {
+                    call.title = title;
+                    call.enter(state, at);
+                }
+            }
+            Record::CallEnded { item, at, outcome, result } => {
+                if let Some(call) = self.call_mut(&item) {
+                    call.end(outcome, at);
+                }
+                self.take_result(result);
+            }
+            Record::Remark { turn: _, text } => {
+                self.messages.push(Message { role: Role::User, content: vec![Block::Text { text }] });
+            }
+            Record::Decided { decision: _, grants } => self.grants.extend(grants),
+            Record::TurnEnded { turn: _, reason: _, usage } => {
+                self.usage += usage;
+                self.turn = None;
+            }
+            Record::Configured { mode, model } => {
+                self.mode = mode;
+                self.model = model;
+            }
+        }
+    }
+
+    /// The calls that have no result yet, as their items are now.
+    #[must_use]
+    pub fn unanswered(&self) -> Vec<Item> {
+        let open = |id: &str| self.calls.iter().any(|(call, result)| call == id && result.is_none());
+        self.items
+            .iter()
+            .rev()
+            .take_while(|item| !matches!(item.body, ItemBody::UserMessage { .. }))
+            .filter(|item| match &item.body {
+                ItemBody::ToolCall(call) => open(call.call.as_str()) && !call.state.is_final(),
+                _ => false,
+            })
+            .cloned()
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect()
+    }
+
+    /// The queue as clients see it.
+    #[must_use]
+    pub fn queued(&self) -> Vec<QueuedPrompt> {
+        self.queue.iter().map(|(prompt, _)| prompt.clone()).collect()
+    }
+
+    /// Adds an item, or replaces the one of its id.
+    pub fn put(&mut self, item: Item) {
+        match self.places.get(&item.id) {
+            Some(place) => self.items[*place] = item,
+            None => {
+                self.places.insert(item.id.clone(), self.items.len());
+                self.items.push(item);
+            }
+        }
+    }
+
+    /// The item of that id.
+    #[must_use]
+    pub fn item(&self, id: &ItemId) -> Option<&Item> {
+        self.places.get(id).map(|place| &self.items[*place])
+    }
+
+    /// Adds text to the end of a growing item.
+    pub fn grow(&mut self, id: &ItemId, more: &str) {
+        let Some(place) = self.places.get(id) else { return };
+        if let ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. } =
+            &mut self.items[*place].body
+        {
+            text.push_str(more);
+        }
+    }
+
+    fn call_mut(&mut self, id: &ItemId) -> Option<&mut ToolCallItem> {
+        match &mut self.items[*self.places.get(id)?].body {
+            ItemBody::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn take_result(&mut self, result: Block) {
+        let Block::ToolResult { tool_use_id, .. } = &result else { return };
+        let open = self.calls.iter_mut().find(|(call, known)| call == tool_use_id && known.is_none());
+        match open {
+            Some((_, place)) => *place = Some(result),
+            None => return,
+        }
+        if self.calls.iter().all(|(_, result)| result.is_some()) {
+            let content = self.calls.drain(..).filter_map(|(_, result)| result).collect();
+            self.messages.push(Message { role: Role::User, content });
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether the loop goes on.
+//!
+//! Rule: this is the only place that decides it, and it decides by the facts alone.
+
+use crate::event::TurnEnd;
+use crate::model::StopReason;
+use crate::turn::MODEL_CALL_LIMIT;
+
+/// When the question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The model has answered.
+    Answered,
+    /// The calls of the answer have results.
+    ToolsRan,
+}
+
+/// What the decision depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Why the model stopped.
+    pub stop_reason: &'a StopReason,
+    /// Whole tool calls in the answer.
+    pub calls: usize,
+    /// Whether the user has cancelled the turn.
+    pub cancelled: bool,
+    /// Model calls made in this turn.
+    pub model_calls: u32,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The calls of the answer run.
+    RunTools,
+    /// The model is asked again.
+    AskModel,
+    /// The turn ends.
+    Stop(TurnEnd),
+}
+
+/// Decides whether the loop goes on.
+#[must_use]
+pub fn next(moment: Moment, facts: &Facts<'_>) -> Next {
+    if facts.cancelled {
+        return Next::Stop(TurnEnd::Cancelled);
+    }
+    let ask =
+        if facts.model_calls < MODEL_CALL_LIMIT { Next::AskModel } else { Next::Stop(TurnEnd::MaxTurns) };
+    match (moment, facts.stop_reason) {
+        (Moment::ToolsRan, _) => ask,
+        (Moment::Answered, StopReason::Refusal) => Next::Stop(TurnEnd::Refusal),
+        (Moment::Answered, StopReason::MaxTokens) => Next::Stop(TurnEnd::MaxTokens),
+        (Moment::Answered, StopReason::PauseTurn) if facts.calls == 0 => ask,
+        (
+            Moment::Answered,
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::StopSequence
+            | StopReason::PauseTurn
+            | StopReason::Other(_),
+        ) => {
+            // Calls count whatever the stop reason says: some servers end an answer that calls tools with `end_turn`.
+            if facts.calls > 0 { Next::RunTools } else { Next::Stop(TurnEnd::EndTurn) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stop_reason_has_its_continuation() {
+        use Moment::{Answered, ToolsRan};
+        use Next::{AskModel, RunTools, Stop};
+        let other = StopReason::Other("from the future".into());
+        let table = [
+            // moment, stop reason, calls, cancelled, model calls, expected
+            (Answered, StopReason::EndTurn, 0, false, 1, Stop(TurnEnd::EndTurn)),
+            (Answered, StopReason::EndTurn, 2, false, 1, RunTools),
+            (Answered, StopReason::ToolUse, 1, false, 1, RunTools),
+            (Answered, StopReason::ToolUse, 0, false, 1, Stop(TurnEnd::EndTurn)),
+            (Answered, StopReason::StopSequence, 0, false, 1, Stop(TurnEnd::EndTurn)),
+            (Answered, StopReason::MaxTokens, 0, false, 1, Stop(TurnEnd::MaxTokens)),
+            (Answered, StopReason::MaxTokens, 1, false, 1, Stop(TurnEnd::MaxTokens)),
+            (Answered, StopReason::Refusal, 0, false, 1, Stop(TurnEnd::Refusal)),
+            (Answered, StopReason::Refusal, 1, false, 1, Stop(TurnEnd::Refusal)),
+            (Answered, StopReason::PauseTurn, 0, false, 1, AskModel),
+            (Answered, StopReason::PauseTurn, 0, false, MODEL_CALL_LIMIT, Stop(TurnEnd::MaxTurns)),
+            (Answered, StopReason::PauseTurn, 1, false, 1, RunTools),
+            (Answered, other.clone(), 0, false, 1, Stop(TurnEnd::EndTurn)),
+            (Answered, other, 1, false, 1, RunTools),
+            (Answered, StopReason::ToolUse, 1, true, 1, Stop(TurnEnd::Cancelled)),
+            (Answered, StopReason::EndTurn, 0, true, 1, Stop(TurnEnd::Cancelled)),
+            (Answered, StopReason::ToolUse, 1, false, MODEL_CALL_LIMIT, RunTools),
+            (ToolsRan, StopReason::ToolUse, 1, false, 1, AskModel),
+            (ToolsRan, StopReason::ToolUse, 1, false, MODEL_CALL_LIMIT - 1, AskModel),
+            (ToolsRan, StopReason::ToolUse, 1, false, MODEL_CALL_LIMIT, Stop(TurnEnd::MaxTurns)),
+            (ToolsRan, StopReason::ToolUse, 1, true, 1, Stop(TurnEnd::Cancelled)),
+        ];
+        for (moment, stop_reason, calls, cancelled, model_calls, expected) in table {
+            let facts = Facts { stop_reason: &stop_reason, calls, cancelled, model_calls };
+            assert_eq!(next(moment, &facts), expected, "{moment:?} {facts:?}");
+        }
+    }
+}

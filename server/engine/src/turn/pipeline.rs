@@ -1,0 +1,363 @@
+//! The way of one call, in seven stages: discovery, permission, pre-hook, confirmation, execution, post-hook,
+//! formatting.
+//!
+//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, and arguments that
+//! somebody changed go through discovery's checks and the permission stage again.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::edit::diff;
+use crate::event::{CallOutcome, CallState, Event};
+use crate::ids::PermissionId;
+use crate::journal::Record;
+use crate::model::Block;
+use crate::paths::Target;
+use crate::permission::gate::{Circumstances, judge};
+use crate::permission::{Answered, Decision, Grant, Outcome, PermissionPrompt, Preview, Scope, Verdict};
+use crate::session::Session;
+use crate::tools::{
+    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolOutput, Touch,
+};
+use crate::turn::sample::Call;
+
+/// After a cancel a tool has so long to stop by itself and hand over what it has.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// The stages, as they stand in traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Discovery,
+    Permission,
+    PreHook,
+    Confirmation,
+    Execution,
+    PostHook,
+    Formatting,
+}
+
+/// Runs one call to its result and records it.
+pub(super) async fn run(session: &Session, call: Call, cancel: &CancellationToken) {
+    let cancel = session.register_call(&call.id, cancel);
+    let started = Instant::now();
+    let result = Pipeline { session, call: &call, cancel: &cancel }.run().await;
+    session.forget_call(&call.id);
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    trace(&call, Stage::Formatting);
+    format_result(session, &call, result, duration_ms);
+}
+
+fn trace(call: &Call, stage: Stage) {
+    tracing::debug!(call = %call.id, tool = %call.name, ?stage, "pipeline");
+}
+
+struct Pipeline<'a> {
+    session: &'a Session,
+    call: &'a Call,
+    cancel: &'a CancellationToken,
+}
+
+impl Pipeline<'_> {
+    async fn run(&self) -> Result<ToolOutput, ToolError> {
+        trace(self.call, Stage::Discovery);
+        let tool = self.discover()?;
+        let context = self.context();
+
+        trace(self.call, Stage::Permission);
+        let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
+        let verdict = self.judge(tool.as_ref(), &plan)?;
+
+        // Hooks join here: they may refuse, ask, or change the arguments, which then are planned and judged anew.
+        trace(self.call, Stage::PreHook);
+
+        trace(self.call, Stage::Confirmation);
+        let plan = match verdict {
+            None => plan,
+            Some(reason) => self.confirm(tool.as_ref(), plan, reason, &context).await?,
+        };
+
+        trace(self.call, Stage::Execution);
+        let output = self.execute(plan, context).await?;
+
+        // Hooks join here: they may add to the result.
+        trace(self.call, Stage::PostHook);
+        Ok(output)
+    }
+
+    fn discover(&self) -> Result<Arc<dyn ErasedTool>, ToolError> {
+        let tool = self.session.tools.find(&self.call.name).ok_or_else(|| {
+            let known: Vec<_> = self.session.tools.iter().map(|tool| tool.facts().name).collect();
+            ToolError::new(
+                ToolErrorKind::UnknownTool,
+                format!("There is no tool `{}`.", self.call.name),
+                format!("Use one of: {}.", known.join(", ")),
+            )
+        })?;
+        match &self.call.input_error {
+            Some(error) => Err(ToolError::new(
+                ToolErrorKind::InvalidInput,
+                format!("The arguments of {} are not valid JSON: {error}.", self.call.name),
+                "Send the call again with one JSON object as its arguments.",
+            )),
+            None => Ok(tool),
+        }
+    }
+
+    async fn plan(
+        &self,
+        tool: &dyn ErasedTool,
+        input: Value,
+        context: &CallContext,
+    ) -> Result<Plan, ToolError> {
+        tokio::select! {
+            plan = tool.plan(input, context) => plan,
+            () = self.cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// `None` when the call may run, the reason to ask when the user decides.
+    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan) -> Result<Option<String>, ToolError> {
+        let (mode, grants) = {
+            let state = self.session.state();
+            (state.mode, state.grants.clone())
+        };
+        let contains = |target: &Target| self.session.workspace.contains(target);
+        let circumstances = Circumstances { mode, grants: &grants, contains: &contains };
+        match judge(tool.facts().kind, &plan.touches, &circumstances) {
+            Verdict::Allow => Ok(None),
+            Verdict::Ask(reason) => Ok(Some(reason)),
+            Verdict::Deny(reason) => Err(ToolError::new(
+                ToolErrorKind::Denied,
+                format!("{} was refused: {reason}.", plan.title),
+                "Do not try it another way; go on without it.",
+            )),
+        }
+    }
+
+    /// Asks the user. What they allow is the plan that was shown, or one made from the arguments they gave instead.
+    async fn confirm(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        reason: String,
+        context: &CallContext,
+    ) -> Result<Plan, ToolError> {
+        let grants = Grant::for_touches(&plan.touches);
+        let prompt = self.prompt(&plan, reason, &grants);
+        let id = prompt.id.clone();
+        self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
+        self.session.begin_waiting();
+        let answered = self.session.broker.ask(prompt, self.cancel).await;
+        self.session.end_waiting();
+        let answer = match answered {
+            Answered::By(answer) => answer,
+            Answered::Cancelled => return Err(cancelled()),
+        };
+        let decision = Decision {
+            id,
+            call: self.call.id.clone(),
+            outcome: if answer.allow { Outcome::Allow } else { Outcome::Deny },
+            scope: answer.scope,
+            by: answer.by.clone(),
+            feedback: answer.feedback.clone(),
+        };
+        let grants = if answer.allow && answer.scope == Scope::Session { grants } else { Vec::new() };
+        self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
+        self.session.sync().await;
+        if !answer.allow {
+            return Err(refused(&plan.title, answer.feedback.as_deref()));
+        }
+        match answer.updated_input {
+            None => Ok(plan),
+            Some(input) => {
+                // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
+                let plan = self.plan(tool, input, context).await?;
+                self.judge(tool, &plan)?;
+                Ok(plan)
+            }
+        }
+    }
+
+    fn prompt(&self, plan: &Plan, reason: String, grants: &[Grant]) -> PermissionPrompt {
+        let workspace = &self.session.workspace;
+        let preview = match (&plan.action, plan.touches.as_slice()) {
+            (Action::Change(change), _) => Preview::Diff {
+                paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
+                unified: diff::preview(change, workspace),
+            },
+            (Action::Run(_), [Touch::Command { command }, ..]) => {
+                Preview::Command { command: command.clone(), cwd: workspace.cwd().to_string() }
+            }
+            (Action::Run(_), touches) => Preview::Paths {
+                paths: touches
+                    .iter()
+                    .filter_map(|touch| match touch {
+                        Touch::Read(target) | Touch::Write(target) => Some(target.to_string()),
+                        Touch::Command { .. } => None,
+                    })
+                    .collect(),
+            },
+        };
+        let rule = match grants {
+            [] => None,
+            grants => Some(grants.iter().map(Grant::rule).collect::<Vec<_>>().join(", ")),
+        };
+        let mut scopes = vec![Scope::Once];
+        scopes.extend(rule.is_some().then_some(Scope::Session));
+        PermissionPrompt {
+            id: PermissionId::generate(),
+            call: self.call.id.clone(),
+            item: self.call.item.clone(),
+            tool: self.call.name.clone(),
+            title: plan.title.clone(),
+            reason,
+            preview,
+            risks: risks(plan, |target| workspace.contains(target)),
+            scopes,
+            rule,
+            input: self.call.input.clone(),
+            timestamp: jiff::Timestamp::now(),
+        }
+    }
+
+    async fn execute(&self, plan: Plan, context: CallContext) -> Result<ToolOutput, ToolError> {
+        if self.cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        self.session.move_call(&self.call.item, CallState::Executing, &plan.title);
+        match plan.action {
+            Action::Change(change) => {
+                let summary = change.summary.clone();
+                let applied = self.session.workspace.apply(change, self.cancel).await?;
+                let targets = applied.iter().map(|file| file.target.clone()).collect();
+                self.session.publish(Event::EditsChanged { targets });
+                Ok(diff::report(&summary, &applied, &self.session.workspace))
+            }
+            Action::Run(work) => self.work(work, context).await,
+        }
+    }
+
+    /// Runs the work in a task of its own, so that a fault in it ends the call and nothing else.
+    async fn work(&self, work: RunFn, context: CallContext) -> Result<ToolOutput, ToolError> {
+        let mut task = tokio::spawn(async move { work(context).await });
+        let ended = tokio::select! {
+            ended = &mut task => ended,
+            () = self.cancel.cancelled() => match within_grace(&mut task).await {
+                Some(ended) => ended,
+                None => {
+                    task.abort();
+                    return Err(cancelled());
+                }
+            },
+        };
+        ended.unwrap_or_else(|fault| {
+            tracing::error!(call = %self.call.id, tool = %self.call.name, %fault, "the tool panicked");
+            Err(ToolError::new(
+                ToolErrorKind::Failed,
+                format!("{} failed because of a fault in kode-ls itself: {fault}.", self.call.name),
+                "Do not repeat the same call; the log has the details.",
+            ))
+        })
+    }
+
+    fn context(&self) -> CallContext {
+        let (session, call) = (self.session, self.call);
+        let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(session.events()));
+        let latest = Mutex::new(String::new());
+        CallContext {
+            call_id: call.id.clone(),
+            workspace: Arc::clone(&session.workspace),
+            shell: Arc::clone(&session.shell),
+            cancel: self.cancel.clone(),
+            progress: Arc::new(move |text| {
+                let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+                if *latest != text {
+                    latest.clone_from(&text);
+                    events.publish(Event::ToolProgress { item: item.clone(), call: id.clone(), text });
+                }
+            }),
+        }
+    }
+}
+
+async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
+    tokio::time::timeout(CANCEL_GRACE, task).await.ok()
+}
+
+fn cancelled() -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Cancelled,
+        "The user cancelled this call.",
+        "Do not repeat it unless asked to.",
+    )
+}
+
+fn refused(title: &str, feedback: Option<&str>) -> ToolError {
+    let hint = match feedback.map(str::trim) {
+        Some(feedback) if !feedback.is_empty() => format!("They said: {feedback}"),
+        _ => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
+    };
+    ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
+}
+
+/// What could go wrong with a call, for the prompt.
+fn risks(plan: &Plan, contains: impl Fn(&Target) -> bool) -> Vec<String> {
+    plan.touches
+        .iter()
+        .filter_map(|touch| match touch {
+            Touch::Command { .. } => {
+                Some("The command runs with your rights; what it does cannot be undone from here.".to_owned())
+            }
+            Touch::Read(target) | Touch::Write(target) if !contains(target) => {
+                Some(format!("{target} is outside the workspace."))
+            }
+            Touch::Read(_) | Touch::Write(_) => None,
+        })
+        .collect()
+}
+
+// -- formatting -----------------------------------------------------------------------------------------------------
+
+/// Records the result: model text, display text and structured result apart.
+fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, ToolError>, duration_ms: u64) {
+    let (id, name) = (call.id.clone(), call.name.clone());
+    let state = match &result {
+        Ok(_) => CallState::Completed,
+        Err(error) => match error.kind {
+            ToolErrorKind::Denied => CallState::Denied,
+            _ => CallState::Failed,
+        },
+    };
+    let (content, is_error) = match &result {
+        Ok(output) => (output.model_text.clone(), false),
+        Err(error) => (error.model_text(), true),
+    };
+    match &result {
+        Err(error) if error.kind == ToolErrorKind::Denied => {
+            let reason = error.model_text();
+            session.publish(Event::ToolDenied { call: id.clone(), name: name.clone(), reason });
+        }
+        Err(error) if error.kind == ToolErrorKind::Timeout => {
+            session.publish(Event::ToolTimeout { call: id.clone(), name: name.clone() });
+        }
+        Err(error) => tracing::info!(call = %id, tool = %name, error = %error, "tool failed"),
+        Ok(_) => {}
+    }
+    let outcome = match result {
+        Ok(output) => {
+            let first_line = || output.model_text.lines().next().unwrap_or_default().to_owned();
+            let display = if output.display.is_empty() { first_line() } else { output.display };
+            CallOutcome { state, display, structured: output.structured, error: None }
+        }
+        Err(error) => {
+            CallOutcome { state, display: error.message, structured: None, error: Some(error.kind) }
+        }
+    };
+    let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, is_error };
+    let executed = Event::ToolExecuted { call: id, name, duration_ms, ok: !is_error };
+    session.end_call(&call.item, outcome, result, vec![executed]);
+}
