@@ -19,7 +19,8 @@ use crate::event::{
 };
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Journal, Record};
-use crate::model::{Block, Usage};
+use crate::model::{Block, Message, Usage};
+use crate::paths::AbsPath;
 use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
 use crate::shell::Shell;
 use crate::tools::Registry;
@@ -273,6 +274,28 @@ impl Session {
         self.commit_locked(&mut state, Record::Configured { mode, model }, |_| {
             vec![Event::ModeChanged { mode }]
         });
+    }
+
+    /// Where relative paths and commands start.
+    #[must_use]
+    pub fn cwd(&self) -> AbsPath {
+        self.workspace.cwd()
+    }
+
+    /// What the model is sent, from message number `from` on, oldest first.
+    #[must_use]
+    pub fn messages_from(&self, from: usize) -> Vec<Message> {
+        self.state().messages.get(from..).map(<[Message]>::to_vec).unwrap_or_default()
+    }
+
+    /// The last text the model said; empty when it said none.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        let text = |item: &Item| match &item.body {
+            ItemBody::AgentMessage { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        self.state().items.iter().rev().find_map(text).unwrap_or_default()
     }
 
     /// The tool calls of this session that changed files, oldest first.

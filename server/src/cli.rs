@@ -1,0 +1,114 @@
+//! The command line: which front end to start, and the ones that need no editor.
+//!
+//! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
+//! JSON for `run`; everything for people to watch goes to standard error.
+
+pub mod demo;
+pub mod run;
+pub mod scripted;
+mod terminal;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use kode_engine::engine::Models;
+use kode_engine::model::profile::{Profile, ProfileOptions};
+use kode_engine::paths::AbsPath;
+
+/// A coding agent that is a language server.
+///
+/// Without a command it speaks the Language Server Protocol on standard input and output; editors start it so.
+#[derive(Debug, Parser)]
+#[command(name = "kode-ls", version, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Speak the Language Server Protocol on standard input and output (the default)
+    #[arg(long)]
+    stdio: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Speak the Language Server Protocol on standard input and output
+    Lsp {
+        /// Accepted because many editors add it; there is no other way
+        #[arg(long)]
+        stdio: bool,
+    },
+    /// Carry out one prompt without an editor
+    Run(run::RunArgs),
+    /// Show one complete turn in a temporary project with the built-in scripted model
+    Demo(demo::DemoArgs),
+    /// Serve a scripted model on loopback, for tests of clients
+    ScriptedModel(scripted::ScriptedArgs),
+}
+
+/// Which model to use, and where it is.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Model")]
+pub struct ModelArgs {
+    /// Model profile: `main` (from the environment) or `demo` (built in, scripted, needs no key)
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The model's name at its provider
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Where the model is served
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+}
+
+impl ModelArgs {
+    /// The models as the arguments and the environment give them, and the profile that was asked for.
+    fn models(&self) -> (Models, Option<String>) {
+        let options =
+            ProfileOptions { model: self.model.clone(), base_url: self.base_url.clone(), ..ProfileOptions::default() };
+        let main = Profile::resolve(options, |name| std::env::var(name).ok());
+        (Models::new(main), self.profile.clone())
+    }
+}
+
+/// Parses the arguments and runs what they ask for. Help and wrong arguments end the process here, as clap does.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        None | Some(Command::Lsp { .. }) => crate::server::main(),
+        Some(Command::Run(args)) => block_on(run::run(args)),
+        Some(Command::Demo(args)) => block_on(demo::run(args)),
+        Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
+    };
+    outcome.unwrap_or_else(|error| {
+        terminal::error_line(&format!("{error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs a front end that needs no editor.
+fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let logging = crate::logging::to_stderr();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("could not start the runtime")?;
+    let outcome = runtime.block_on(front);
+    // A terminal that is still being read from must not hold up the end.
+    runtime.shutdown_background();
+    drop(logging);
+    outcome
+}
+
+/// The folder given, or the current one.
+fn working_directory(given: Option<&PathBuf>) -> anyhow::Result<AbsPath> {
+    let current = std::env::current_dir().context("the current folder is not there any more")?;
+    let folder = given.map_or_else(|| current.clone(), |given| current.join(given));
+    anyhow::ensure!(folder.is_dir(), "{} is not a folder", folder.display());
+    let folder = folder.canonicalize().with_context(|| format!("could not resolve {}", folder.display()))?;
+    Ok(AbsPath::new(folder)?)
+}

@@ -1,0 +1,109 @@
+//! `kode-ls demo`: one complete turn in a temporary project, with the built-in scripted model.
+//!
+//! Rule: nothing is acted: the scripted model is served on loopback and asked through the real provider code, the
+//! tools and the gate are the real ones, and the exit code says whether all of it happened.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use kode_engine::engine::{Engine, EngineOptions, Models, NewSession};
+use kode_engine::event::{CallState, Event, Item, ItemBody, TurnEnd};
+use kode_engine::host::NoEditor;
+use kode_engine::model::profile::Profile;
+use kode_engine::paths::AbsPath;
+use kode_engine::permission::Mode;
+use kode_engine::session::{Prompt, Submitted};
+
+use crate::cli::watch::{Answerer, watch};
+use crate::cli::{run, terminal};
+
+/// The prompt; the script recognizes it.
+const PROMPT: &str = "Fix the greeting in this demo-project: it says `Helo`.";
+
+/// The arguments of `kode-ls demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Say yes to every permission prompt
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Plays the demo.
+///
+/// # Errors
+/// What cannot be started; whether the turn did all it should is the exit code.
+pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let folder = tempfile::Builder::new().prefix("kode-ls-demo-").tempdir().context("no temporary folder")?;
+    let root = folder.path().canonicalize().context("no temporary folder")?;
+    let project = root.join("project");
+    lay_out(&project).context("could not write the demo project")?;
+    let demo = Profile::demo();
+    let name = demo.name.clone();
+    let engine = Engine::new(EngineOptions {
+        home: AbsPath::new(root.join("state"))?,
+        host: Arc::new(NoEditor),
+        models: Models::new(Ok(demo)),
+    });
+    let roots = vec![AbsPath::new(&project)?];
+    let session = engine.new_session(NewSession { roots, mode: Mode::Default, model: Some(name) })?;
+    terminal::error_line("A scripted model, served on loopback, works on a temporary project. Nothing leaves this machine.");
+    terminal::error_line(&format!("\n> {PROMPT}\n"));
+
+    let events = session.events().subscribe(session.events().newest(), vec![]);
+    let Submitted::Started(turn) = session.submit(Prompt { text: PROMPT.to_owned(), attachments: vec![] })? else {
+        anyhow::bail!("a new session was busy");
+    };
+    let answerer = if args.yes { Answerer::Yes } else { Answerer::at_hand() };
+    let finished = watch(&session, events, &turn, answerer, |event| {
+        run::narrate(event);
+        show_diff(event);
+        Ok(())
+    })
+    .await?;
+
+    let items = session.snapshot(usize::MAX).items;
+    let answer = session.answer();
+    terminal::output(&format!("\n{}\n\n", answer.trim()))?;
+    let greeting = std::fs::read_to_string(project.join("src/greeting.py")).unwrap_or_default();
+    let completed = |tool| items.iter().any(|item| is_completed(item, tool));
+    let checks = [
+        ("the file was read", completed("Read")),
+        ("the project was searched", completed("Grep")),
+        ("the edit is on disk", completed("Edit") && greeting.contains("\"Hello, \"")),
+        ("the command ran", completed("Bash")),
+        ("the model answered", finished.reason == TurnEnd::EndTurn && !answer.is_empty()),
+    ];
+    for (what, happened) in checks {
+        terminal::output(&format!("{} {what}\n", if happened { "ok  " } else { "FAIL" }))?;
+    }
+    engine.shutdown().await;
+    let all = checks.iter().all(|(_, happened)| *happened);
+    if !all && answerer == Answerer::Nobody {
+        terminal::error_line("Nobody was there to answer the prompts: run it in a terminal, or with --yes.");
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn lay_out(project: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(project.join("src"))?;
+    std::fs::write(project.join("README.md"), "# Greeting\n\nPrints a friendly greeting.\n")?;
+    std::fs::write(
+        project.join("src/greeting.py"),
+        "def greet(name):\n    return \"Helo, \" + name\n\n\nif __name__ == \"__main__\":\n    print(greet(\"world\"))\n",
+    )
+}
+
+fn is_completed(item: &Item, tool: &str) -> bool {
+    matches!(&item.body, ItemBody::ToolCall(call) if call.name == tool && call.state == CallState::Completed)
+}
+
+fn show_diff(event: &Event) {
+    let Event::ToolEnd { item } = event else { return };
+    let ItemBody::ToolCall(call) = &item.body else { return };
+    if let Some(unified) = call.structured.as_ref().and_then(|result| result["unified"].as_str()) {
+        terminal::error_line(terminal::diff(unified).trim_end());
+    }
+}

@@ -1,0 +1,186 @@
+//! `kode-ls run`: one prompt without an editor, on the same engine and under the same rules.
+//!
+//! Rule: with a JSON format standard output holds JSON alone; the exit code says how the turn ended: 0 done, 1 not
+//! done, 130 interrupted.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use kode_engine::engine::{Engine, EngineOptions, NewSession};
+use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
+use kode_engine::host::NoEditor;
+use kode_engine::permission::Mode;
+use kode_engine::session::{Prompt, Session, Submitted};
+use serde_json::{Value, json};
+
+use crate::cli::watch::{Answerer, Finished, watch};
+use crate::cli::{ModelArgs, terminal, working_directory};
+use crate::home;
+
+/// The arguments of `kode-ls run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What to do; `-` reads it from standard input
+    prompt: String,
+    /// Folder to work in [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+
+    /// What standard output gets
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    output_format: OutputFormat,
+
+    /// What the agent may do unasked
+    #[arg(long, value_name = "MODE", default_value = "default", value_parser = parse_mode, help_heading = "Safety")]
+    mode: Mode,
+
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+/// What standard output gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// The answer
+    #[default]
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// One JSON object a line: start, messages as they come, result
+    StreamJson,
+}
+
+fn parse_mode(name: &str) -> Result<Mode, String> {
+    Mode::parse(name).ok_or_else(|| {
+        let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+/// Carries out one prompt.
+///
+/// # Errors
+/// What cannot be started or written; how the turn itself ended is the exit code.
+pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let cwd = working_directory(args.cwd.as_ref())?;
+    let text = match args.prompt.as_str() {
+        "-" => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("could not read the prompt from standard input")?;
+            text
+        }
+        _ => args.prompt,
+    };
+    let (models, profile) = args.model.models();
+    let engine = Engine::new(EngineOptions { home: home::folder()?, host: Arc::new(NoEditor), models });
+    let session = engine.new_session(NewSession { roots: vec![cwd], mode: args.mode, model: profile })?;
+    let events = session.events().subscribe(session.events().newest(), vec![]);
+    let Submitted::Started(turn) = session.submit(Prompt { text, attachments: vec![] })? else {
+        anyhow::bail!("a new session was busy");
+    };
+
+    let mut printer = Printer { format: args.output_format, session: Arc::clone(&session), printed: 1 };
+    printer.start(&engine)?;
+    let finished = watch(&session, events, &turn, Answerer::at_hand(), |event| printer.event(event)).await?;
+    printer.finish(&finished)?;
+    engine.shutdown().await;
+    Ok(exit_code(finished.reason))
+}
+
+fn exit_code(reason: TurnEnd) -> ExitCode {
+    match reason {
+        TurnEnd::EndTurn => ExitCode::SUCCESS,
+        TurnEnd::Cancelled => ExitCode::from(130),
+        TurnEnd::MaxTokens | TurnEnd::MaxTurns | TurnEnd::Refusal | TurnEnd::Error => ExitCode::FAILURE,
+    }
+}
+
+struct Printer {
+    format: OutputFormat,
+    session: Arc<Session>,
+    /// Messages of the history that were printed; the first is the prompt itself.
+    printed: usize,
+}
+
+impl Printer {
+    fn start(&self, engine: &Engine) -> io::Result<()> {
+        if self.format != OutputFormat::StreamJson {
+            return Ok(());
+        }
+        let snapshot = self.session.snapshot(0);
+        let model = engine.models().profile(&snapshot.model).map_or(snapshot.model.as_str(), |profile| &profile.model);
+        let tools: Vec<_> = engine.tools().iter().map(|tool| tool.facts().name).collect();
+        line(&json!({
+            "type": "system", "subtype": "init", "session_id": snapshot.id, "model": model,
+            "cwd": self.session.cwd().to_string(), "tools": tools, "permissionMode": snapshot.mode.name(),
+        }))
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        if self.format == OutputFormat::StreamJson {
+            for message in self.session.messages_from(self.printed) {
+                self.printed += 1;
+                let role = &message.role;
+                line(&json!({ "type": role, "message": message, "session_id": self.session.id() }))?;
+            }
+        }
+        narrate(event);
+        Ok(())
+    }
+
+    fn finish(&self, finished: &Finished) -> io::Result<()> {
+        let answer = self.session.answer();
+        match self.format {
+            OutputFormat::Text if answer.is_empty() => Ok(()),
+            OutputFormat::Text => terminal::output(&format!("{}\n", answer.trim_end())),
+            OutputFormat::Json | OutputFormat::StreamJson => {
+                let done = finished.reason == TurnEnd::EndTurn;
+                line(&json!({
+                    "type": "result", "subtype": if done { "success" } else { "error" }, "is_error": !done,
+                    "stop_reason": finished.reason, "result": answer, "session_id": self.session.id(),
+                    "num_turns": finished.model_calls, "num_tool_calls": finished.tool_calls,
+                    "duration_ms": finished.duration_ms, "usage": finished.usage,
+                }))
+            }
+        }
+    }
+}
+
+fn line(value: &Value) -> io::Result<()> {
+    terminal::output(&format!("{value}\n"))
+}
+
+/// Says on standard error what happens, one line a step.
+pub(super) fn narrate(event: &Event) {
+    match event {
+        Event::ToolEnd { item } => {
+            if let ItemBody::ToolCall(call) = &item.body {
+                let state = serde_json::to_value(call.state).unwrap_or_default();
+                let state = state.as_str().unwrap_or_default().to_lowercase();
+                let (title, display) = (terminal::printable(&call.title), terminal::printable(&call.display));
+                terminal::error_line(&format!("• {title} ({state}) {display}"));
+            }
+        }
+        Event::ModelRetry { attempt, delay_ms, reason } => {
+            let reason = terminal::printable(reason);
+            terminal::error_line(&format!("… attempt {attempt} failed, next in {delay_ms} ms: {reason}"));
+        }
+        Event::ItemAdded { item } => {
+            if let ItemBody::Notice { level, text, hint } = &item.body {
+                let mark = match level {
+                    NoticeLevel::Info => "i",
+                    NoticeLevel::Warning => "!",
+                    NoticeLevel::Error => "error:",
+                };
+                let hint = hint.as_deref().unwrap_or_default();
+                terminal::error_line(&format!("{mark} {} {}", terminal::printable(text), terminal::printable(hint)));
+            }
+        }
+        Event::StorageFailure { message } => terminal::error_line(&format!("! {message}")),
+        _ => {}
+    }
+}

@@ -1,0 +1,48 @@
+//! `kode-ls scripted-model`: the scripted model for tests of clients.
+//!
+//! Rule: it says where it listens in one JSON line on standard output and then serves until standard input ends, so
+//! that it never outlives the test that started it.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use kode_engine::model::scripted::{Script, ScriptedModel};
+use serde_json::json;
+
+use crate::cli::terminal;
+
+/// The arguments of `kode-ls scripted-model`.
+#[derive(Debug, Args)]
+pub struct ScriptedArgs {
+    /// What to answer, as JSON [default: the built-in demo]
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Port on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+/// Serves the script until standard input ends.
+///
+/// # Errors
+/// A script that cannot be read, a port that is taken.
+pub async fn run(args: ScriptedArgs) -> anyhow::Result<ExitCode> {
+    let script = match &args.script {
+        None => Script::demo(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+            serde_json::from_str(&text).with_context(|| format!("{} is no script", path.display()))?
+        }
+    };
+    let server = ScriptedModel::serve(script, SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)))
+        .await
+        .context("could not serve the script")?;
+    terminal::output(&format!("{}\n", json!({ "listening": server.base_url() })))?;
+    let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    end.await.context("standard input")?.context("standard input")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,164 @@
+//! Follows a turn to its end and answers its prompts.
+//!
+//! Rule: nothing is allowed that nobody said yes to: without a person and without `--yes` the answer is no.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use anyhow::Context;
+use kode_engine::event::{Event, Subscription, TurnEnd};
+use kode_engine::ids::TurnId;
+use kode_engine::model::Usage;
+use kode_engine::permission::{Answer, PermissionPrompt, Scope};
+use kode_engine::session::Session;
+
+use crate::cli::terminal;
+
+/// Who answers permission prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answerer {
+    /// The person at the terminal.
+    Person,
+    /// `--yes`.
+    Yes,
+    /// Nobody: every prompt is refused.
+    Nobody,
+}
+
+impl Answerer {
+    /// A person if there is one.
+    pub(super) fn at_hand() -> Self {
+        if terminal::is_interactive() { Self::Person } else { Self::Nobody }
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finished {
+    pub(super) reason: TurnEnd,
+    pub(super) usage: Usage,
+    pub(super) duration_ms: u64,
+    pub(super) model_calls: u32,
+    pub(super) tool_calls: u32,
+}
+
+/// Follows the events until the turn is done. Interrupting cancels the turn.
+pub(super) async fn watch(
+    session: &Arc<Session>,
+    mut events: Subscription,
+    turn: &TurnId,
+    answerer: Answerer,
+    mut on_event: impl FnMut(&Event) -> io::Result<()>,
+) -> anyhow::Result<Finished> {
+    loop {
+        let batch = tokio::select! {
+            batch = events.next() => batch,
+            _ = tokio::signal::ctrl_c() => {
+                session.cancel_turn();
+                continue;
+            }
+        };
+        let batch = batch.context("events were lost; the machine is too slow to follow")?;
+        let batch = batch.context("the session ended before the turn did")?;
+        for record in batch {
+            on_event(&record.event).context("could not write the output")?;
+            match record.event {
+                Event::PermissionRequired { prompt } => answer(session, prompt, answerer),
+                Event::Done { turn: done, reason, usage, duration_ms, model_calls, tool_calls } if done == *turn => {
+                    return Ok(Finished { reason, usage, duration_ms, model_calls, tool_calls });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) {
+    terminal::error_line(terminal::prompt(&prompt).trim_end());
+    let fixed = |allow, by: &str, feedback: Option<&str>| Answer {
+        allow,
+        scope: Scope::Once,
+        feedback: feedback.map(str::to_owned),
+        updated_input: None,
+        by: by.to_owned(),
+    };
+    match answerer {
+        Answerer::Yes => {
+            terminal::error_line("  yes (--yes)");
+            respond(session, &prompt, fixed(true, "--yes", None));
+        }
+        Answerer::Nobody => {
+            terminal::error_line("  no: nobody is there to be asked (choose a --mode, or run it in a terminal)");
+            let why = "Nobody is there to be asked: this is a run without a terminal.";
+            respond(session, &prompt, fixed(false, "headless", Some(why)));
+        }
+        Answerer::Person => {
+            let session = Arc::clone(session);
+            // Reading a terminal cannot be cancelled, so it has a thread of its own; a late answer is refused.
+            tokio::task::spawn_blocking(move || {
+                let answer = ask(&prompt);
+                respond(&session, &prompt, answer);
+            });
+        }
+    }
+}
+
+fn respond(session: &Session, prompt: &PermissionPrompt, answer: Answer) {
+    if let Err(error) = session.respond(&prompt.id, answer) {
+        terminal::error_line(&format!("  {error}"));
+    }
+}
+
+fn ask(prompt: &PermissionPrompt) -> Answer {
+    let mut stderr = io::stderr().lock();
+    drop(write!(stderr, "{}", terminal::choices(prompt)).and_then(|()| stderr.flush()));
+    drop(stderr);
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line).unwrap_or(0);
+    parse_answer(prompt, if read == 0 { "n" } else { line.trim() })
+}
+
+fn parse_answer(prompt: &PermissionPrompt, line: &str) -> Answer {
+    let session = prompt.scopes.contains(&Scope::Session);
+    let (allow, scope, feedback) = match line {
+        "y" | "Y" | "yes" => (true, Scope::Once, None),
+        "s" | "S" if session => (true, Scope::Session, None),
+        "" | "n" | "N" | "no" => (false, Scope::Once, None),
+        words => (false, Scope::Once, Some(words.to_owned())),
+    };
+    Answer { allow, scope, feedback, updated_input: None, by: "terminal".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use kode_engine::ids::{CallId, ItemId, PermissionId};
+    use kode_engine::permission::Preview;
+
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        let prompt = PermissionPrompt {
+            id: PermissionId::generate(),
+            call: CallId::generate(),
+            item: ItemId::generate(),
+            tool: "Bash".into(),
+            title: "Run ls".into(),
+            reason: "test".into(),
+            preview: Preview::Command { command: "ls".into(), cwd: "/".into() },
+            risks: vec![],
+            scopes: vec![Scope::Once],
+            rule: None,
+            input: serde_json::json!({}),
+            timestamp: jiff::Timestamp::now(),
+        };
+        let said = |line| parse_answer(&prompt, line);
+        assert!(said("y").allow && said("yes").allow);
+        for no in ["", "n", "no", "s", "yes please"] {
+            assert!(!said(no).allow, "{no}");
+        }
+        assert_eq!(said("use cargo instead").feedback.as_deref(), Some("use cargo instead"));
+        let offered = PermissionPrompt { scopes: vec![Scope::Once, Scope::Session], ..prompt.clone() };
+        assert_eq!(parse_answer(&offered, "s").scope, Scope::Session);
+    }
+}
