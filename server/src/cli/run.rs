@@ -17,6 +17,7 @@ use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
 use serde_json::{Value, json};
 
+use crate::display::printable;
 use crate::cli::watch::{Answerer, Finished, watch};
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::home;
@@ -161,12 +162,12 @@ pub(super) fn narrate(event: &Event) {
             if let ItemBody::ToolCall(call) = &item.body {
                 let state = serde_json::to_value(call.state).unwrap_or_default();
                 let state = state.as_str().unwrap_or_default().to_lowercase();
-                let (title, display) = (terminal::printable(&call.title), terminal::printable(&call.display));
+                let (title, display) = (printable(&call.title), printable(&call.display));
                 terminal::error_line(&format!("• {title} ({state}) {display}"));
             }
         }
         Event::ModelRetry { attempt, delay_ms, reason } => {
-            let reason = terminal::printable(reason);
+            let reason = printable(reason);
             terminal::error_line(&format!("… attempt {attempt} failed, next in {delay_ms} ms: {reason}"));
         }
         Event::ItemAdded { item } => {
@@ -177,7 +178,7 @@ pub(super) fn narrate(event: &Event) {
                     NoticeLevel::Error => "error:",
                 };
                 let hint = hint.as_deref().unwrap_or_default();
-                terminal::error_line(&format!("{mark} {} {}", terminal::printable(text), terminal::printable(hint)));
+                terminal::error_line(&format!("{mark} {} {}", printable(text), printable(hint)));
             }
         }
         Event::StorageFailure { message } => terminal::error_line(&format!("! {message}")),

@@ -1,0 +1,178 @@
+//! The agent behind one connection: the engine, the sessions this client follows, the user's options.
+//!
+//! Rule: made at the first need and not at start-up, so that a server nobody asks anything costs nothing; nothing in
+//! here waits for the client.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kode_engine::engine::{Engine, EngineOptions, Models, NewSession, SessionError};
+use kode_engine::ids::SessionId;
+use kode_engine::model::profile::{Profile, ProfileOptions};
+use kode_engine::paths::AbsPath;
+use kode_engine::permission::Mode;
+use kode_engine::session::Session;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::backend::Shared;
+use crate::host::LspHost;
+use crate::{follow, home};
+
+/// What an editor can set in `initializationOptions`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct UserOptions {
+    /// Name of the model profile new sessions use: `main` or `demo`.
+    pub profile: Option<String>,
+    /// The profile `main`; what is missing comes from the environment.
+    pub model: ProfileOptions,
+    /// The mode new sessions start in.
+    pub mode: Mode,
+}
+
+/// The agent behind one connection.
+pub struct Agent {
+    /// The sessions, the models and the tools.
+    pub engine: Engine,
+    /// What the editor has set.
+    pub options: UserOptions,
+    shared: Arc<Shared>,
+    followed: Mutex<HashSet<SessionId>>,
+    /// The session that prompts without one of their own go to.
+    plain: Mutex<Option<SessionId>>,
+}
+
+impl Agent {
+    /// Makes the agent from what the client said in `initialize`.
+    ///
+    /// # Errors
+    /// When there is no place for the user's state.
+    pub(crate) fn new(shared: Arc<Shared>) -> anyhow::Result<Arc<Self>> {
+        let options = shared.facts.get().map(|facts| user_options(&facts.initialization_options)).unwrap_or_default();
+        let main = Profile::resolve(options.model.clone(), |name| std::env::var(name).ok());
+        let engine = Engine::new(EngineOptions {
+            home: home::folder()?,
+            host: Arc::new(LspHost::new(Arc::clone(&shared))),
+            models: Models::new(main),
+        });
+        let agent = Arc::new(Self {
+            engine,
+            options,
+            shared: Arc::clone(&shared),
+            followed: Mutex::default(),
+            plain: Mutex::default(),
+        });
+        let ending = Arc::clone(&agent);
+        shared.lifecycle.at_end(async move { ending.engine.shutdown().await });
+        Ok(agent)
+    }
+
+    /// The folders of the workspace as the client names them now.
+    #[must_use]
+    pub fn folders(&self) -> Vec<AbsPath> {
+        self.shared.workspace_roots().into_iter().map(|root| root.path).collect()
+    }
+
+    /// Begins a session and follows it. Without a folder of its own it works in the workspace, and without a
+    /// workspace in the folder of an open document.
+    ///
+    /// # Errors
+    /// As [`Engine::new_session`].
+    pub fn new_session(
+        &self,
+        folder: Option<AbsPath>,
+        mode: Option<Mode>,
+        model: Option<String>,
+    ) -> Result<Arc<Session>, SessionError> {
+        let mut roots = match folder {
+            Some(folder) => vec![folder],
+            None => self.folders(),
+        };
+        if roots.is_empty() {
+            roots.extend(self.shared.documents.all().into_iter().find_map(|document| document.path?.parent()));
+        }
+        let session = self.engine.new_session(NewSession {
+            roots,
+            mode: mode.unwrap_or(self.options.mode),
+            model: model.or_else(|| self.options.profile.clone()),
+        })?;
+        self.follow(&session, 0);
+        Ok(session)
+    }
+
+    /// The session of that id, taken up from its journal when it is not live, and followed from now on.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub fn load_session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let session = self.engine.load_session(&self.folders(), id)?;
+        self.follow(&session, session.events().newest());
+        Ok(session)
+    }
+
+    /// The session that prompts without one of their own go to; begun at the first of them.
+    ///
+    /// # Errors
+    /// As [`Agent::new_session`].
+    pub fn plain_session(&self) -> Result<Arc<Session>, SessionError> {
+        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = plain.as_ref().and_then(|id| self.engine.session(id).ok()) {
+            return Ok(session);
+        }
+        let session = self.new_session(None, None, None)?;
+        *plain = Some(session.id().clone());
+        Ok(session)
+    }
+
+    /// Lets the next prompt without a session begin a new one.
+    pub fn forget_plain_session(&self) {
+        *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Ends a live session; its journal stays.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`].
+    pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.engine.close_session(id)?;
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        Ok(())
+    }
+
+    /// Sends the client what happens in a session after event number `since`, once however often it is asked for.
+    fn follow(&self, session: &Arc<Session>, since: u64) {
+        let new = self.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(session.id().clone());
+        if new {
+            follow::start(Arc::clone(&self.shared), Arc::clone(session), since);
+        }
+    }
+}
+
+/// Reads the user's options. What cannot be read is logged and counts as not set: a wrong option must not keep an
+/// editor from working.
+fn user_options(value: &Value) -> UserOptions {
+    if value.is_null() {
+        return UserOptions::default();
+    }
+    serde_json::from_value(value.clone()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "initializationOptions cannot be read and are ignored");
+        UserOptions::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_wrong_ones_ignored() {
+        let options = user_options(&json!({ "profile": "demo", "mode": "acceptEdits" }));
+        assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Mode::AcceptEdits));
+        for wrong in [json!(null), json!({}), json!({ "mode": 7 }), json!({ "surprise": 1 }), json!("demo")] {
+            assert_eq!(user_options(&wrong).mode, Mode::Default, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Text from models, tools and files made fit for people's eyes.
+//!
+//! Rule: everything that is shown in a prompt goes through here; what could paint over it or hide in it is escaped,
+//! and a text that is cut shows both ends.
+
+use kode_engine::permission::{PermissionPrompt, Preview};
+
+/// Makes text safe to show: control, format and invisible characters are escaped; line ends and tabs stay.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_hidden(char) { safe.extend(char.escape_unicode()) } else { safe.push(char) }
+    }
+    safe
+}
+
+/// Cuts text to about `limit` characters, the middle left out and the cut named.
+#[must_use]
+pub fn both_ends(text: &str, limit: usize) -> String {
+    let count = text.chars().count();
+    if count <= limit {
+        return text.to_owned();
+    }
+    let (head, tail) = (limit * 2 / 3, limit / 3);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{start}\n… {} characters left out …\n{end}", count - head - tail)
+}
+
+/// What a permission prompt is about, line by line: title, reason, exactly what will happen, risks.
+#[must_use]
+pub fn prompt_lines(prompt: &PermissionPrompt) -> Vec<String> {
+    let mut lines = vec![prompt.title.clone(), format!("Why you are asked: {}", prompt.reason)];
+    match &prompt.preview {
+        Preview::Command { command, cwd } => {
+            lines.push(format!("In {cwd}:"));
+            lines.extend(command.lines().map(|line| format!("$ {line}")));
+        }
+        Preview::Diff { unified, .. } => lines.extend(unified.lines().map(str::to_owned)),
+        Preview::Paths { paths } => lines.extend(paths.iter().cloned()),
+    }
+    lines.extend(prompt.risks.iter().map(|risk| format!("! {risk}")));
+    lines.iter().map(|line| printable(line)).collect()
+}
+
+fn is_hidden(char: char) -> bool {
+    if matches!(char, '\n' | '\t') {
+        return false;
+    }
+    char.is_control()
+        || matches!(char,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_paint_over_a_prompt_is_escaped() {
+        assert_eq!(printable("rm -rf x\r\u{1b}[2K ls"), "rm -rf x\\u{d}\\u{1b}[2K ls");
+        assert_eq!(printable("a\u{202e}b\u{200b}c"), "a\\u{202e}b\\u{200b}c");
+        assert_eq!(printable("Grüße, 世界 🙂\n\tok"), "Grüße, 世界 🙂\n\tok");
+    }
+
+    #[test]
+    fn a_cut_text_shows_both_ends_and_says_how_much_is_missing() {
+        let text: String = ('a'..='z').cycle().take(300).collect();
+        let cut = both_ends(&text, 30);
+        assert!(cut.starts_with("abcdefghij") && cut.ends_with(&text[290..]));
+        assert!(cut.contains("270 characters left out"));
+        assert_eq!(both_ends("short", 30), "short");
+    }
+}

@@ -1,0 +1,216 @@
+//! The agent for editors without a plugin of ours: progress, messages, message requests.
+//!
+//! Rule: whatever a client does not offer is left out, and what needs an answer stays answerable by command; a
+//! message request that nobody answers keeps nothing waiting but its own call.
+
+pub mod commands;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, TurnEnd};
+use kode_engine::permission::{Answer, PermissionPrompt, Scope};
+use kode_engine::session::Session;
+use lsp_types::notification::Progress;
+use lsp_types::request::{ShowMessageRequest, WorkDoneProgressCreate};
+use lsp_types::{
+    MessageActionItem, MessageType, NumberOrString, ProgressParams, ProgressParamsValue, ShowMessageRequestParams,
+    WorkDoneProgress, WorkDoneProgressBegin, WorkDoneProgressCreateParams, WorkDoneProgressEnd,
+    WorkDoneProgressReport,
+};
+use tokio::time::timeout;
+
+use crate::backend::Shared;
+use crate::client::KodeCapabilities;
+use crate::display::{both_ends, printable, prompt_lines};
+
+/// A message request shows so many characters of what is asked.
+const PROMPT_LIMIT: usize = 2_000;
+/// A message shows so many characters of the answer; the whole is in the log of the client.
+const ANSWER_LIMIT: usize = 2_000;
+/// A client that takes longer to create a progress gets none.
+const PROGRESS_LIMIT: Duration = Duration::from_secs(5);
+
+const ALLOW: &str = "Allow once";
+const ALLOW_SESSION: &str = "Allow for this session";
+const DENY: &str = "Deny";
+
+/// What a client without a plugin sees of one session.
+pub(crate) struct PlainSurface {
+    shared: Arc<Shared>,
+    session: std::sync::Weak<Session>,
+    /// Whether the client leaves watching to us.
+    watches: bool,
+    /// Whether the client leaves asking to us.
+    asks: bool,
+    progress: Option<NumberOrString>,
+    answer: String,
+}
+
+impl PlainSurface {
+    pub(crate) fn new(shared: Arc<Shared>, session: Arc<Session>, kode: &KodeCapabilities) -> Self {
+        Self {
+            shared,
+            session: Arc::downgrade(&session),
+            watches: !kode.events,
+            asks: !kode.permission_ui,
+            progress: None,
+            answer: String::new(),
+        }
+    }
+
+    /// Shows one event, in whichever form the client can take.
+    pub(crate) async fn show(&mut self, event: &Event) {
+        if let (Event::PermissionRequired { prompt }, true) = (event, self.asks) {
+            self.ask(prompt).await;
+        }
+        if !self.watches {
+            return;
+        }
+        match event {
+            Event::TurnStarted { turn } => self.begin(turn.as_str()).await,
+            Event::ToolStart { item } => {
+                if let ItemBody::ToolCall(call) = &item.body {
+                    self.report(&call.title).await;
+                }
+            }
+            Event::ToolEnd { item } => {
+                if let ItemBody::ToolCall(call) = &item.body {
+                    let failed = call.state != CallState::Completed;
+                    let kind = if failed { MessageType::WARNING } else { MessageType::LOG };
+                    self.log(kind, &format!("{}: {}", call.title, call.display)).await;
+                }
+            }
+            Event::ItemAdded { item } | Event::ItemUpdated { item } => match &item.body {
+                ItemBody::AgentMessage { text, complete: true, .. } => {
+                    self.answer.clone_from(text);
+                    self.log(MessageType::LOG, text).await;
+                }
+                ItemBody::Notice { level, text, hint } => {
+                    let text = format!("{text} {}", hint.as_deref().unwrap_or_default());
+                    self.message(message_type(*level), &text).await;
+                }
+                _ => {}
+            },
+            Event::ModelRetry { attempt, delay_ms, reason } => {
+                self.report(&format!("attempt {attempt} failed, next in {delay_ms} ms: {reason}")).await;
+            }
+            Event::StorageFailure { message } => self.message(MessageType::ERROR, message).await,
+            Event::Done { reason, .. } => self.end(*reason).await,
+            _ => {}
+        }
+    }
+
+    async fn begin(&mut self, turn: &str) {
+        self.answer.clear();
+        if !self.shared.facts.get().is_some_and(|facts| facts.work_done_progress) {
+            return;
+        }
+        let token = NumberOrString::String(turn.to_owned());
+        let create = self.shared.client.send_request::<WorkDoneProgressCreate>(WorkDoneProgressCreateParams {
+            token: token.clone(),
+        });
+        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        let created = timeout(PROGRESS_LIMIT, tokio::spawn(create)).await;
+        if !matches!(created, Ok(Ok(Ok(())))) {
+            tracing::debug!("the client creates no progress");
+            return;
+        }
+        let title = self.session.upgrade().map(|session| session.snapshot(0).title).unwrap_or_default();
+        self.progress = Some(token);
+        self.send(WorkDoneProgress::Begin(WorkDoneProgressBegin {
+            title: format!("Kode: {}", printable(&title)),
+            cancellable: Some(true),
+            message: None,
+            percentage: None,
+        }))
+        .await;
+    }
+
+    async fn report(&self, step: &str) {
+        self.send(WorkDoneProgress::Report(WorkDoneProgressReport {
+            cancellable: Some(true),
+            message: Some(printable(step)),
+            percentage: None,
+        }))
+        .await;
+    }
+
+    async fn end(&mut self, reason: TurnEnd) {
+        let message = match reason {
+            TurnEnd::EndTurn => "done",
+            TurnEnd::Cancelled => "cancelled",
+            TurnEnd::MaxTokens | TurnEnd::MaxTurns | TurnEnd::Refusal | TurnEnd::Error => "not finished",
+        };
+        self.send(WorkDoneProgress::End(WorkDoneProgressEnd { message: Some(message.to_owned()) })).await;
+        self.progress = None;
+        if !self.answer.is_empty() {
+            let answer = both_ends(self.answer.trim(), ANSWER_LIMIT);
+            self.message(MessageType::INFO, &answer).await;
+        }
+    }
+
+    async fn send(&self, value: WorkDoneProgress) {
+        if let Some(token) = self.progress.clone() {
+            let value = ProgressParamsValue::WorkDone(value);
+            self.shared.client.send_notification::<Progress>(ProgressParams { token, value }).await;
+        }
+    }
+
+    async fn log(&self, kind: MessageType, text: &str) {
+        self.shared.client.log_message(kind, printable(text)).await;
+    }
+
+    async fn message(&self, kind: MessageType, text: &str) {
+        self.shared.client.show_message(kind, printable(text)).await;
+    }
+
+    /// Asks by a message request in a task of its own. A client that has none is told the commands.
+    async fn ask(&self, prompt: &PermissionPrompt) {
+        let text = both_ends(&prompt_lines(prompt).join("\n"), PROMPT_LIMIT);
+        if !self.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+            let text = format!("{text}\nRun the command `kode.allow` or `kode.deny` to answer.");
+            self.shared.client.show_message(MessageType::WARNING, text).await;
+            return;
+        }
+        let (prompt, client, session) = (prompt.clone(), self.shared.client.clone(), self.session.clone());
+        tokio::spawn(async move {
+            let answered = client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
+                typ: MessageType::INFO,
+                message: text,
+                actions: Some(actions(&prompt)),
+            });
+            // Waits as long as the user does; nothing else waits for this task.
+            let chosen = match answered.await {
+                Ok(Some(chosen)) => chosen.title,
+                Ok(None) => return tracing::debug!(id = %prompt.id, "the message request was closed without an answer"),
+                Err(error) => return tracing::warn!(%error, "the message request failed"),
+            };
+            let Some(session) = session.upgrade() else { return };
+            let answer = Answer {
+                allow: chosen == ALLOW || chosen == ALLOW_SESSION,
+                scope: if chosen == ALLOW_SESSION { Scope::Session } else { Scope::Once },
+                feedback: None,
+                updated_input: None,
+                by: "window/showMessageRequest".to_owned(),
+            };
+            if let Err(error) = session.respond(&prompt.id, answer) {
+                client.show_message(MessageType::INFO, error.to_string()).await;
+            }
+        });
+    }
+}
+
+fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
+    let session = prompt.scopes.contains(&Scope::Session).then_some(ALLOW_SESSION);
+    let titles = [Some(ALLOW), session, Some(DENY)].into_iter().flatten();
+    titles.map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() }).collect()
+}
+
+fn message_type(level: NoticeLevel) -> MessageType {
+    match level {
+        NoticeLevel::Info => MessageType::INFO,
+        NoticeLevel::Warning => MessageType::WARNING,
+        NoticeLevel::Error => MessageType::ERROR,
+    }
+}

@@ -1,0 +1,103 @@
+//! The `kode.*` commands of `workspace/executeCommand`: the whole agent for an editor that has nothing else.
+//!
+//! Rule: one table of names, one small function each; a command that cannot do what it should says why and what to
+//! do instead.
+
+use std::sync::Arc;
+
+use kode_engine::ids::PermissionId;
+use kode_engine::permission::{Answer, Mode, PermissionPrompt, Scope};
+use kode_engine::session::{Prompt, Session, Submitted};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::handlers::error::{self, Failure};
+
+/// The commands, as announced in `initialize`.
+pub const NAMES: [&str; 6] =
+    ["kode.ask", "kode.cancel", "kode.allow", "kode.deny", "kode.setMode", "kode.newSession"];
+
+#[derive(Debug, Deserialize)]
+struct Ask {
+    text: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Respond {
+    permission_id: Option<String>,
+    feedback: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SetMode {
+    mode: String,
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// [`Failure`]: an unknown command, arguments that do not fit, or what the session says.
+pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> Result<Value, Failure> {
+    let argument = arguments.into_iter().next().unwrap_or(Value::Null);
+    match command {
+        "kode.ask" => ask(agent, parse(command, argument)?),
+        "kode.cancel" => Ok(json!({ "cancelled": agent.plain_session().map_err(error::session)?.cancel_turn() })),
+        "kode.allow" => respond(agent, parse_or_default(command, argument)?, true),
+        "kode.deny" => respond(agent, parse_or_default(command, argument)?, false),
+        "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
+        "kode.newSession" => {
+            agent.forget_plain_session();
+            Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
+        }
+        _ => Err(error::invalid_params("command", &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")))),
+    }
+}
+
+fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
+    let session = agent.plain_session().map_err(error::session)?;
+    let prompt = Prompt { text: ask.text, attachments: vec![] };
+    Ok(match session.submit(prompt).map_err(error::submit)? {
+        Submitted::Started(turn) => json!({ "sessionId": session.id(), "turnId": turn }),
+        Submitted::Queued(queue) => json!({ "sessionId": session.id(), "queueId": queue }),
+    })
+}
+
+/// Answers the prompt that is named, or the oldest that waits in any session.
+fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failure> {
+    let waiting = agent.engine.live_sessions().into_iter().flat_map(|session| {
+        let pending = session.pending();
+        pending.into_iter().map(move |prompt| (Arc::clone(&session), prompt))
+    });
+    let named = respond.permission_id.map(PermissionId::from_external);
+    let found: Option<(Arc<Session>, PermissionPrompt)> = match &named {
+        Some(id) => waiting.into_iter().find(|(_, prompt)| prompt.id == *id),
+        None => waiting.min_by_key(|(_, prompt)| prompt.timestamp),
+    };
+    let (session, prompt) =
+        found.ok_or_else(|| error::unknown_permission(named.as_ref(), "no permission prompt is waiting"))?;
+    let answer =
+        Answer { allow, scope: Scope::Once, feedback: respond.feedback, updated_input: None, by: "command".to_owned() };
+    session.respond(&prompt.id, answer).map_err(error::respond)?;
+    Ok(json!({ "permissionId": prompt.id, "title": prompt.title }))
+}
+
+fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
+    let mode = Mode::parse(name).ok_or_else(|| {
+        let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+        error::invalid_params("mode", &format!("there is no mode `{name}`; there are: {}", names.join(", ")))
+    })?;
+    agent.plain_session().map_err(error::session)?.configure(Some(mode), None);
+    Ok(json!({ "mode": mode.name() }))
+}
+
+fn parse<T: DeserializeOwned>(command: &str, argument: Value) -> Result<T, Failure> {
+    serde_json::from_value(argument)
+        .map_err(|reason| error::invalid_params("arguments[0]", &format!("{command} cannot be run: {reason}")))
+}
+
+fn parse_or_default<T: DeserializeOwned + Default>(command: &str, argument: Value) -> Result<T, Failure> {
+    if argument.is_null() { Ok(T::default()) } else { parse(command, argument) }
+}
