@@ -1,0 +1,34 @@
+# Shared by the installers of the test tools; sourced, not run.
+#
+# Rule: tools live in one cache outside the checkout, each behind a stamp that names what is in it, and an
+# installer that cannot finish says what to do instead of leaving something half there.
+
+tools=${KODE_LS_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/kode-ls-tools}
+mkdir -p "$tools"
+tools=$(cd "$tools" && pwd -P)
+
+fail() {
+  echo "$(basename "$0"): $*" >&2
+  exit 1
+}
+
+# installed FOLDER WANTED: whether FOLDER was completed with exactly WANTED.
+installed() {
+  [ -f "$1/.complete" ] && [ "$(cat "$1/.complete")" = "$2" ]
+}
+
+# need_packages PACKAGE...: installs packages of the system itself, which takes root.
+need_packages() {
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || fail "needs ${missing[*]}, or what they are called here; install them and run it again"
+  [ "$(id -u)" = 0 ] || fail "needs root once, for: apt-get install ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # The lists may be missing or too old for the mirror; only then are they fetched.
+  apt-get -qq -y --no-install-recommends install "${missing[@]}" >/dev/null 2>&1 </dev/null ||
+    { apt-get -qq update && apt-get -qq -y --no-install-recommends install "${missing[@]}" >/dev/null; } </dev/null ||
+    fail "could not install ${missing[*]} with apt-get (see above)"
+}
