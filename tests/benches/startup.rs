@@ -1,0 +1,126 @@
+//! What kode-ls costs before it is of use: time until it answers `initialize`, memory, size.
+//!
+//! Rule: a time stands beside that of a floor measured in the same minute, because the time of one machine says
+//! nothing about another. Nothing here passes or fails.
+//!
+//! Run it with `cargo build --release && cargo bench -p kode-e2e --bench startup`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot measure ends by panicking")]
+#![allow(clippy::print_stdout, reason = "its table is what it is for")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kode_e2e::{Client, Project, Script, call, say};
+use serde_json::json;
+
+/// The floor: the same LSP crate, answering `initialize` and nothing else.
+const ECHO: &str = env!("CARGO_BIN_EXE_echo-server");
+/// Runs that are not counted; they bring the programs into memory.
+const WARM_UP: usize = 5;
+/// Runs of each server that are counted, by turns.
+const RUNS: usize = 40;
+/// Rounds of the turn after which memory is measured.
+const ROUNDS: usize = 20;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+fn main() {
+    let kode_ls = kode_e2e::binary();
+    println!("{}\n", kode_ls.display());
+    startup(&kode_ls);
+    memory();
+    size(&kode_ls);
+}
+
+fn startup(kode_ls: &Path) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let (mut echo, mut ours) = (Vec::new(), Vec::new());
+    for run in 0..WARM_UP + RUNS {
+        let times = [Path::new(ECHO), kode_ls].map(|program| time_to_initialize(program, home.path()));
+        if run >= WARM_UP {
+            echo.push(times[0]);
+            ours.push(times[1]);
+        }
+    }
+    let (echo, ours) = (Spread::of(echo), Spread::of(ours));
+    println!("{:<34}{:>11}{:>11}{:>11}  budget", format!("start to `initialize`, {RUNS} runs"), "median", "min", "max");
+    println!("{:<34}{echo}", "echo (same LSP crate, no more)");
+    println!("{:<34}{ours}  15 ms where echo takes at most 8 ms", "kode-ls");
+    println!("{:<34}{:>11.2}{:24}2\n", "ratio", ours.median / echo.median, "");
+}
+
+/// Starts a server, waits for its answer to `initialize`, and ends it.
+fn time_to_initialize(program: &Path, home: &Path) -> Duration {
+    let params = json!({ "processId": null, "rootUri": null, "capabilities": {} });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string();
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).env("KODE_LS_HOME", home);
+    let start = Instant::now();
+    let mut server = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    let mut stdin = server.stdin.take().expect("stdin is a pipe");
+    write!(stdin, "Content-Length: {}\r\n\r\n{body}", body.len()).expect("the server reads");
+    let mut stdout = BufReader::new(server.stdout.take().expect("stdout is a pipe"));
+    let mut header = String::new();
+    while !header.ends_with("\r\n\r\n") {
+        assert_ne!(stdout.read_line(&mut header).expect("a pipe can be read"), 0, "{} ended", program.display());
+    }
+    let length = header.split_once(": ").and_then(|(_, rest)| rest.lines().next()?.parse().ok());
+    let mut answer = vec![0; length.expect("a length comes first")];
+    stdout.read_exact(&mut answer).expect("the server answers");
+    let time = start.elapsed();
+    server.kill().and_then(|()| server.wait()).expect("a child can be ended");
+    time
+}
+
+fn memory() {
+    let rounds = (0..ROUNDS).map(|_| call("Read", json!({ "file_path": "{{cwd}}/lines.txt" })));
+    let project = Project::new(&Script::new(rounds.chain([say("Read it.")])));
+    project.write("lines.txt", "A line of a file as long as most lines are.\n".repeat(200));
+    let client = project.open();
+    let idle = proportional_set_size(&client);
+    let done = client.session().run("read it");
+    assert_eq!(done["reason"], "endTurn", "{done}");
+    let after = proportional_set_size(&client);
+    println!("{:<34}{:>11}{:24}budget", "memory (PSS)", "", "");
+    println!("{:<34}{:>7.1} MiB{:24}15 MiB", "after `initialize`", idle / MIB, "");
+    println!("{:<34}{:>7.1} MiB{:24}25 MiB\n", format!("after a turn of {ROUNDS} rounds"), after / MIB, "");
+}
+
+/// The memory of a server, shared pages by their share, in bytes.
+fn proportional_set_size(client: &Client) -> f64 {
+    let path = format!("/proc/{}/smaps_rollup", client.process_id());
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kib.unwrap_or_else(|| panic!("{path} names no Pss")) * 1024.0
+}
+
+fn size(kode_ls: &Path) {
+    let bytes = fs::metadata(kode_ls).expect("it was started").len();
+    println!("{:<34}{:>8.1} MB{:24}25 MB", "size of the program", bytes as f64 / 1e6, "");
+}
+
+/// Times in milliseconds.
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort();
+        let at = |index: usize| times[index].as_secs_f64() * 1e3;
+        Self { median: at(times.len() / 2), min: at(0), max: at(times.len() - 1) }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:>8.2} ms{:>8.2} ms{:>8.2} ms", self.median, self.min, self.max)
+    }
+}
