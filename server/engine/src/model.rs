@@ -257,12 +257,15 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the server asked to wait.
     pub retry_after: Option<Duration>,
+    /// What had arrived of the answer before it broke off: text and reasoning, never a tool call. Its content has
+    /// no empty blocks and may be empty when only the usage is known.
+    pub partial: Option<Box<ModelResponse>>,
 }
 
 impl ModelError {
     /// An error without status.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after: None }
+        Self { kind, message: message.into(), status: None, retry_after: None, partial: None }
     }
 
     /// What the user can do about it.
