@@ -1,0 +1,169 @@
+//! The language server: lifecycle and document sync, and the state every handler shares.
+//!
+//! Rule: no handler waits for the editor, a model or a tool; sync handlers do all they do before their first
+//! await, which the transport turns into arrival order.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use lsp_types::{
+    DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams, InitializeResult,
+    InitializedParams, OneOf, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
+    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+};
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::Result;
+use tower_lsp::{Client, ClientSocket, LanguageServer, LspService, LspServiceBuilder};
+
+use crate::client::{ClientFacts, WorkspaceRoot, root_of};
+use crate::documents::Documents;
+use crate::lifecycle::Lifecycle;
+
+/// What the server says about itself beyond what this module knows.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The value of `capabilities.experimental.kode`.
+    pub kode_capabilities: Value,
+}
+
+/// What all handlers share.
+pub struct Shared {
+    /// The way to the client.
+    pub client: Client,
+    /// The open documents.
+    pub documents: Documents,
+    /// What the client told about itself; empty before `initialize`.
+    pub facts: OnceLock<ClientFacts>,
+    /// The end of the server.
+    pub lifecycle: Lifecycle,
+    roots: Mutex<Vec<WorkspaceRoot>>,
+}
+
+impl Shared {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            documents: Documents::default(),
+            facts: OnceLock::new(),
+            lifecycle: Lifecycle::default(),
+            roots: Mutex::default(),
+        }
+    }
+
+    /// The folders of the workspace as they are now, in the client's order.
+    #[must_use]
+    pub fn workspace_roots(&self) -> Vec<WorkspaceRoot> {
+        self.lock_roots().clone()
+    }
+
+    fn lock_roots(&self) -> MutexGuard<'_, Vec<WorkspaceRoot>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The handlers.
+pub struct Backend {
+    shared: Arc<Shared>,
+    options: Options,
+}
+
+/// The server with all its methods.
+#[must_use]
+pub fn service(options: Options) -> (LspService<Backend>, ClientSocket) {
+    builder(options).finish()
+}
+
+/// The server before it is finished, so that methods beyond LSP can be added.
+#[must_use]
+pub fn builder(options: Options) -> LspServiceBuilder<Backend> {
+    LspService::build(|client| Backend { shared: Arc::new(Shared::new(client)), options })
+}
+
+impl Backend {
+    /// What all handlers share.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn capabilities(&self, facts: &ClientFacts) -> ServerCapabilities {
+        ServerCapabilities {
+            position_encoding: Some(facts.encoding.kind()),
+            text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+                open_close: Some(true),
+                change: Some(TextDocumentSyncKind::INCREMENTAL),
+                save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions {
+                    include_text: Some(false),
+                })),
+                ..TextDocumentSyncOptions::default()
+            })),
+            workspace: Some(WorkspaceServerCapabilities {
+                workspace_folders: Some(WorkspaceFoldersServerCapabilities {
+                    supported: Some(true),
+                    change_notifications: Some(OneOf::Left(true)),
+                }),
+                file_operations: None,
+            }),
+            experimental: Some(json!({ "kode": self.options.kode_capabilities })),
+            ..ServerCapabilities::default()
+        }
+    }
+}
+
+#[async_trait]
+impl LanguageServer for Backend {
+    async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
+        let facts = self.shared.facts.get_or_init(|| ClientFacts::new(params));
+        tracing::info!(client = ?facts.name, version = ?facts.version, encoding = ?facts.encoding, "initialize");
+        self.shared.documents.set_encoding(facts.encoding);
+        self.shared.lock_roots().clone_from(&facts.roots);
+        if let Some(process) = facts.process_id {
+            self.shared.lifecycle.watch_process(process);
+        }
+        Ok(InitializeResult {
+            capabilities: self.capabilities(facts),
+            server_info: Some(ServerInfo {
+                name: env!("CARGO_PKG_NAME").to_owned(),
+                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            }),
+        })
+    }
+
+    async fn initialized(&self, _params: InitializedParams) {}
+
+    async fn shutdown(&self) -> Result<()> {
+        self.shared.lifecycle.end().await;
+        Ok(())
+    }
+
+    async fn did_open(&self, params: DidOpenTextDocumentParams) {
+        self.shared.documents.open(params.text_document);
+    }
+
+    async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        self.shared.documents.change(params);
+    }
+
+    async fn did_close(&self, params: DidCloseTextDocumentParams) {
+        self.shared.documents.close(&params.text_document);
+    }
+
+    /// The text is known already, and whether it is saved is the disk's to say.
+    async fn did_save(&self, _params: DidSaveTextDocumentParams) {}
+
+    async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
+        let mut roots = self.shared.lock_roots();
+        for folder in &params.event.removed {
+            roots.retain(|root| root_of(&folder.uri, None).is_none_or(|removed| removed.path != root.path));
+        }
+        for folder in &params.event.added {
+            if let Some(added) = root_of(&folder.uri, Some(&folder.name))
+                && roots.iter().all(|root| root.path != added.path)
+            {
+                roots.push(added);
+            }
+        }
+    }
+}
