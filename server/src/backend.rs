@@ -37,7 +37,7 @@ pub struct Shared {
     /// What the client told about itself; empty before `initialize`.
     pub facts: OnceLock<ClientFacts>,
     /// The end of the server.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
             client,
             documents: Documents::default(),
             facts: OnceLock::new(),
-            lifecycle: Lifecycle::default(),
+            lifecycle: Arc::default(),
             roots: Mutex::default(),
         }
     }
@@ -165,5 +165,85 @@ impl LanguageServer for Backend {
                 roots.push(added);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestClient;
+
+    fn connect(options: Options) -> (TestClient, Arc<Shared>) {
+        let (service, socket) = service(options);
+        let shared = Arc::clone(service.inner().shared());
+        (TestClient::connect((service, socket), Arc::clone(&shared.lifecycle)), shared)
+    }
+
+    #[tokio::test]
+    async fn initialize_says_what_was_negotiated_and_what_is_offered() {
+        let (mut client, shared) = connect(Options { kode_capabilities: json!({"protocolVersion": 1}) });
+        let answer = client.initialize(json!({"general": {"positionEncodings": ["utf-8", "utf-16"]}})).await;
+        assert_eq!(
+            answer["result"],
+            json!({
+                "capabilities": {
+                    "positionEncoding": "utf-8",
+                    "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
+                    "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
+                    "experimental": {"kode": {"protocolVersion": 1}},
+                },
+                "serverInfo": {"name": "kode-ls", "version": env!("CARGO_PKG_VERSION")},
+            })
+        );
+        assert_eq!(shared.documents.encoding(), crate::lsp::PositionEncoding::Utf8);
+    }
+
+    #[tokio::test]
+    async fn workspace_folders_come_and_go() {
+        let (mut client, shared) = connect(Options::default());
+        let folder = |name: &str| json!({"uri": format!("file:///{name}"), "name": name});
+        let params = json!({"capabilities": {}, "workspaceFolders": [folder("a"), folder("b")]});
+        client.request(1, "initialize", params).await;
+        let event = json!({"added": [folder("c"), folder("b")], "removed": [folder("a"), folder("never")]});
+        client.notify("workspace/didChangeWorkspaceFolders", json!({"event": event})).await;
+        client.request(2, "shutdown", Value::Null).await;
+        let names: Vec<_> = shared.workspace_roots().into_iter().map(|root| root.name).collect();
+        assert_eq!(names, ["b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn shutdown_is_answered_when_everything_is_safe() {
+        let (mut client, shared) = connect(Options::default());
+        client.initialize(json!({})).await;
+        let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        shared.lifecycle.at_end(async move { drop(receiver.await) });
+        client.notify("textDocument/didSave", json!({"textDocument": {"uri": "file:///a"}})).await;
+        client.send(json!({"id": 1, "method": "shutdown"})).await;
+        let refused = client.request(2, "textDocument/hover", json!({})).await;
+        assert_eq!(refused["error"]["code"], -32600, "no requests after shutdown");
+        sender.send(()).unwrap();
+        let answer = client.receive().await;
+        assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &Value::Null));
+        client.notify("exit", Value::Null).await;
+        assert_eq!(client.ended().await, crate::transport::Ended::Orderly);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn the_server_ends_with_the_process_of_the_editor() {
+        let mut editor = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (mut client, _shared) = connect(Options::default());
+        client.request(1, "initialize", json!({"capabilities": {}, "processId": editor.id()})).await;
+        editor.kill().unwrap();
+        editor.wait().unwrap();
+        assert_eq!(client.ended().await, crate::transport::Ended::Abrupt);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_id_that_means_nothing_here_ends_nothing() {
+        let (mut client, _shared) = connect(Options::default());
+        client.request(1, "initialize", json!({"capabilities": {}, "processId": i32::MAX})).await;
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        client.request(2, "shutdown", Value::Null).await;
     }
 }

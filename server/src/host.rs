@@ -214,3 +214,6 @@ fn whole_line_endings(base: &Rope, edits: &[TextEdit]) -> Vec<TextEdit> {
     }
     whole
 }
+
+#[cfg(test)]
+mod tests;

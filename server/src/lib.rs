@@ -11,3 +11,6 @@ pub mod lifecycle;
 pub mod logging;
 pub mod lsp;
 pub mod transport;
+
+#[cfg(test)]
+mod testing;

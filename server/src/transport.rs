@@ -244,14 +244,14 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         }
     }
 
-    async fn send_some(&self, response: Option<Response>) {
+    async fn send_some(&mut self, response: Option<Response>) {
         if let Some(response) = response {
             self.send(response).await;
         }
     }
 
     /// Queues an answer. While the queue is full the client is not reading, and so nothing of it is read either.
-    async fn send(&self, response: Response) {
+    async fn send(&mut self, response: Response) {
         // Fails only when the writer is gone; the loop sees that itself.
         let _ = self.answers.send(response).await;
     }
@@ -285,3 +285,6 @@ fn describe(written: Result<io::Result<()>, JoinError>) -> String {
         Err(error) => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

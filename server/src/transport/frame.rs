@@ -3,7 +3,7 @@
 //! Rule: memory is bounded by named limits whatever a header claims, and nothing in the bytes ends the reading:
 //! after a fault everything is skipped up to the next line that ends in a Content-Length header.
 
-use std::io;
+use std::{io, mem};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -50,8 +50,18 @@ pub enum FrameError {
 pub struct FrameReader<R> {
     reader: R,
     buffer: BytesMut,
-    /// Whether everything up to the next Content-Length header is to be skipped.
-    skipping: bool,
+    position: Position,
+}
+
+/// Where in the stream the next byte stands.
+#[derive(Debug)]
+enum Position {
+    /// At the start of a header block.
+    Aligned,
+    /// Anywhere: all is skipped up to the next Content-Length header.
+    Lost,
+    /// Behind the line of a Content-Length header with this value.
+    InHeaders(u64),
 }
 
 /// One header line.
@@ -64,7 +74,7 @@ enum Header {
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Reads from the start of a stream.
     pub fn new(reader: R) -> Self {
-        Self { reader, buffer: BytesMut::new(), skipping: false }
+        Self { reader, buffer: BytesMut::new(), position: Position::Aligned }
     }
 
     /// The next body, or what was wrong instead of one; `None` at the end of the stream.
@@ -74,10 +84,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     pub async fn next(&mut self) -> io::Result<Option<Result<Bytes, FrameError>>> {
         let length = match self.header_block().await? {
             Some(Ok(length)) => length,
-            Some(Err(error)) => {
-                self.skipping = true;
-                return Ok(Some(Err(error)));
-            }
+            Some(Err(error)) => return Ok(Some(Err(error))),
             None => return Ok(None),
         };
         while self.buffer.len() < length {
@@ -94,13 +101,16 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 
     /// Reads header lines up to the empty one and gives the length they announce.
     async fn header_block(&mut self) -> io::Result<Option<Result<usize, FrameError>>> {
-        let mut length = None;
         let mut other_headers = false;
-        if self.skipping {
-            let Some(found) = self.skip_to_length().await? else { return Ok(None) };
-            length = Some(found);
-            self.skipping = false;
-        }
+        let mut length = match mem::replace(&mut self.position, Position::Lost) {
+            Position::Aligned => None,
+            Position::InHeaders(length) => Some(length),
+            Position::Lost => match self.skip_to_length().await? {
+                Some(length) => Some(length),
+                None => return Ok(None),
+            },
+        };
+        // Lost until the block turns out to be whole.
         loop {
             let line = match self.line().await? {
                 Some(Ok(line)) => line,
@@ -114,12 +124,20 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                     Some(bytes) if bytes > MAX_BODY as u64 => {
                         return Ok(Some(Err(FrameError::BodyTooLarge(bytes))));
                     }
-                    Some(bytes) => return Ok(Some(Ok(usize::try_from(bytes).unwrap_or(MAX_BODY)))),
+                    Some(bytes) => {
+                        self.position = Position::Aligned;
+                        return Ok(Some(Ok(usize::try_from(bytes).unwrap_or(MAX_BODY))));
+                    }
                     None if other_headers => return Ok(Some(Err(FrameError::NoLength))),
                     // Stray empty lines between messages hurt nobody.
                     None => {}
                 },
-                Err(error) => return Ok(Some(Err(error))),
+                Err(error) => {
+                    if let Some(length) = trailing_length(&line) {
+                        self.position = Position::InHeaders(length);
+                    }
+                    return Ok(Some(Err(error)));
+                }
             }
         }
     }
