@@ -1,1 +1,16 @@
+//! kode-ls: a coding agent that is a language server.
+//!
+//! Rule: this crate translates between LSP and the engine and knows neither how a tool nor how a model works.
+//! Nothing but frames is written to stdout.
 
+pub mod backend;
+pub mod client;
+pub mod documents;
+pub mod host;
+pub mod lifecycle;
+pub mod logging;
+pub mod lsp;
+pub mod transport;
+
+#[cfg(test)]
+mod testing;

@@ -4,6 +4,8 @@
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
