@@ -85,7 +85,7 @@ async def test_custom_requests_and_events(connect, serve, project):
     model = serve(call("Write", file_path=str(path), content="new\n"), say("Written."))
     editor = await connect(model, plugin={"protocolVersion": 1, "events": True, "permissionUi": True})
     answer = await editor.request("agent/session/new")
-    session = answer.session.id
+    session = answer.sessionId
     prompt = [{"type": "text", "text": "Write a note."}]
     turn = (await editor.request("agent/turn/start", sessionId=session, input=prompt)).turnId
 
@@ -96,12 +96,12 @@ async def test_custom_requests_and_events(connect, serve, project):
     await editor.request(
         "agent/permission/respond",
         sessionId=session,
-        permissionId=asked.prompt.id,
+        permissionId=asked.prompt.permissionId,
         decision="allow",
         scope="once",
     )
     done = await editor.until(lambda: event("done"))
-    assert done.turnId == turn
+    assert (done.turnId, done.stopReason) == (turn, "endTurn")
     assert path.read_text("utf-8") == "new\n"
     assert {params.sessionId for params in editor.events} == {session}
     sequence = [params.bookmark.seq for params in editor.events]

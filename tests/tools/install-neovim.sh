@@ -42,7 +42,8 @@ unpack() {
     -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null
     -o "APT::Sandbox::User=$(id -un)" -o APT::Install-Recommends=false
-    -o Acquire::Languages=none -o Acquire::Retries=3 -o Debug::NoLocking=true)
+    -o Acquire::Languages=none -o Acquire::Retries=3 -o APT::Update::Error-Mode=any
+    -o Debug::NoLocking=true)
   "${apt[@]}" update >"$state/log" 2>&1 </dev/null &&
     "${apt[@]}" --download-only install neovim >>"$state/log" 2>&1 </dev/null ||
     { tail -n 5 "$state/log" >&2; return 1; }
