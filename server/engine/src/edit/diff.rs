@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-use crate::edit::{AppliedFile, TextEdit};
+use crate::edit::{AppliedFile, ChangeSet, TextEdit};
 use crate::tools::ToolOutput;
 use crate::workspace::Workspace;
 use crate::workspace::encoding::LineEnding;
@@ -138,6 +138,16 @@ impl Hunk {
     fn count(&self, sign: char) -> usize {
         self.lines.iter().filter(|line| line.starts_with(sign)).count()
     }
+}
+
+/// What a change set will do to the files, in the unified format, for the user to judge.
+#[must_use]
+pub fn preview(change: &ChangeSet, workspace: &Workspace) -> String {
+    let files = change.files.iter().map(|file| {
+        let patch = Patch::between(file.old_text(), &file.new_text());
+        patch.unified(&workspace.display(&file.target), file.base.is_none())
+    });
+    files.collect()
 }
 
 /// The result of an applied change: counts and numbered snippets for the model, one line for people, and for

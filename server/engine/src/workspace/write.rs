@@ -404,9 +404,3 @@ fn quoted(text: &str) -> String {
         None => text.to_owned(),
     }
 }
-
-impl From<ApplyError> for crate::tools::ToolError {
-    fn from(_: ApplyError) -> Self {
-        unimplemented!()
-    }
-}
