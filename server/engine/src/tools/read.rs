@@ -187,3 +187,83 @@ fn encoding_name(file: &FileText) -> Option<String> {
 fn cancelled() -> ToolError {
     ToolError::new(ToolErrorKind::Cancelled, "Read was cancelled", "Nothing to do.")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::testing::Rig;
+
+    async fn read(rig: &Rig, input: serde_json::Value) -> String {
+        rig.call("Read", input).await.unwrap().model_text
+    }
+
+    #[tokio::test]
+    async fn lines_are_numbered_like_cat_n() {
+        let rig = Rig::new();
+        rig.write("a.txt", "one\r\n\ttwo\rthree\n\nno break");
+        let text = read(&rig, json!({"file_path": "a.txt"})).await;
+        assert_eq!(text, "     1\tone\n     2\t\ttwo\n     3\tthree\n     4\t\n     5\tno break");
+    }
+
+    #[tokio::test]
+    async fn a_page_is_exact_and_says_where_to_go_on() {
+        let rig = Rig::new();
+        let lines: String = (1..=5_000).map(|number| format!("line {number}\n")).collect();
+        rig.write("a.txt", lines);
+        let text = read(&rig, json!({"file_path": "a.txt"})).await;
+        assert!(text.ends_with("  2000\tline 2000\n[Lines 1 to 2000 of 5000; go on with offset 2001]"));
+        let text = read(&rig, json!({"file_path": "a.txt", "offset": 4999, "limit": 1})).await;
+        assert_eq!(text, "  4999\tline 4999\n[Lines 4999 to 4999 of 5000; go on with offset 5000]");
+        let text = read(&rig, json!({"path": "a.txt", "start_line": "4999", "end_line": "5000"})).await;
+        assert_eq!(text, "  4999\tline 4999\n  5000\tline 5000\n[Lines 4999 to 5000 of 5000]");
+    }
+
+    #[tokio::test]
+    async fn limits_cut_lines_and_pages_visibly() {
+        let rig = Rig::new();
+        rig.write("wide.txt", "é".repeat(MAX_LINE_CHARS + 3));
+        let text = read(&rig, json!({"file_path": "wide.txt"})).await;
+        assert_eq!(text, format!("     1\t{}... [3 more characters]", "é".repeat(MAX_LINE_CHARS)));
+        rig.write("large.txt", format!("{}\n", "x".repeat(1_500)).repeat(400));
+        let output = rig.call("Read", json!({"file_path": "large.txt"})).await.unwrap();
+        assert!(output.model_text.len() < MAX_OUTPUT_BYTES + 100);
+        let shown = output.structured.unwrap()["lines"].as_u64().unwrap();
+        let expected = format!("[Lines 1 to {shown} of 400; go on with offset {}]", shown + 1);
+        assert!(output.model_text.ends_with(&expected));
+    }
+
+    #[tokio::test]
+    async fn an_empty_file_and_an_offset_past_the_end_are_told() {
+        let rig = Rig::new();
+        rig.write("empty.txt", "");
+        rig.write("a.txt", "one\ntwo\n");
+        assert_eq!(read(&rig, json!({"file_path": "empty.txt"})).await, "[The file is empty]");
+        let error = rig.call("Read", json!({"file_path": "a.txt", "offset": 3})).await.unwrap_err();
+        assert_eq!(error.message, "`a.txt` has 2 lines; line 3 is past its end");
+        let error = rig.call("Edit", json!({"file_path": "a.txt", "old_string": "one", "new_string": "1"}));
+        assert!(error.await.is_err(), "nothing was shown, so nothing was read");
+    }
+
+    #[tokio::test]
+    async fn unsaved_text_is_read_and_a_guessed_encoding_is_told() {
+        let rig = Rig::new();
+        rig.write("a.txt", "saved");
+        rig.open("a.txt", "unsaved");
+        rig.write("utf16.txt", [0xff, 0xfe, b'h', 0, b'i', 0]);
+        let output = rig.call("Read", json!({"file_path": "a.txt"})).await.unwrap();
+        assert_eq!(output.model_text, "     1\tunsaved");
+        assert_eq!(output.structured.unwrap()["source"], "document");
+        let output = rig.call("Read", json!({"file_path": "utf16.txt"})).await.unwrap();
+        assert!(output.model_text.starts_with("     1\thi\n[Encoding: UTF-16LE with BOM"));
+        assert_eq!(output.structured.unwrap()["encoding"], "UTF-16LE with BOM");
+    }
+
+    #[tokio::test]
+    async fn reading_declares_what_it_touches_and_does_nothing_before_it_may() {
+        let rig = Rig::new();
+        let input = ReadInput { file_path: "missing.txt".to_owned(), offset: None, limit: None };
+        let plan = Read.plan(input, &rig.context).await.unwrap();
+        assert_eq!(plan.title, "Read missing.txt");
+        assert_eq!(plan.touches, [Touch::Read(rig.target("missing.txt"))]);
+    }
+}

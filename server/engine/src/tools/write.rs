@@ -132,3 +132,80 @@ fn edits_of_existing(
     refuse_unwritable(file, &content, path)?;
     Ok(line_changes(&file.text, &content))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::ToolOutput;
+    use crate::workspace::testing::{Meanwhile, Rig};
+
+    async fn write(rig: &Rig, file: &str, content: &str) -> Result<ToolOutput, ToolError> {
+        rig.call("Write", json!({"file_path": file, "content": content})).await
+    }
+
+    async fn rig_with(name: &str, bytes: impl AsRef<[u8]>) -> Rig {
+        let rig = Rig::new();
+        rig.write(name, bytes);
+        rig.call("Read", json!({"file_path": name})).await.unwrap();
+        rig
+    }
+
+    #[tokio::test]
+    async fn a_new_file_is_made_with_its_folders_and_may_be_changed_at_once() {
+        let rig = Rig::new();
+        let output = write(&rig, "a/b/new.txt", "one\ntwo\n").await.unwrap();
+        assert_eq!(output.display, "Created a/b/new.txt (+2 -0)");
+        assert_eq!(output.structured.unwrap()["created"], true);
+        write(&rig, "a/b/new.txt", "one\n2\n").await.unwrap();
+        assert_eq!(rig.text("a/b/new.txt"), "one\n2\n");
+    }
+
+    #[tokio::test]
+    async fn an_unread_or_changed_file_is_not_written_over() {
+        let rig = Rig::new();
+        rig.write("a.txt", "old\n");
+        let error = write(&rig, "a.txt", "new\n").await.unwrap_err();
+        assert_eq!(error.message, "`a.txt` exists and has not been read in this session");
+        rig.call("Read", json!({"file_path": "a.txt"})).await.unwrap();
+        rig.write("a.txt", "newer\n");
+        let error = write(&rig, "a.txt", "new\n").await.unwrap_err();
+        assert_eq!(error.message, "`a.txt` has changed on disk since it was read");
+        rig.call("Read", json!({"file_path": "a.txt"})).await.unwrap();
+        rig.open("a.txt", "typed\n");
+        let error = write(&rig, "a.txt", "new\n").await.unwrap_err();
+        assert_eq!(error.message, "the user has changed `a.txt` in the editor since it was read");
+        assert_eq!((rig.text("a.txt").as_str(), rig.shown("a.txt").as_str()), ("newer\n", "typed\n"));
+    }
+
+    #[tokio::test]
+    async fn the_same_content_is_not_written_again() {
+        let rig = rig_with("a.txt", "one\r\ntwo\r\n").await;
+        for content in ["one\ntwo\n", "one\r\ntwo\r\n"] {
+            let error = write(&rig, "a.txt", content).await.unwrap_err();
+            assert_eq!(error.message, "`a.txt` already has exactly this content");
+        }
+    }
+
+    #[tokio::test]
+    async fn encoding_mark_and_line_endings_are_kept() {
+        let utf_16 = |text: &str| -> Vec<u8> {
+            format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+        };
+        let rig = rig_with("a.txt", utf_16("one\r\ntwo\r\n")).await;
+        write(&rig, "a.txt", "\u{feff}one\nzwei\n\u{1f600}\n").await.unwrap();
+        assert_eq!(rig.bytes("a.txt"), utf_16("one\r\nzwei\r\n\u{1f600}\r\n"));
+    }
+
+    #[tokio::test]
+    async fn typing_between_plan_and_edit_is_kept() {
+        let rig = rig_with("a.txt", "one\ntwo\nthree\n").await;
+        rig.open("a.txt", "one\ntwo\nthree\n");
+        rig.meanwhile(Meanwhile::Typed("one!\ntwo\nthree\n".to_owned()));
+        write(&rig, "a.txt", "one\ntwo\n3\nfour\n").await.unwrap();
+        assert_eq!(rig.shown("a.txt"), "one!\ntwo\n3\nfour\n");
+        let error = write(&rig, "a.txt", "one\n").await.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Mismatch, "the session has not seen what the user typed");
+    }
+}
