@@ -547,8 +547,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_became_of_a_file_outside_decides() {
+        type Event = fn(&Rig);
         type Check = fn(&ApplyError) -> bool;
-        let cases: [(fn(&Rig), Check); 6] = [
+        let cases: [(Event, Check); 6] = [
             (|rig| rig.write("a.txt", "one\n2\nthree\nfour\n"), |e| matches!(e, ApplyError::Conflict { .. })),
             (
                 |rig| std::fs::remove_file(rig.path("a.txt")).unwrap(),
