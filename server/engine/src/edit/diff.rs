@@ -197,7 +197,7 @@ fn describe(text: &mut String, path: &str, file: &AppliedFile, patch: &Patch) {
         return;
     }
     if file.rebased > 0 {
-        text.push_str("\nThe user changed other places meanwhile; their changes were kept.");
+        text.push_str("\nOther places had changed meanwhile; those changes were kept.");
     }
     let new = split_lines(&file.new_text);
     let mut shown = 0;
