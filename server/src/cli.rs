@@ -66,8 +66,11 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The models as the arguments and the environment give them, and the profile that was asked for.
     fn models(&self) -> (Models, Option<String>) {
-        let options =
-            ProfileOptions { model: self.model.clone(), base_url: self.base_url.clone(), ..ProfileOptions::default() };
+        let options = ProfileOptions {
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            ..ProfileOptions::default()
+        };
         let main = Profile::resolve(options, |name| std::env::var(name).ok());
         (Models::new(main), self.profile.clone())
     }
@@ -91,7 +94,7 @@ pub fn main() -> ExitCode {
 
 /// Runs a front end that needs no editor.
 fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let logging = crate::logging::to_stderr();
+    let logging = crate::logging::init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -4,10 +4,9 @@
 //! Log files are for the user's eyes only.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::path::Path;
+use std::{fs, io};
 
-use etcetera::BaseStrategy;
 use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::EnvFilter;
@@ -16,11 +15,10 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::home;
+
 /// What is logged, in the syntax of `tracing`'s filters: a level, or levels by module.
 pub const LEVEL_VARIABLE: &str = "KODE_LS_LOG";
-
-/// Where the user's state lives instead of the platform's place for it.
-pub const HOME_VARIABLE: &str = "KODE_LS_HOME";
 
 /// Log files that are kept, one per day.
 const KEPT_FILES: usize = 7;
@@ -51,18 +49,8 @@ pub fn init() -> Option<WorkerGuard> {
     guard
 }
 
-/// The folder of the user's state: `KODE_LS_HOME`, or the platform's place for it.
-#[must_use]
-pub fn state_dir() -> Option<PathBuf> {
-    let chosen = env::var_os(HOME_VARIABLE).map(PathBuf::from).filter(|home| home.is_absolute());
-    chosen.or_else(|| {
-        let platform = etcetera::choose_base_strategy().ok()?;
-        Some(platform.state_dir().unwrap_or_else(|| platform.data_dir()).join("kode-ls"))
-    })
-}
-
 fn open_file() -> io::Result<(NonBlocking, WorkerGuard)> {
-    let folder = state_dir().ok_or_else(|| io::Error::other("the user has no home folder"))?.join("log");
+    let folder = home::folder().map_err(io::Error::other)?.join("log").as_path().to_path_buf();
     create_private_dir(&folder)?;
     let appender = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)

@@ -6,6 +6,8 @@
 mod atomic;
 pub mod encoding;
 pub mod overlay;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod write;
 
 pub use overlay::{FileText, Freshness, PathError, ReadError, Source, Workspace};

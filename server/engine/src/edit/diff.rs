@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-use crate::edit::{AppliedFile, TextEdit};
+use crate::edit::{AppliedFile, ChangeSet, TextEdit};
 use crate::tools::ToolOutput;
 use crate::workspace::Workspace;
 use crate::workspace::encoding::LineEnding;
@@ -140,6 +140,16 @@ impl Hunk {
     }
 }
 
+/// What a change set will do to the files, in the unified format, for the user to judge.
+#[must_use]
+pub fn preview(change: &ChangeSet, workspace: &Workspace) -> String {
+    let files = change.files.iter().map(|file| {
+        let patch = Patch::between(file.old_text(), &file.new_text());
+        patch.unified(&workspace.display(&file.target), file.base.is_none())
+    });
+    files.collect()
+}
+
 /// The result of an applied change: counts and numbered snippets for the model, one line for people, and for
 /// machines `{path, absolutePath, patch, unified, truncated, encoding, lineEnding, created, added, removed,
 /// rebased}`, or `{files: [...]}` of these when the change touched several files.
@@ -187,7 +197,7 @@ fn describe(text: &mut String, path: &str, file: &AppliedFile, patch: &Patch) {
         return;
     }
     if file.rebased > 0 {
-        text.push_str("\nThe user changed other places meanwhile; their changes were kept.");
+        text.push_str("\nOther places had changed meanwhile; those changes were kept.");
     }
     let new = split_lines(&file.new_text);
     let mut shown = 0;

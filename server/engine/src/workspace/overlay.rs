@@ -568,3 +568,189 @@ fn similar_name(folder: &AbsPath, name: &str) -> Option<PathBuf> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::testing::Rig;
+
+    #[test]
+    fn paths_in_every_form_name_the_same_file() {
+        let rig = Rig::new();
+        let root = rig.workspace().cwd();
+        let file = rig.target("a b.txt");
+        for path in
+            ["a b.txt", "./x/../a b.txt", &format!("{root}/a b.txt"), &format!("file://{root}/a%20b.txt")]
+        {
+            assert_eq!(rig.workspace().resolve(path).unwrap(), file, "{path}");
+        }
+        let home = AbsPath::new(std::env::home_dir().unwrap()).unwrap();
+        assert_eq!(rig.workspace().resolve("~/x").unwrap(), Target::File(home.join("x")));
+        rig.workspace().set_cwd(root.join("sub"));
+        assert_eq!(rig.workspace().resolve("../a b.txt").unwrap(), file);
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_and_what_only_looks_odd_is_not() {
+        let rig = Rig::new();
+        for path in ["", "a\0b", "file://other-host/a", "file:///a%00b", "https://example.com/a"] {
+            assert!(rig.workspace().resolve(path).is_err(), "{path:?}");
+        }
+        assert_eq!(rig.workspace().resolve("a:b").unwrap(), rig.target("a:b"));
+        let untitled = Target::Untitled("untitled:U1".to_owned());
+        assert_eq!(rig.workspace().resolve("untitled:U1").unwrap(), untitled);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_what_leads_into_the_workspace_is_contained() {
+        use std::os::unix::fs::symlink;
+
+        let rig = Rig::new();
+        rig.write("in.txt", "");
+        rig.write("../out/secret", "");
+        symlink(rig.path("../out"), rig.path("folder-out")).unwrap();
+        symlink(rig.path("../out/secret"), rig.path("file-out")).unwrap();
+        symlink(rig.path("../out/missing"), rig.path("dangling")).unwrap();
+        symlink("in.txt", rig.path("file-in")).unwrap();
+        symlink("circle", rig.path("circle")).unwrap();
+        symlink(rig.path(""), rig.path("../way-in")).unwrap();
+        for (path, expected) in [
+            ("in.txt", true),
+            ("new/deep/file", true),
+            ("file-in", true),
+            ("in.txt/below-a-file", true),
+            ("../out/secret", false),
+            ("/etc/passwd", false),
+            ("../ws-other/x", false),
+            ("folder-out/secret", false),
+            ("folder-out/new", false),
+            ("file-out", false),
+            ("dangling", false),
+            ("dangling/new", false),
+            ("circle", false),
+            ("../way-in/in.txt", false),
+        ] {
+            let target = rig.workspace().resolve(path).unwrap();
+            assert_eq!(rig.workspace().contains(&target), expected, "{path}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_workspace_reached_through_a_link_is_the_same_by_both_names() {
+        let rig = Rig::new();
+        rig.write("in.txt", "");
+        let link = rig.workspace().cwd().join("../link");
+        std::os::unix::fs::symlink(rig.path(""), &link).unwrap();
+        let workspace = Workspace::new(rig.editor.clone(), vec![link.clone()], link.clone());
+        for path in [link.join("in.txt"), rig.workspace().cwd().join("in.txt")] {
+            let target = Target::File(path);
+            assert!(workspace.contains(&target));
+            assert_eq!(workspace.display(&target), "in.txt");
+        }
+    }
+
+    #[test]
+    fn an_open_untitled_document_is_contained_and_a_closed_one_is_not() {
+        let rig = Rig::new();
+        rig.open("untitled:U1", "");
+        for (uri, expected) in [("untitled:U1", true), ("untitled:U2", false)] {
+            assert_eq!(rig.workspace().contains(&Target::Untitled(uri.to_owned())), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn unsaved_text_wins_over_the_disk_under_every_name_of_the_file() {
+        let rig = Rig::new();
+        rig.write("a.txt", "saved");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("a.txt", rig.path("link.txt")).unwrap();
+        assert_eq!(&*rig.workspace().text(&rig.target("a.txt")).await.unwrap().text, "saved");
+        rig.open("a.txt", "unsaved");
+        rig.open("new.txt", "never saved");
+        rig.open("untitled:U1", "untitled");
+        let targets = [
+            (rig.target("a.txt"), "unsaved"),
+            #[cfg(unix)]
+            (rig.target("link.txt"), "unsaved"),
+            (rig.target("new.txt"), "never saved"),
+            (Target::Untitled("untitled:U1".to_owned()), "untitled"),
+        ];
+        for (target, expected) in targets {
+            assert_eq!(&*rig.workspace().text(&target).await.unwrap().text, expected, "{target}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_told_by_kind() {
+        let rig = Rig::new();
+        rig.write("dir/x", "");
+        rig.write("image.png", b"\x89PNG\r\n\x1a\n");
+        rig.write("data.bin", b"ab\0\x01\x02");
+        File::create(rig.path("large")).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
+        let error = async |name: &str| rig.workspace().text(&rig.target(name)).await.unwrap_err();
+        assert!(matches!(error("dir").await, ReadError::Directory { .. }));
+        assert!(matches!(error("image.png").await, ReadError::Image { format: "PNG", .. }));
+        assert!(matches!(error("data.bin").await, ReadError::Binary { .. }));
+        assert!(matches!(error("large").await, ReadError::TooLarge { .. }));
+        assert!(matches!(error("none").await, ReadError::NotFound { suggestion: None, .. }));
+        assert!(matches!(error("dir/x/below").await, ReadError::NotFound { .. }));
+        let closed = rig.workspace().text(&Target::Untitled("untitled:U1".to_owned())).await;
+        assert!(matches!(closed, Err(ReadError::NotOpen { .. })));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_pipe_is_refused_and_not_waited_for() {
+        let rig = Rig::new();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let device = rustix::fs::makedev(0, 0);
+        rustix::fs::mknodat(rustix::fs::CWD, rig.path("pipe"), rustix::fs::FileType::Fifo, mode, device)
+            .unwrap();
+        let error = rig.workspace().text(&rig.target("pipe")).await.unwrap_err();
+        assert!(matches!(error, ReadError::NotRegular { .. }), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_similar_name_is_suggested_for_a_missing_file() {
+        let rig = Rig::new();
+        rig.write("src/view.tsx", "");
+        rig.write("src/controller.rs", "");
+        rig.write("../outside.txt", "");
+        rig.open("lib/opened.rs", "");
+        for (missing, expected) in [
+            ("src/view.ts", Some("src/view.tsx")),
+            ("src/contrller.rs", Some("src/controller.rs")),
+            ("src/opened.rs", Some("lib/opened.rs")),
+            ("src/unrelated.py", None),
+            ("../outsid.txt", None),
+        ] {
+            let target = rig.workspace().resolve(missing).unwrap();
+            let error = rig.workspace().text(&target).await.unwrap_err();
+            let ReadError::NotFound { suggestion, .. } = &error else { panic!("{error:?}") };
+            assert_eq!(suggestion.as_deref(), expected, "{missing}");
+            assert_eq!(error.hint().contains("Did you mean"), expected.is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn freshness_is_of_a_session_and_of_the_content() {
+        let rig = Rig::new();
+        let other = rig.other_session();
+        rig.write("a.txt", "\u{feff}one");
+        let target = rig.target("a.txt");
+        let freshness =
+            async |workspace: &Workspace| workspace.freshness(&workspace.text(&target).await.unwrap());
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Unread);
+        rig.workspace().note_read(&rig.workspace().text(&target).await.unwrap());
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Current);
+        assert_eq!(freshness(&other.workspace).await, Freshness::Unread);
+        rig.write("a.txt", "\u{feff}one");
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "a new date is no new content");
+        rig.open("a.txt", "one");
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "opening a file changes nothing");
+        rig.type_text("a.txt", "one!");
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Changed);
+    }
+}
