@@ -221,10 +221,10 @@ mod tests {
         client.send(json!({"id": 1, "method": "shutdown"})).await;
         let refused = client.request(2, "textDocument/hover", json!({})).await;
         assert_eq!(refused["error"]["code"], -32600, "no requests after shutdown");
+        client.notify("exit", Value::Null).await;
         sender.send(()).unwrap();
         let answer = client.receive().await;
-        assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &Value::Null));
-        client.notify("exit", Value::Null).await;
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "result": null}));
         assert_eq!(client.ended().await, crate::transport::Ended::Orderly);
     }
 

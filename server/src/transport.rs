@@ -19,7 +19,7 @@ use futures::future::{self, BoxFuture, FutureExt, poll_fn};
 use futures::{Sink, SinkExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tower::Service;
 use tower_lsp::jsonrpc::{ErrorCode, Id, Request, Response};
 use tower_lsp::{ClientSocket, ExitedError, LanguageServer, LspService};
@@ -36,6 +36,9 @@ const ANSWER_QUEUE: usize = 256;
 
 /// How long handlers may go on when the connection ends.
 const HANDLER_GRACE: Duration = Duration::from_secs(2);
+
+/// How long `exit` waits for a `shutdown` that is not done: a little over what the end itself may take.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(6);
 
 /// How long the last frames may take to be written.
 const WRITE_GRACE: Duration = Duration::from_secs(1);
@@ -82,6 +85,7 @@ where
         client_answers,
         answers,
         handlers: JoinSet::new(),
+        shutdown: None,
         shut_down: false,
         exited: false,
     };
@@ -174,6 +178,8 @@ struct Dispatch<B, C> {
     client_answers: C,
     answers: mpsc::Sender<Response>,
     handlers: JoinSet<()>,
+    /// The handler of `shutdown` while it is not done.
+    shutdown: Option<AbortHandle>,
     shut_down: bool,
     exited: bool,
 }
@@ -197,7 +203,10 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             return;
         }
         let origin = Origin { method: request.method().to_owned(), id: request.id().cloned() };
-        self.exited |= origin.method == "exit";
+        if origin.method == "exit" {
+            self.exited = true;
+            self.await_shutdown().await;
+        }
         while self.handlers.try_join_next().is_some() {}
         let busy = self.handlers.len() >= MAX_IN_FLIGHT;
         if busy && origin.may_be_refused() {
@@ -221,15 +230,29 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
                 );
             }
             Poll::Pending => {
-                self.shut_down |= origin.method == "shutdown";
+                let shutdown = origin.method == "shutdown";
                 let answers = self.answers.clone();
-                self.handlers.spawn(async move {
+                let task = self.handlers.spawn(async move {
                     if let Some(response) = origin.response(handler.await) {
                         // Fails only when the writer is gone, and then nobody is there to be answered.
                         let _ = answers.send(response).await;
                     }
                 });
+                if shutdown {
+                    self.shut_down = true;
+                    self.shutdown = Some(task);
+                }
             }
+        }
+    }
+
+    /// Lets `shutdown` finish before `exit` cancels it: a client may send both at once.
+    async fn await_shutdown(&mut self) {
+        let Some(shutdown) = self.shutdown.take() else { return };
+        let finished =
+            async { while !shutdown.is_finished() && self.handlers.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_GRACE, finished).await.is_err() {
+            tracing::warn!("shutdown was not done in time");
         }
     }
 
