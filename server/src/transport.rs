@@ -46,6 +46,9 @@ const WRITE_GRACE: Duration = Duration::from_secs(1);
 /// JSON-RPC code for a request beyond [`MAX_IN_FLIGHT`].
 const SERVER_BUSY: i64 = -32_000;
 
+/// Why serving ends on [`Lifecycle::stop`].
+const STOPPED: &str = "the process of the editor is gone";
+
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -94,7 +97,7 @@ where
     let ended = loop {
         let frame = tokio::select! {
             biased;
-            () = lifecycle.stopped() => break "the process of the editor is gone".to_owned(),
+            () = lifecycle.stopped() => break STOPPED.to_owned(),
             written = &mut writing => break format!("the editor reads no more: {}", describe(written)),
             frame = frames.next() => frame,
         };
@@ -107,6 +110,7 @@ where
         tokio::select! {
             biased;
             () = dispatch.take(message) => {}
+            () = lifecycle.stopped() => break STOPPED.to_owned(),
             // Both ends of the connection are the editor's: when it reads no more, nothing is gained by waiting.
             written = &mut writing => break format!("the editor reads no more: {}", describe(written)),
         }
@@ -223,7 +227,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
                     origin.method == "shutdown" && response.as_ref().is_some_and(Response::is_ok);
                 self.send_some(response).await;
             }
-            Poll::Pending if busy => {
+            Poll::Pending if busy && origin.id.is_none() => {
                 tracing::error!(
                     method = origin.method,
                     "too many handlers are waiting; this one was dropped"
