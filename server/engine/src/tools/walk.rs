@@ -294,4 +294,29 @@ mod tests {
         assert_eq!(error.kind, ToolErrorKind::Cancelled);
         ended.recv().unwrap();
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_that_goes_on_reports_at_most_every_interval() {
+        let fixture = Fixture::new();
+        let context = fixture.context();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let search = tokio::spawn(async move {
+            run_search(&context, move |watch| {
+                watch.files.store(7, Ordering::Relaxed);
+                begin.send(()).unwrap();
+                ended.recv().unwrap();
+            })
+            .await
+        });
+        begun.await.unwrap();
+        assert_eq!(fixture.progress(), [""; 0]);
+        for _ in 0..4 {
+            tokio::time::advance(PROGRESS_INTERVAL / 2).await;
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(fixture.progress(), ["7 files searched", "7 files searched"]);
+        end.send(()).unwrap();
+        search.await.unwrap().unwrap();
+    }
 }
