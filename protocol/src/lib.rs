@@ -1,1 +1,38 @@
+//! The wire types of the `agent/*` methods: what clients and server say to each other beyond LSP.
+//!
+//! Rule: this crate is the only place where a message is defined and holds no logic; JSON Schema, TypeScript and
+//! Lua types in `generated/` are made from it (`cargo run -p kode-protocol --bin generate-bindings`).
+//!
+//! Rules of the wire:
+//! - Names are camelCase; event types have the names of the event table. A union is told apart by its `type`
+//!   (by its `kind` for errors), with one struct per case.
+//! - A field without a value is absent, never `null`. `null` is the result of a request that has none.
+//! - A field that holds an id is named after its type, everywhere: `sessionId`, `itemId`, `callId`.
+//! - Fields and cases that a reader does not know are skipped: adding them is no new protocol version. Cases of
+//!   plain enumerations are added only with a new one.
+//! - Parameters are always an object, `{}` where a method takes none.
 
+pub mod catalogue;
+pub mod edits;
+pub mod error;
+pub mod event;
+pub mod item;
+mod lsp;
+pub mod methods;
+pub mod negotiation;
+pub mod permission;
+pub mod session;
+mod text;
+pub mod turn;
+
+pub use catalogue::*;
+pub use edits::*;
+pub use error::*;
+pub use event::*;
+pub use item::*;
+pub use methods::*;
+pub use negotiation::*;
+pub use permission::*;
+pub use session::*;
+pub use text::*;
+pub use turn::*;

@@ -1,0 +1,46 @@
+//! What client and server tell each other in `initialize`, under `capabilities.experimental.kode`.
+//!
+//! Rule: a capability that is absent is not there; whatever a client does not offer is replaced by plain LSP.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of this protocol. It grows only when an older reader would misunderstand.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What a client offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientKode {
+    /// The version of the protocol that the client speaks; with another than the server's, nothing is offered.
+    pub protocol_version: u32,
+    /// Whether `agent/event` notifications are wanted.
+    #[serde(default)]
+    pub events: bool,
+    /// Whether the client asks the user for permissions itself.
+    #[serde(default)]
+    pub permission_ui: bool,
+    /// Whether `agent/editor/save` is understood.
+    #[serde(default)]
+    pub save_documents: bool,
+    /// Whether `agent/editor/diagnostics` is understood.
+    #[serde(default)]
+    pub diagnostics: bool,
+    /// Whether the client shows diffs itself.
+    #[serde(default)]
+    pub diff_ui: bool,
+}
+
+/// What the server offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerKode {
+    /// The version of the protocol that the server speaks.
+    pub protocol_version: u32,
+    /// The version of the server.
+    pub server_version: String,
+    /// The commands of `workspace/executeCommand`.
+    pub commands: Vec<String>,
+    /// SHA-256 of the server's schema in lower-case hex.
+    pub schema_hash: String,
+}
