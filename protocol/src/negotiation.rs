@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The version of this protocol. It grows only when an older reader would misunderstand.
 pub const PROTOCOL_VERSION: u32 = 1;
 
+/// SHA-256 of `generated/schema.json` in lower-case hex: equal on both sides, both have the very same types.
+pub const SCHEMA_HASH: &str = include_str!("../generated/schema.hash").trim_ascii();
+
 /// What a client offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
