@@ -1,7 +1,7 @@
 //! The one stream: everything that happens in a session, numbered.
 //!
-//! Rule: all that a client shows is a fold over the snapshot and these events. Pieces of one text that are sent
-//! together carry the number of the last, so numbers grow but may skip; what is lost is told by `gap`.
+//! Rule: all that a client shows is a fold over the snapshot and these events. Pieces of one text that are sent as
+//! one carry the number of the last, so numbers grow and may skip; what is lost is told by `gap`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ pub enum Event {
     /// A turn ended.
     Done(Done),
     /// A call needs the user's answer.
-    PermissionRequired(PermissionRequired),
+    PermissionRequired(Box<PermissionRequired>),
     /// A prompt was answered or withdrawn.
     PermissionDecided(PermissionDecided),
     /// The session's state changed.

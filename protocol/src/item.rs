@@ -34,7 +34,7 @@ pub enum ItemBody {
     /// What the model thought.
     Thinking(Thinking),
     /// A tool call.
-    ToolCall(ToolCall),
+    ToolCall(Box<ToolCall>),
     /// Something the user should know that nobody said.
     Notice(Notice),
     /// A kind of item that this build does not know.

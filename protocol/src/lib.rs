@@ -4,8 +4,8 @@
 //! Lua types in `generated/` are made from it (`cargo run -p kode-protocol --bin generate-bindings`).
 //!
 //! Rules of the wire:
-//! - Names are camelCase; event types have the names of the event table. A union is told apart by its `type`
-//!   (by its `kind` for errors), with one struct per case.
+//! - Names are camelCase, but for event types, stop reasons and states, which keep the names the field knows them
+//!   by. A union is told apart by its `type` (by its `kind` for errors), with one struct per case.
 //! - A field without a value is absent, never `null`. `null` is the result of a request that has none.
 //! - A field that holds an id is named after its type, everywhere: `sessionId`, `itemId`, `callId`.
 //! - Fields and cases that a reader does not know are skipped: adding them is no new protocol version. Cases of
@@ -24,6 +24,9 @@ pub mod permission;
 pub mod session;
 mod text;
 pub mod turn;
+
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::*;
 pub use edits::*;

@@ -160,7 +160,7 @@ pub struct CancelResult {
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model had said all.
     EndTurn,

@@ -219,7 +219,13 @@ mod tests {
                     "positionEncoding": "utf-8",
                     "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
                     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
-                    "experimental": {"kode": {"protocolVersion": 1}},
+                    "executeCommandProvider": {"commands": commands::NAMES},
+                    "experimental": {"kode": {
+                        "protocolVersion": 1,
+                        "serverVersion": env!("CARGO_PKG_VERSION"),
+                        "commands": commands::NAMES,
+                        "schemaHash": wire::SCHEMA_HASH,
+                    }},
                 },
                 "serverInfo": {"name": "kode-ls", "version": env!("CARGO_PKG_VERSION")},
             })
@@ -250,10 +256,10 @@ mod tests {
         client.send(json!({"id": 1, "method": "shutdown"})).await;
         let refused = client.request(2, "textDocument/hover", json!({})).await;
         assert_eq!(refused["error"]["code"], -32600, "no requests after shutdown");
+        client.notify("exit", Value::Null).await;
         sender.send(()).unwrap();
         let answer = client.receive().await;
-        assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &Value::Null));
-        client.notify("exit", Value::Null).await;
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "result": null}));
         assert_eq!(client.ended().await, crate::transport::Ended::Orderly);
     }
 

@@ -107,7 +107,8 @@ impl PlainSurface {
             return;
         }
         let token = NumberOrString::String(turn.to_owned());
-        let (client, wanted) = (self.shared.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
+        let (client, wanted) =
+            (self.shared.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
         // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
         let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
         let created = timeout(PROGRESS_LIMIT, create).await;
