@@ -203,7 +203,7 @@ mod tests {
     use crate::testing::TestClient;
 
     fn connect() -> (TestClient, Arc<Shared>) {
-        let (service, socket) = service();
+        let (service, socket) = crate::server::service();
         let shared = Arc::clone(service.inner().shared());
         (TestClient::connect((service, socket), Arc::clone(&shared.lifecycle)), shared)
     }
