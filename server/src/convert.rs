@@ -182,7 +182,7 @@ fn item(item: Item) -> wire::Item {
             ItemBody::Thinking { text, complete } => {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })
             }
-            ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(Box::new(tool_call(call))),
+            ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(Box::new(tool_call(*call))),
             ItemBody::Notice { level, text, hint } => {
                 wire::ItemBody::Notice(wire::Notice { level: notice_level(level), text, hint })
             }
@@ -347,7 +347,6 @@ fn channel(channel: Channel) -> wire::Channel {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "a table: one case of either side a line")]
 fn event_body(session: &SessionId, event: Event) -> wire::Event {
     match event {
         Event::TurnStarted { turn } => {
