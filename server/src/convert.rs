@@ -436,25 +436,4 @@ fn stop_reason(reason: TurnEnd) -> wire::StopReason {
 }
 
 #[cfg(test)]
-mod tests {
-    use kode_engine::paths::AbsPath;
-
-    use super::*;
-
-    #[test]
-    fn files_become_uris_and_untitled_documents_keep_theirs() {
-        let file = Target::File(AbsPath::new("/w/a b/ü.rs").unwrap());
-        assert_eq!(uri(&file).as_str(), "file:///w/a%20b/%C3%BC.rs");
-        assert_eq!(uri(&Target::Untitled("untitled:Untitled-1".into())).as_str(), "untitled:Untitled-1");
-    }
-
-    #[test]
-    fn modes_and_scopes_come_back_as_they_were() {
-        for one in Mode::ALL {
-            assert_eq!(mode_from_wire(mode(one)), one);
-        }
-        for one in [Scope::Once, Scope::Session] {
-            assert_eq!(scope_from_wire(scope(one)), one);
-        }
-    }
-}
+mod tests;
