@@ -160,11 +160,6 @@
 ---@field by string Which surface or client was first, or `cancel`.
 ---@field hint string What to do next, for people.
 
---- The text has changed since the edit was computed.
----@class kode.ErrorData.StaleEdit
----@field kind "staleEdit"
----@field hint string What to do next, for people.
-
 --- A parameter is missing or makes no sense.
 ---@class kode.ErrorData.InvalidParams
 ---@field kind "invalidParams"
@@ -181,11 +176,6 @@
 ---@field kind "storageFailure"
 ---@field hint string What to do next, for people.
 
---- The client has not offered `capabilities.experimental.kode`, or another protocol version.
----@class kode.ErrorData.NotNegotiated
----@field kind "notNegotiated"
----@field hint string What to do next, for people.
-
 --- A fault of the server.
 ---@class kode.ErrorData.Internal
 ---@field kind "internal"
@@ -198,11 +188,9 @@
 ---| kode.ErrorData.UnknownCall
 ---| kode.ErrorData.SessionBusy
 ---| kode.ErrorData.AlreadyResolved
----| kode.ErrorData.StaleEdit
 ---| kode.ErrorData.InvalidParams
 ---| kode.ErrorData.ModelNotConfigured
 ---| kode.ErrorData.StorageFailure
----| kode.ErrorData.NotNegotiated
 ---| kode.ErrorData.Internal
 
 --- Something failed that is not part of a call.
@@ -466,9 +454,10 @@
 ---| "plan" # Reads run; edits and commands are refused.
 ---| "bypassPermissions" # Everything runs.
 
---- The session's mode changed.
+--- The session's mode or model changed.
 ---@class kode.ModeChanged
 ---@field mode kode.Mode The mode now.
+---@field model string The name of the model profile now.
 
 --- A model profile.
 ---@class kode.ModelInfo
@@ -866,6 +855,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "923103b05d9eb395ec919e671a8c99fda1d6d01d6d036c5f5a71dda49b55431a"
+M.schema_hash = "d67d6841d6716a027589899001fee542349f47cd734b04a770a177aaca50cbd2"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "923103b05d9eb395ec919e671a8c99fda1d6d01d6d036c5f5a71dda49b55431a";
+export const SCHEMA_HASH = "d67d6841d6716a027589899001fee542349f47cd734b04a770a177aaca50cbd2";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -234,16 +234,12 @@ export type ErrorData =
     | { kind: "sessionBusy"; hint: string }
     /** Somebody was first with an answer. */
     | { kind: "alreadyResolved"; by: string; hint: string }
-    /** The text has changed since the edit was computed. */
-    | { kind: "staleEdit"; hint: string }
     /** A parameter is missing or makes no sense. */
     | { kind: "invalidParams"; path: string; hint: string }
     /** The model profile is unknown, or lacks its key or address. */
     | { kind: "modelNotConfigured"; hint: string }
     /** The session's journal cannot be read or written. */
     | { kind: "storageFailure"; hint: string }
-    /** The client has not offered `capabilities.experimental.kode`, or another protocol version. */
-    | { kind: "notNegotiated"; hint: string }
     /** A fault of the server. */
     | { kind: "internal"; hint: string };
 
@@ -458,10 +454,12 @@ export type Mode =
     /** Everything runs. */
     | "bypassPermissions";
 
-/** The session's mode changed. */
+/** The session's mode or model changed. */
 export interface ModeChanged {
     /** The mode now. */
     mode: Mode;
+    /** The name of the model profile now. */
+    model: string;
 }
 
 /** A model profile. */

@@ -388,7 +388,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
         }
-        Event::ModeChanged { mode: now } => wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now) }),
+        Event::ModeChanged { mode: now, model } => {
+            wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model })
+        }
         Event::QueueChanged { queue } => {
             wire::Event::QueueChanged(wire::QueueChanged { queue: queue.into_iter().map(queued).collect() })
         }

@@ -68,7 +68,7 @@ fn body_on_the_wire(body: ItemBody) -> Value {
 
 /// One event of every case, with the name and channel it has on the wire.
 fn events() -> Vec<(Event, &'static str, &'static str)> {
-    let item = || item_with(ItemBody::ToolCall(call_item()));
+    let item = || item_with(ItemBody::ToolCall(Box::new(call_item())));
     let item_id = || ItemId::from_external("item_1");
     let (text, name, reason) = (|| "text".to_owned(), || "Bash".to_owned(), || "reason".to_owned());
     let usage = Usage { input_tokens: 1, ..Usage::default() };
@@ -103,7 +103,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::PermissionRequired { prompt: prompt() }, "permission_required", "control"),
         (Event::PermissionDecided { decision }, "permission_decided", "control"),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
-        (Event::ModeChanged { mode: Mode::Plan }, "mode_changed", "monitor"),
+        (Event::ModeChanged { mode: Mode::Plan, model: name() }, "mode_changed", "monitor"),
         (Event::QueueChanged { queue: vec![queued] }, "queue_changed", "monitor"),
         (Event::ToolQueued { call: call(), name: name(), queue_length: 3 }, "tool:queued", "monitor"),
         (Event::ToolTimeout { call: call(), name: name() }, "tool:timeout", "monitor"),
@@ -176,7 +176,7 @@ fn a_gap_stands_at_the_place_of_the_client() {
 #[test]
 fn a_tool_call_keeps_its_input_and_result_as_they_are() {
     assert_eq!(
-        body_on_the_wire(ItemBody::ToolCall(call_item())),
+        body_on_the_wire(ItemBody::ToolCall(Box::new(call_item()))),
         json!({
             "type": "toolCall", "callId": "call_1", "name": "Edit", "title": "Edit a.rs", "kind": "write",
             "input": { "any": [1] }, "state": "COMPLETED", "display": "done",
