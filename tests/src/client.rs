@@ -27,14 +27,20 @@ impl Offer {
     /// A client with a panel of its own: all of `agent/*`.
     #[must_use]
     pub fn kode() -> Self {
+        Self::bare()
+            .with("/workspace/applyEdit", json!(true))
+            .with("/workspace/workspaceEdit/documentChanges", json!(true))
+            .panel()
+    }
+
+    /// Adds a panel: the client shows events and asks for permissions itself.
+    #[must_use]
+    pub fn panel(self) -> Self {
         let kode = json!({
             "protocolVersion": 1, "events": true, "permissionUi": true,
             "saveDocuments": false, "diagnostics": false, "diffUi": false,
         });
-        Self::bare()
-            .with("/workspace/applyEdit", json!(true))
-            .with("/workspace/workspaceEdit/documentChanges", json!(true))
-            .with("/experimental/kode", kode)
+        self.with("/experimental/kode", kode)
     }
 
     /// An ordinary editor without a plugin, with message requests and progress.

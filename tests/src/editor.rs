@@ -12,25 +12,71 @@ use serde_json::{Value, json};
 use crate::connection::{Connection, Reply};
 use crate::position::{Encoding, offset_of, position_of};
 
-/// What the user types: `insert` in front of (or, with [`Typing::after`], behind) the first place that holds `at`.
+/// Something the user does with the keyboard, at a place that is looked up when it happens.
 #[derive(Clone, Debug)]
 pub struct Typing {
-    at: String,
-    behind: bool,
+    place: Place,
     insert: String,
 }
 
+#[derive(Clone, Debug)]
+enum Place {
+    Before(String),
+    After(String),
+    At(u16),
+    Lowercase(u16),
+}
+
 impl Typing {
-    /// Types in front of the first `at`.
+    /// Types in front of the first `place`.
     #[must_use]
-    pub fn before(at: &str, insert: &str) -> Self {
-        Self { at: at.to_owned(), behind: false, insert: insert.to_owned() }
+    pub fn before(place: &str, insert: &str) -> Self {
+        Self { place: Place::Before(place.to_owned()), insert: insert.to_owned() }
     }
 
-    /// Types behind the first `at`.
+    /// Types behind the first `place`.
     #[must_use]
-    pub fn after(at: &str, insert: &str) -> Self {
-        Self { at: at.to_owned(), behind: true, insert: insert.to_owned() }
+    pub fn after(place: &str, insert: &str) -> Self {
+        Self { place: Place::After(place.to_owned()), insert: insert.to_owned() }
+    }
+
+    /// Types at this share of the text: 0 is its start, [`u16::MAX`] its end.
+    #[must_use]
+    pub fn at(share: u16, insert: &str) -> Self {
+        Self { place: Place::At(share), insert: insert.to_owned() }
+    }
+
+    /// Deletes the first lowercase ASCII letter behind this share of the text, if there is one.
+    #[must_use]
+    pub fn delete_lowercase(share: u16) -> Self {
+        Self { place: Place::Lowercase(share), insert: String::new() }
+    }
+
+    fn change(&self, text: &str) -> Change {
+        let find = |place: &str| {
+            let found = text.find(place);
+            found.unwrap_or_else(|| panic!("no {place:?} to type at in {text:?}"))
+        };
+        let at = |share: u16| {
+            let mut place = text.len() * usize::from(share) / usize::from(u16::MAX);
+            while !text.is_char_boundary(place) {
+                place -= 1;
+            }
+            place
+        };
+        let range = match &self.place {
+            Place::Before(place) => find(place)..find(place),
+            Place::After(place) => find(place) + place.len()..find(place) + place.len(),
+            Place::At(share) => at(*share)..at(*share),
+            Place::Lowercase(share) => {
+                let start = at(*share);
+                match text[start..].find(|char: char| char.is_ascii_lowercase()) {
+                    Some(letter) => start + letter..start + letter + 1,
+                    None => start..start,
+                }
+            }
+        };
+        (range, self.insert.clone())
     }
 }
 
@@ -79,6 +125,7 @@ struct State {
     next: VecDeque<Policy>,
     always: Option<Policy>,
     received: Vec<ReceivedEdit>,
+    typed: Vec<String>,
 }
 
 /// An editor on a connection. Clones are the same editor.
@@ -127,19 +174,7 @@ impl Editor {
     /// # Panics
     /// When the document is not open or does not hold the place.
     pub fn type_text(&self, uri: &str, typing: &Typing) {
-        let mut state = self.lock();
-        let change = state.document(uri).typed(typing);
-        state.change(&self.connection, uri, vec![change]);
-    }
-
-    /// Replaces bytes of a document. Gives false, and does nothing, when the range is no range of the text.
-    pub fn replace(&self, uri: &str, range: std::ops::Range<usize>, text: &str) -> bool {
-        let mut state = self.lock();
-        let fits = state.document(uri).text.get(range.clone()).is_some();
-        if fits {
-            state.change(&self.connection, uri, vec![(range, text.to_owned())]);
-        }
-        fits
+        self.lock().type_text(&self.connection, uri, typing);
     }
 
     /// The text on the screen.
@@ -159,6 +194,20 @@ impl Editor {
     /// What to do with every edit that [`Editor::next`] says nothing about.
     pub fn always(&self, policy: Policy) {
         self.lock().always = Some(policy);
+    }
+
+    /// Forgets what [`Editor::next`] was told, what arrived and what was typed.
+    pub fn forget(&self) {
+        let mut state = self.lock();
+        state.next.clear();
+        state.received.clear();
+        state.typed.clear();
+    }
+
+    /// Everything the user has typed, in whichever document.
+    #[must_use]
+    pub fn typed(&self) -> Vec<String> {
+        self.lock().typed.clone()
     }
 
     /// The edits that arrived so far.
@@ -182,10 +231,7 @@ impl State {
         let policy = self.next.pop_front().or_else(|| self.always.clone()).unwrap_or(Policy::Apply);
         if let Policy::TypeFirst(typings) = &policy {
             let uri = edits_of(params).remove(0).0;
-            for typing in typings {
-                let change = self.document(&uri).typed(typing);
-                self.change(connection, &uri, vec![change]);
-            }
+            typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
         }
         let refusal = match &policy {
             Policy::Reject(reason) => Some(reason.clone()),
@@ -221,7 +267,7 @@ impl State {
 
     fn apply(&mut self, connection: &Connection, params: &Value, policy: &Policy) {
         for (uri, _, edits) in edits_of(params) {
-            let document = self.document(&uri);
+            let document = self.document(&uri).clone();
             let mut changes: Vec<Change> =
                 edits.iter().map(|edit| document.change_of(edit, self.encoding)).collect();
             // From the end, so that no change moves another; the protocol says they do not overlap.
@@ -232,19 +278,23 @@ impl State {
                 let mut after = document.clone();
                 changes.iter().for_each(|change| after.replace(change));
                 for typing in typings {
-                    let change = after.typed(typing);
+                    let change = typing.change(&after.text);
                     after.replace(&change);
                     changes.push(change);
+                    self.typed.push(typing.insert.clone());
                 }
             }
             self.change(connection, &uri, changes);
             if let Policy::TypeThenAnswer(typings) = policy {
-                for typing in typings {
-                    let change = self.document(&uri).typed(typing);
-                    self.change(connection, &uri, vec![change]);
-                }
+                typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
             }
         }
+    }
+
+    fn type_text(&mut self, connection: &Connection, uri: &str, typing: &Typing) {
+        let change = typing.change(&self.document(uri).text);
+        self.typed.push(typing.insert.clone());
+        self.change(connection, uri, vec![change]);
     }
 
     /// Makes changes, each on the text the one before has left, and tells the server in one notification.
@@ -268,13 +318,6 @@ impl State {
 }
 
 impl Document {
-    fn typed(&self, typing: &Typing) -> Change {
-        let found = self.text.find(&typing.at);
-        let start = found.unwrap_or_else(|| panic!("no {:?} to type at in {:?}", typing.at, self.text));
-        let at = if typing.behind { start + typing.at.len() } else { start };
-        (at..at, typing.insert.clone())
-    }
-
     fn change_of(&self, edit: &Value, encoding: Encoding) -> Change {
         let offset = |end: &str| offset_of(&self.text, &edit["range"][end], encoding);
         (offset("start")..offset("end"), edit["newText"].as_str().expect("a new text").to_owned())
