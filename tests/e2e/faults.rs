@@ -9,7 +9,7 @@ const AFTER: &str = "after the fault";
 
 fn assert_goes_on(session: &Session<'_>, what: &str) {
     let done = session.run(AFTER);
-    assert_eq!(done["stopReason"], "end_turn", "{what}: {:?}", session.notices());
+    assert_eq!(done["stopReason"], "endTurn", "{what}: {:?}", session.notices());
     let last = session.items().pop().unwrap();
     assert_eq!(last["body"]["text"], "Going on.", "{what}");
 }
@@ -85,7 +85,7 @@ fn a_call_that_cannot_work_tells_the_model_why_and_the_turn_goes_on() {
     for row in rows {
         let what = row.what;
         let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-        assert_eq!(session.run(what)["stopReason"], "end_turn", "{what}");
+        assert_eq!(session.run(what)["stopReason"], "endTurn", "{what}");
         let call = session.calls().pop().unwrap();
         assert_eq!(call["state"], "FAILED", "{what}: {call}");
         if !row.error.is_empty() {
@@ -175,7 +175,7 @@ fn a_rate_limit_is_waited_for_and_the_turn_then_works() {
     let project = Project::new(&Script::new([say("Here I am.").faults([limit.clone(), limit])]));
     let client = project.open();
     let session = client.session();
-    assert_eq!(session.run("hello")["stopReason"], "end_turn");
+    assert_eq!(session.run("hello")["stopReason"], "endTurn");
     let retries = session.events().iter().filter(|event| event["type"] == "model_retry").count();
     assert_eq!(retries, 2);
     assert_eq!(project.model.requests().len(), 3);
@@ -211,10 +211,10 @@ fn an_answer_that_breaks_off_is_asked_for_again_and_calls_are_never_run_twice() 
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    assert_eq!(session.run("go")["stopReason"], "end_turn", "{:?}", session.notices());
+    assert_eq!(session.run("go")["stopReason"], "endTurn", "{:?}", session.notices());
     assert_eq!(project.read("runs.txt"), "run\n");
     let messages: Vec<Value> =
-        session.items().into_iter().filter(|item| item["body"]["kind"] == "agentMessage").collect();
+        session.items().into_iter().filter(|item| item["body"]["type"] == "agentMessage").collect();
     assert_eq!(messages[0]["body"]["interrupted"], true, "what was shown stays shown: {messages:?}");
     assert!(messages.iter().skip(1).all(|item| item["body"]["interrupted"] == false), "{messages:?}");
 }
@@ -233,7 +233,7 @@ fn an_answer_cut_by_its_token_limit_says_so_and_its_calls_get_results() {
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    assert_eq!(session.run("long")["stopReason"], "max_tokens");
+    assert_eq!(session.run("long")["stopReason"], "maxTokens");
     assert_eq!(session.calls()[0]["state"], "SEALED");
     assert_goes_on(&session, "long");
 }

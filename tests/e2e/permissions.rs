@@ -24,7 +24,7 @@ fn a_refusal_reaches_the_model_with_the_users_words() {
     let prompt = session.wait_permission(0);
     let answer = json!({ "decision": "deny", "scope": "once", "feedback": "rather rename the variable" });
     session.respond(&prompt, answer).unwrap();
-    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
+    assert_eq!(session.wait_done(&turn)["stopReason"], "endTurn");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error && text.contains("rather rename the variable"), "{text}");
     assert_eq!(session.calls()[1]["state"], "DENIED");
@@ -57,7 +57,7 @@ fn changed_arguments_that_do_not_fit_are_refused_like_the_models() {
     let prompt = session.wait_permission(0);
     let answer = json!({ "decision": "allow", "scope": "once", "updatedInput": { "cmd": "echo x" } });
     session.respond(&prompt, answer).unwrap();
-    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
+    assert_eq!(session.wait_done(&turn)["stopReason"], "endTurn");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error && text.contains("command"), "{text}");
 }
@@ -159,7 +159,7 @@ fn the_mode_decides_what_runs_what_asks_and_what_is_refused() {
             session.wait_event("a prompt or the end", |event| {
                 event["type"] == "permission_required" || event["type"] == "done"
             });
-            let asked = !session.snapshot()["pending"].as_array().unwrap().is_empty();
+            let asked = !session.snapshot()["pendingPermissions"].as_array().unwrap().is_empty();
             if asked {
                 let prompt = session.wait_permission(0);
                 session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();

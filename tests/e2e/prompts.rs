@@ -41,7 +41,7 @@ fn sixty_four_open_prompts_hold_up_neither_typing_nor_requests() {
         client.await_answer(request).expect("requests are answered while prompts are open");
     }
     for session in &asking {
-        assert_eq!(session.snapshot()["pending"].as_array().unwrap().len(), 1);
+        assert_eq!(session.snapshot()["pendingPermissions"].as_array().unwrap().len(), 1);
     }
 
     // What was typed is what a session reads, to the last character.
@@ -58,7 +58,7 @@ fn sixty_four_open_prompts_hold_up_neither_typing_nor_requests() {
         session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
     }
     for (session, turn) in asking.iter().zip(&turns) {
-        assert_eq!(session.wait_done(turn)["stopReason"], "end_turn");
+        assert_eq!(session.wait_done(turn)["stopReason"], "endTurn");
         let states: Vec<Value> = session.calls().iter().map(|call| call["state"].clone()).collect();
         assert_eq!(states, ["COMPLETED"]);
     }

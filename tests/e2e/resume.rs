@@ -42,7 +42,7 @@ fn killed_at(project: &Project, point: Point) -> (String, Vec<Value>) {
     match point {
         Point::Streaming => {
             project.model.wait_until_held("middle");
-            session.wait_event("the first words", |event| event["item"]["body"]["kind"] == "agentMessage");
+            session.wait_event("the first words", |event| event["item"]["body"]["type"] == "agentMessage");
         }
         Point::Asking => {
             session.wait_permission(0);
@@ -76,18 +76,19 @@ fn a_killed_server_goes_on_where_it_was() {
         let client = project.open();
 
         let list = client.call("agent/session/list", json!({}));
-        let listed = list["sessions"].as_array().unwrap().iter().find(|session| session["id"] == id.as_str());
+        let listed =
+            list["sessions"].as_array().unwrap().iter().find(|session| session["sessionId"] == id.as_str());
         let listed = listed.unwrap_or_else(|| panic!("{point:?}: {list} has no {id}"));
         assert_eq!(listed["title"], format!("{point:?}"), "{listed}");
 
         let session = loaded(&client, &id);
         let snapshot = session.snapshot();
         assert_eq!(snapshot["state"], "READY", "{point:?}");
-        assert_eq!(snapshot["pending"], json!([]), "{point:?}");
+        assert_eq!(snapshot["pendingPermissions"], json!([]), "{point:?}");
         let items = session.items();
         for item in &shown {
             let streaming = item["body"]["complete"] == false;
-            let found = items.iter().find(|loaded| loaded["id"] == item["id"]);
+            let found = items.iter().find(|loaded| loaded["itemId"] == item["itemId"]);
             // Half a message is not a fact yet; everything else that was shown is.
             if streaming {
                 continue;
@@ -103,7 +104,7 @@ fn a_killed_server_goes_on_where_it_was() {
         let unfinished = session.calls().into_iter().filter(|call| call["state"] == "SEALED").count();
         assert_eq!(unfinished, usize::from(matches!(point, Point::Asking | Point::Running)), "{point:?}");
 
-        assert_eq!(session.run("go on")["stopReason"], "end_turn", "{point:?}: {:?}", session.notices());
+        assert_eq!(session.run("go on")["stopReason"], "endTurn", "{point:?}: {:?}", session.notices());
         let last = session.items().pop().unwrap();
         assert_eq!(last["body"]["text"], "Going on.", "{point:?}");
     }
@@ -128,7 +129,7 @@ fn a_session_survives_kill_after_kill() {
     for round in 1..=3 {
         let client = project.open();
         let session = loaded(&client, &id);
-        assert_eq!(session.run("go on")["stopReason"], "end_turn", "round {round}");
+        assert_eq!(session.run("go on")["stopReason"], "endTurn", "round {round}");
         session.prompt("Asking");
         session.wait_permission(0);
         let asked = session.items().iter().filter(|item| item["body"]["text"] == "Asking").count();
@@ -152,7 +153,7 @@ fn half_a_line_at_the_end_of_a_journal_costs_that_line_alone() {
     let client = project.open();
     let session = loaded(&client, &id);
     assert_eq!(session.items(), shown);
-    assert_eq!(session.run("go on")["stopReason"], "end_turn");
+    assert_eq!(session.run("go on")["stopReason"], "endTurn");
     drop(client);
     let client = project.open();
     let again = loaded(&client, &id);

@@ -12,7 +12,7 @@ fn project() -> Project {
 /// Shows that the server still serves.
 fn assert_serves(client: &Client, what: &str) {
     let session = client.session();
-    assert_eq!(session.run("hi")["stopReason"], "end_turn", "{what}");
+    assert_eq!(session.run("hi")["stopReason"], "endTurn", "{what}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn standard_output_holds_frames_alone_whatever_a_command_prints() {
     let project = Project::new(&Script::new([call("Bash", json!({ "command": noise })), say("Loud.")]));
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    assert_eq!(session.run("go")["stopReason"], "end_turn");
+    assert_eq!(session.run("go")["stopReason"], "endTurn");
     let [(text, _)] = project.model.last_results().try_into().unwrap();
     assert!(text.len() < 200_000, "{} bytes of output went to the model", text.len());
     assert!(text.contains("end-of-noise"), "the end is what matters most");
@@ -246,7 +246,7 @@ fn edits_arrive_rightly_in_every_position_encoding() {
         // Typing in front of the place: the server must count what the editor counts.
         client.editor.type_text(&uri, &kode_e2e::Typing::before("𝄞 target", "é😀"));
         let session = client.session_with(json!({ "mode": "acceptEdits" }));
-        assert_eq!(session.run("edit")["stopReason"], "end_turn", "{name}");
+        assert_eq!(session.run("edit")["stopReason"], "endTurn", "{name}");
         let expected = text.replace("𝄞 target 😀", "é😀𝄞 💥 hit");
         assert_eq!(client.editor.text(&uri), expected, "{name}: {:?}", project.model.last_results());
     }

@@ -164,8 +164,10 @@ impl Client {
     /// When the server refuses or the answer names no session.
     pub fn session_with(&self, params: Value) -> Session<'_> {
         let answer = self.call("agent/session/new", params);
-        let id = answer.pointer("/session/id").or(answer.get("sessionId")).and_then(Value::as_str);
-        Session::new(self, id.unwrap_or_else(|| panic!("{answer} names no session")))
+        Session::new(
+            self,
+            answer["sessionId"].as_str().unwrap_or_else(|| panic!("{answer} names no session")),
+        )
     }
 
     /// Says `shutdown` and `exit` and gives the exit code.

@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The error the server answers with.
     pub fn respond(&self, prompt: &Value, mut answer: Value) -> Result<Value, RpcError> {
-        answer["permissionId"] = prompt["id"].clone();
+        answer["permissionId"] = prompt["permissionId"].clone();
         self.request("agent/permission/respond", answer)
     }
 
@@ -118,8 +118,7 @@ impl<'a> Session<'a> {
     /// The session as the server tells it now.
     #[must_use]
     pub fn snapshot(&self) -> Value {
-        let answer = self.call("agent/session/load", json!({}));
-        answer.get("session").cloned().unwrap_or(answer)
+        self.call("agent/session/load", json!({}))
     }
 
     /// The items of the transcript now.
@@ -137,7 +136,7 @@ impl<'a> Session<'a> {
         self.items()
             .into_iter()
             .map(|item| item["body"].clone())
-            .filter(|body| body["kind"] == "toolCall")
+            .filter(|body| body["type"] == "toolCall")
             .collect()
     }
 
@@ -147,7 +146,7 @@ impl<'a> Session<'a> {
         self.items()
             .into_iter()
             .map(|item| item["body"].clone())
-            .filter(|body| body["kind"] == "notice")
+            .filter(|body| body["type"] == "notice")
             .collect()
     }
 }
