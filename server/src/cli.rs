@@ -91,7 +91,7 @@ pub fn main() -> ExitCode {
 
 /// Runs a front end that needs no editor.
 fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let logging = crate::logging::to_stderr();
+    let logging = crate::logging::init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -52,6 +52,15 @@ impl Models {
         Self { profiles, default, missing, connected: tokio::sync::Mutex::default() }
     }
 
+    /// One profile whose model is connected already.
+    #[cfg(test)]
+    pub(crate) fn for_test(model: Arc<dyn Model>) -> Self {
+        let profile = Profile::demo();
+        let default = profile.name.clone();
+        let connected = HashMap::from([(default.clone(), model)]).into();
+        Self { profiles: BTreeMap::from([(default.clone(), profile)]), default, missing: None, connected }
+    }
+
     /// The name of the profile new sessions use.
     #[must_use]
     pub fn default_name(&self) -> &str {
@@ -178,14 +187,14 @@ impl Engine {
     /// An engine without sessions.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
+        Self::with_tools(options, Registry::built_in())
+    }
+
+    /// An engine whose sessions have these tools.
+    #[must_use]
+    pub fn with_tools(options: EngineOptions, tools: Registry) -> Self {
         let EngineOptions { home, host, models } = options;
-        Self {
-            home,
-            host,
-            models: Arc::new(models),
-            tools: Arc::new(Registry::built_in()),
-            sessions: Mutex::default(),
-        }
+        Self { home, host, models: Arc::new(models), tools: Arc::new(tools), sessions: Mutex::default() }
     }
 
     /// The models.

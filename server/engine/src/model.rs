@@ -257,7 +257,8 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the server asked to wait.
     pub retry_after: Option<Duration>,
-    /// What had arrived of an answer that broke off.
+    /// What had arrived of the answer before it broke off: text and reasoning, never a tool call. Its content has
+    /// no empty blocks and may be empty when only the usage is known.
     pub partial: Option<Box<ModelResponse>>,
 }
 

@@ -4,11 +4,15 @@
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -563,7 +567,8 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
             _ => continue,
         };
         session.sync().await;
-        let ended = turn::run(&session, &turn, &cancel).await;
+        let ended = AssertUnwindSafe(turn::run(&session, &turn, &cancel)).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }

@@ -88,6 +88,16 @@ pub(crate) async fn run(session: &Session, turn: &TurnId, cancel: &CancellationT
     Ended { reason, usage, duration_ms, model_calls, tool_calls }
 }
 
+/// Ends a turn that a fault in this program has broken off.
+pub(crate) fn failed(session: &Session, turn: &TurnId) -> Ended {
+    tracing::error!(%turn, "the turn panicked");
+    let text = "The turn broke off because of a fault in kode-ls itself.".to_owned();
+    let hint = "What was done is kept; the log has the details.".to_owned();
+    session.notice(turn, NoticeLevel::Error, text, Some(hint));
+    close(session, turn, TurnEnd::Error);
+    Ended { reason: TurnEnd::Error, usage: Usage::default(), duration_ms: 0, model_calls: 0, tool_calls: 0 }
+}
+
 /// Gives every unfinished call a result that says why it has none. Answers the calls it sealed.
 pub(crate) fn seal(session: &Session, why: &str) -> Vec<CallId> {
     let unanswered = session.state().unanswered();

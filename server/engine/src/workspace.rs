@@ -3,8 +3,11 @@
 //! Rule: an open document wins over the disk, saved or not; open documents change only through the host, closed
 //! files only by guarded atomic writes; nothing is written over text the session has not read.
 
+mod atomic;
 pub mod encoding;
 pub mod overlay;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod write;
 
 pub use overlay::{FileText, Freshness, PathError, ReadError, Source, Workspace};

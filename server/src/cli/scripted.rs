@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::model::scripted::{Script, ScriptedModel};
+use kode_engine::model::scripted::{Script, ScriptedServer};
 use serde_json::json;
 
 use crate::cli::terminal;
@@ -32,13 +32,13 @@ pub struct ScriptedArgs {
 /// A script that cannot be read, a port that is taken.
 pub async fn run(args: ScriptedArgs) -> anyhow::Result<ExitCode> {
     let script = match &args.script {
-        None => Script::demo(),
+        None => Script::demo()?,
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
-            serde_json::from_str(&text).with_context(|| format!("{} is no script", path.display()))?
+            Script::from_json(&text).with_context(|| format!("{} is no script", path.display()))?
         }
     };
-    let server = ScriptedModel::serve(script, SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)))
+    let server = ScriptedServer::serve(script, SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)))
         .await
         .context("could not serve the script")?;
     terminal::output(&format!("{}\n", json!({ "listening": server.base_url() })))?;

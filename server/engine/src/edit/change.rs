@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::paths::Target;
 use crate::workspace::FileText;
+use crate::workspace::encoding::TextFormat;
 
 /// One replacement: the bytes `range` of the base text become `new_text`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,8 @@ pub struct AppliedFile {
     pub new_text: String,
     /// How often the change had to be computed anew because the text had moved under it.
     pub rebased: u32,
+    /// How it is written on disk; `None` for an open document, which its editor writes.
+    pub format: Option<TextFormat>,
 }
 
 /// Applies sorted, non-overlapping edits to the text they were computed on.

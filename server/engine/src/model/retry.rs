@@ -1,15 +1,138 @@
-//! SKELETON
-use crate::model::ModelError;
+//! Whether and when a failed request is tried again.
+//!
+//! Rule: the decision is one pure function of the fault; only faults that may pass by themselves are retried,
+//! never one that was the request's own, and no wait is longer than [`WAIT_CEILING`].
+
 use std::time::Duration;
-#[derive(Clone, Default)]
+
+use super::{ModelError, ModelErrorKind};
+
+/// The longest wait before a retry, whatever the server asked for.
+pub const WAIT_CEILING: Duration = Duration::from_secs(300);
+
+/// How many retries a request gets unless its profile says otherwise.
+pub const DEFAULT_RETRIES: u32 = 3;
+
+/// The share of a wait that jitter adds at most.
+const JITTER_SHARE: f64 = 0.25;
+
+/// How patient to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    pub max_attempts: u32,
-    pub x: u32,
+    /// How often a failed request is tried again; the failure after that is reported.
+    pub max_retries: u32,
+    /// The wait before the first retry; it doubles with each further one.
+    pub first_wait: Duration,
+    /// The wait when the server limits the rate and does not say for how long.
+    pub rate_limit_wait: Duration,
 }
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: DEFAULT_RETRIES,
+            first_wait: Duration::from_secs(1),
+            rate_limit_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What to do after a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
+    /// Try again after this wait.
     After(Duration),
+    /// Report the fault.
     Never,
 }
-pub fn decide(_e: &ModelError, _a: u32, _p: &RetryPolicy, _j: f64) -> Retry {
-    unimplemented!()
+
+/// Decides what to do after the `attempt`th attempt (counted from 1) failed with `error`.
+///
+/// `jitter`, from 0 to 1, spreads the retries of many clients: it lengthens the wait by up to a quarter.
+#[must_use]
+pub fn decide(error: &ModelError, attempt: u32, policy: &RetryPolicy, jitter: f64) -> Retry {
+    if attempt > policy.max_retries {
+        return Retry::Never;
+    }
+    let backoff = policy.first_wait.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
+    let wait = match error.kind {
+        ModelErrorKind::RateLimited => error.retry_after.unwrap_or(policy.rate_limit_wait),
+        ModelErrorKind::Server => backoff.max(error.retry_after.unwrap_or_default()),
+        ModelErrorKind::Network | ModelErrorKind::Interrupted => backoff,
+        ModelErrorKind::Configuration
+        | ModelErrorKind::Authentication
+        | ModelErrorKind::BadRequest
+        | ModelErrorKind::Protocol
+        | ModelErrorKind::Cancelled => return Retry::Never,
+    };
+    let wait = wait.min(WAIT_CEILING);
+    Retry::After(wait.mul_f64(1.0 + JITTER_SHARE * jitter.clamp(0.0, 1.0)).min(WAIT_CEILING))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kind: ModelErrorKind, retry_after: Option<u64>) -> ModelError {
+        ModelError { retry_after: retry_after.map(Duration::from_secs), ..ModelError::new(kind, "it failed") }
+    }
+
+    fn seconds(error: &ModelError, attempt: u32) -> Option<u64> {
+        match decide(error, attempt, &RetryPolicy::default(), 0.0) {
+            Retry::After(wait) => Some(wait.as_secs()),
+            Retry::Never => None,
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_waits() {
+        use ModelErrorKind::{
+            Authentication, BadRequest, Cancelled, Configuration, Interrupted, Network, Protocol,
+            RateLimited, Server,
+        };
+        let never = [None, None, None, None];
+        let backoff = [Some(1), Some(2), Some(4), None];
+        let table = [
+            (Network, None, backoff),
+            (Interrupted, None, backoff),
+            (Server, None, backoff),
+            (Server, Some(3), [Some(3), Some(3), Some(4), None]),
+            (RateLimited, None, [Some(60), Some(60), Some(60), None]),
+            (RateLimited, Some(7), [Some(7), Some(7), Some(7), None]),
+            (RateLimited, Some(0), [Some(0), Some(0), Some(0), None]),
+            (RateLimited, Some(86_400), [Some(300), Some(300), Some(300), None]),
+            (Configuration, None, never),
+            (Authentication, None, never),
+            (BadRequest, None, never),
+            (BadRequest, Some(1), never),
+            (Protocol, None, never),
+            (Cancelled, None, never),
+        ];
+        for (kind, retry_after, expected) in table {
+            let error = error(kind, retry_after);
+            let waits = [1, 2, 3, 4].map(|attempt| seconds(&error, attempt));
+            assert_eq!(waits, expected, "{kind:?} with retry-after {retry_after:?}");
+        }
+    }
+
+    #[test]
+    fn jitter_only_lengthens_and_never_past_the_ceiling() {
+        let policy = RetryPolicy::default();
+        let network = error(ModelErrorKind::Network, None);
+        assert_eq!(decide(&network, 1, &policy, 1.0), Retry::After(Duration::from_millis(1250)));
+        assert_eq!(decide(&network, 1, &policy, f64::MAX), Retry::After(Duration::from_millis(1250)));
+        assert_eq!(decide(&network, 1, &policy, -1.0), Retry::After(Duration::from_secs(1)));
+        let limited = error(ModelErrorKind::RateLimited, Some(u64::MAX));
+        assert_eq!(decide(&limited, 1, &policy, 1.0), Retry::After(WAIT_CEILING));
+    }
+
+    #[test]
+    fn odd_policies_are_survived() {
+        let network = error(ModelErrorKind::Network, None);
+        let none = RetryPolicy { max_retries: 0, ..RetryPolicy::default() };
+        assert_eq!(decide(&network, 1, &none, 0.0), Retry::Never);
+        let endless = RetryPolicy { max_retries: u32::MAX, ..RetryPolicy::default() };
+        assert_eq!(decide(&network, u32::MAX, &endless, 0.5), Retry::After(WAIT_CEILING));
+        assert_eq!(decide(&network, 0, &endless, 0.0), Retry::After(Duration::from_secs(1)));
+    }
 }

@@ -1,1 +1,13 @@
-//! SKELETON
+//! The scripted model: a server on loopback that speaks the Messages format and plays a script, for the demo and
+//! for tests.
+//!
+//! Rule: to its clients it is a real API: it streams, refuses histories the API would refuse, and fails in the
+//! ways its script says. It serves this machine only and stops when its handle is dropped.
+
+mod playback;
+mod script;
+mod server;
+mod validate;
+
+pub use script::{Content, Fault, Program, Script, Step, StepUsage};
+pub use server::ScriptedServer;

@@ -1,16 +1,48 @@
-//! SKELETON
+//! The `Edit` tool: one passage of a file replaced by another.
+//!
+//! Rule: rather refuse than guess. Only a text this session has read is edited, only where the old passage stands
+//! exactly once (or everywhere, when asked for), and every refusal says what stands there and what to do next.
+
+use std::fmt::Write as _;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::{CallContext, Plan, Tool, ToolError, ToolFacts};
+use crate::edit::change::apply_edits;
+use crate::edit::diff::split_lines;
+use crate::edit::matching::{Matches, nearest};
+use crate::edit::{ChangeSet, FileChange, TextEdit};
+use crate::paths::Target;
+use crate::tools::write::{missing_parents, refuse_unwritable};
+use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch};
+use crate::workspace::{FileText, Freshness, ReadError, Source};
 
-/// SKELETON
+/// The code of the error that says there is more than one match.
+const MORE_THAN_ONE_MATCH: u32 = 1;
+
+/// Line numbers of matches that an error lists.
+const MAX_LISTED_MATCHES: usize = 20;
+
+/// Characters of the nearest passage that an error shows.
+const MAX_PASSAGE_CHARS: usize = 2_000;
+
+/// Arguments of `Edit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct EditInput {}
+pub struct EditInput {
+    /// The file to change: an absolute path, a path relative to the working folder, or the URI of an open document.
+    pub file_path: String,
+    /// The passage to replace, exactly as it stands in the file, without line numbers. Empty only to create a file.
+    pub old_string: String,
+    /// What replaces it, taken literally. Must differ from old_string.
+    pub new_string: String,
+    /// Replace every occurrence instead of the only one.
+    #[serde(default)]
+    pub replace_all: bool,
+}
 
-/// SKELETON
+/// Replaces a passage.
 pub struct Edit;
 
 #[async_trait]
@@ -18,10 +50,408 @@ impl Tool for Edit {
     type Input = EditInput;
 
     fn facts(&self) -> ToolFacts {
-        unimplemented!()
+        ToolFacts {
+            name: "Edit",
+            aliases: &["fs_edit", "edit_file", "edit_text", "FileEdit", "Update"],
+            kind: ToolKind::Write,
+            concurrency_safe: false,
+            description: DESCRIPTION,
+        }
     }
 
-    async fn plan(&self, _input: EditInput, _context: &CallContext) -> Result<Plan, ToolError> {
-        unimplemented!()
+    async fn plan(&self, input: EditInput, context: &CallContext) -> Result<Plan, ToolError> {
+        let workspace = &context.workspace;
+        let target = workspace.resolve(&input.file_path)?;
+        let path = workspace.display(&target);
+        if input.old_string == input.new_string {
+            return Err(ToolError::new(
+                ToolErrorKind::InvalidInput,
+                format!("`{path}` was not changed: old_string and new_string are the same"),
+                "Give the text that should stand there instead.",
+            ));
+        }
+        refuse_notebook(&target, &path)?;
+        let (base, edits) = match workspace.text(&target).await {
+            Ok(file) => {
+                let edits = edits_of_existing(&input, &file, workspace.freshness(&file), &path)?;
+                (Some(file), edits)
+            }
+            Err(ReadError::NotFound { .. }) if input.old_string.is_empty() => {
+                (None, vec![TextEdit { range: 0..0, new_text: input.new_string }])
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(file) = &base {
+            refuse_unwritable(file, &apply_edits(&file.text, &edits), &path)?;
+        }
+        let (title, summary) = match (&base, edits.len()) {
+            (None, _) => (format!("Create {path}"), format!("Created {path}")),
+            (Some(_), 1) => (format!("Edit {path}"), "Replaced 1 occurrence".to_owned()),
+            (Some(_), count) => (format!("Edit {path}"), format!("Replaced {count} occurrences")),
+        };
+        let mut touches = vec![Touch::Write(target.clone())];
+        if base.is_none() {
+            touches.extend(missing_parents(&target).into_iter().map(Touch::Write));
+        }
+        let label = format!("Kode: {title}");
+        let files = vec![FileChange { target, base, edits }];
+        Ok(Plan { title, touches, action: Action::Change(ChangeSet { label, summary, files }) })
+    }
+}
+
+const DESCRIPTION: &str = "\
+Replaces a passage of a file or an open document. Prefer this to Write for existing files: it costs far less and \
+leaves everything else as it is.
+
+- Read the file first in this session; an edit of an unread file is refused.
+- old_string must stand in the file exactly once, indentation included and without the line numbers of Read. Add \
+surrounding lines until it is unique, or set replace_all to replace every occurrence (useful to rename).
+- Whitespace matters. Line breaks and curly quotes need not be copied exactly; the file keeps its own.
+- To delete text give an empty new_string. To create a file give an empty old_string.
+- The file's encoding, line endings and permissions are kept. What the user types meanwhile is kept, too.";
+
+fn edits_of_existing(
+    input: &EditInput,
+    file: &FileText,
+    freshness: Freshness,
+    path: &str,
+) -> Result<Vec<TextEdit>, ToolError> {
+    let EditInput { old_string: old, new_string: new, replace_all, .. } = input;
+    let mismatch = |message, hint: &str| ToolError::new(ToolErrorKind::Mismatch, message, hint);
+    if old.is_empty() {
+        // Nothing can be lost of an empty file, so it need not have been read.
+        return match file.text.is_empty() {
+            true => Ok(vec![TextEdit { range: 0..0, new_text: new.clone() }]),
+            false => Err(mismatch(
+                format!("`{path}` exists and is not empty, but old_string is empty"),
+                "Read the file and give the passage to replace; to replace all of it use Write.",
+            )),
+        };
+    }
+    match (freshness, &file.source) {
+        (Freshness::Unread, _) => {
+            return Err(mismatch(
+                format!("`{path}` has not been read in this session"),
+                "Read it first, then edit what stands there.",
+            ));
+        }
+        (Freshness::Changed, Source::Disk) => {
+            return Err(mismatch(
+                format!("`{path}` has changed on disk since it was read"),
+                "Read it again, then edit what stands there now.",
+            ));
+        }
+        // What the user typed since is safe: the edit is by content, and is rebased once more when it is made.
+        (Freshness::Changed, Source::Document(_)) | (Freshness::Current, _) => {}
+    }
+    let matches = Matches::find(&file.text, old);
+    match matches.count() {
+        0 => return Err(not_found(file, old, path)),
+        1 => {}
+        count if !replace_all => return Err(ambiguous(file, &matches, count, path)),
+        _ if freshness == Freshness::Changed => {
+            return Err(mismatch(
+                format!(
+                    "`{path}` was changed by the user since it was read, and old_string stands there more than once"
+                ),
+                "Read it again before replacing every occurrence.",
+            ));
+        }
+        _ => {}
+    }
+    Ok(matches.replacements(&file.text, old, new))
+}
+
+fn not_found(file: &FileText, old: &str, path: &str) -> ToolError {
+    let message = format!("old_string was not found in `{path}`");
+    let Some(passage) = nearest(&file.text, old) else {
+        return ToolError::new(
+            ToolErrorKind::Mismatch,
+            message,
+            "Read the file and copy the passage exactly, without line numbers.",
+        );
+    };
+    let cut = passage.text.char_indices().nth(MAX_PASSAGE_CHARS);
+    let shown = cut.map_or(passage.text.as_str(), |(at, _)| &passage.text[..at]);
+    let more = if cut.is_some() { "..." } else { "" };
+    ToolError::new(
+        ToolErrorKind::Mismatch,
+        format!("{message}. The nearest passage stands at line {}:\n{shown}{more}", passage.line),
+        "If that is what you mean, copy it exactly into old_string; else read the file again.",
+    )
+}
+
+fn ambiguous(file: &FileText, matches: &Matches, count: usize, path: &str) -> ToolError {
+    let mut lines = String::new();
+    for range in matches.ranges.iter().take(MAX_LISTED_MATCHES) {
+        let separator = if lines.is_empty() { "" } else { ", " };
+        let _ = write!(lines, "{separator}{}", line_number(&file.text, range.start));
+    }
+    if matches.ranges.len() > MAX_LISTED_MATCHES {
+        lines.push_str(", ...");
+    }
+    let message = format!("old_string stands {count} times in `{path}`, at lines {lines}");
+    let hint =
+        "Add surrounding lines to old_string until it is unique, or set replace_all to replace every one.";
+    let mut error = ToolError::new(ToolErrorKind::Mismatch, message, hint);
+    error.code = Some(MORE_THAN_ONE_MATCH);
+    error
+}
+
+fn line_number(text: &str, offset: usize) -> usize {
+    let before = &text[..offset];
+    split_lines(before).len() + usize::from(before.is_empty() || before.ends_with(['\n', '\r']))
+}
+
+fn refuse_notebook(target: &Target, path: &str) -> Result<(), ToolError> {
+    let is_notebook = target.file().is_some_and(|file| file.as_path().extension() == Some("ipynb".as_ref()));
+    if !is_notebook {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        ToolErrorKind::Mismatch,
+        format!("`{path}` is a notebook, whose cells are not lines of text"),
+        "Use NotebookEdit if it is offered, else ask the user to change the cell.",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::tools::ToolOutput;
+    use crate::workspace::testing::Rig;
+
+    fn input(file: &str, old: &str, new: &str) -> Value {
+        json!({"file_path": file, "old_string": old, "new_string": new})
+    }
+
+    async fn edit(rig: &Rig, file: &str, old: &str, new: &str) -> Result<ToolOutput, ToolError> {
+        rig.call("Edit", input(file, old, new)).await
+    }
+
+    async fn rig_with(name: &str, bytes: impl AsRef<[u8]>) -> Rig {
+        let rig = Rig::new();
+        rig.write(name, bytes);
+        rig.call("Read", json!({"file_path": name})).await.unwrap();
+        rig
+    }
+
+    #[tokio::test]
+    async fn a_small_file_is_edited_and_reported() {
+        let rig = rig_with("src/a.rs", "fn a() {}\nfn b() {}\n").await;
+        let output = edit(&rig, "src/a.rs", "fn b() {}", "fn b() {\n    a();\n}").await.unwrap();
+        assert_eq!(rig.text("src/a.rs"), "fn a() {}\nfn b() {\n    a();\n}\n");
+        assert_eq!(output.display, "Edited src/a.rs (+3 -1)");
+        insta::assert_snapshot!(output.model_text, @r"
+        Replaced 1 occurrence
+        src/a.rs changed: +3 -1
+        @@ line 1: +3 -1
+             1	fn a() {}
+             2	fn b() {
+             3	    a();
+             4	}
+        ");
+        let structured = output.structured.unwrap();
+        assert_eq!(structured["path"], "src/a.rs");
+        assert_eq!(structured["absolutePath"], rig.target("src/a.rs").to_string());
+        assert_eq!(structured["patch"][0]["oldStart"], 1);
+        assert_eq!((&structured["encoding"], &structured["lineEnding"]), (&json!("UTF-8"), &json!("LF")));
+        assert!(
+            structured["unified"].as_str().unwrap().starts_with("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_second_edit_needs_no_second_read() {
+        let rig = rig_with("a.txt", "one two\n").await;
+        edit(&rig, "a.txt", "one", "1").await.unwrap();
+        edit(&rig, "a.txt", "two", "2").await.unwrap();
+        assert_eq!(rig.text("a.txt"), "1 2\n");
+    }
+
+    #[tokio::test]
+    async fn two_occurrences_are_refused_with_their_count_and_lines() {
+        let rig = rig_with("a.txt", "x\ny\nx\n").await;
+        let error = edit(&rig, "a.txt", "x", "z").await.unwrap_err();
+        assert_eq!((error.kind, error.code), (ToolErrorKind::Mismatch, Some(1)));
+        assert_eq!(error.message, "old_string stands 2 times in `a.txt`, at lines 1, 3");
+        let all = json!({"file_path": "a.txt", "old_string": "x", "new_string": "z", "replace_all": "true"});
+        let output = rig.call("Edit", all).await.unwrap();
+        assert!(output.model_text.starts_with("Replaced 2 occurrences"));
+        assert_eq!(rig.text("a.txt"), "z\ny\nz\n");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_edited_is_refused_with_the_reason() {
+        let rig = rig_with("a.txt", "let value = compute(1);\n").await;
+        rig.write("unread.txt", "x");
+        rig.write("book.ipynb", "{}");
+        rig.write("data.bin", b"a\0\x01b");
+        rig.write("view.tsx", "x");
+        for (file, old, new, kind, message) in [
+            (
+                "a.txt",
+                "x",
+                "x",
+                ToolErrorKind::InvalidInput,
+                "`a.txt` was not changed: old_string and new_string are the same",
+            ),
+            (
+                "book.ipynb",
+                "a",
+                "b",
+                ToolErrorKind::Mismatch,
+                "`book.ipynb` is a notebook, whose cells are not lines of text",
+            ),
+            (
+                "a.txt",
+                "",
+                "b",
+                ToolErrorKind::Mismatch,
+                "`a.txt` exists and is not empty, but old_string is empty",
+            ),
+            ("view.ts", "a", "b", ToolErrorKind::NotFound, "`view.ts` does not exist"),
+            ("data.bin", "a", "b", ToolErrorKind::Mismatch, "`data.bin` is not text but binary data"),
+            (
+                "unread.txt",
+                "x",
+                "y",
+                ToolErrorKind::Mismatch,
+                "`unread.txt` has not been read in this session",
+            ),
+            (
+                "a.txt",
+                "nowhere to be seen",
+                "y",
+                ToolErrorKind::Mismatch,
+                "old_string was not found in `a.txt`",
+            ),
+            (
+                "a.txt",
+                "let value = compute(2);",
+                "y",
+                ToolErrorKind::Mismatch,
+                "old_string was not found in `a.txt`. The nearest passage stands at line 1:\nlet value = compute(1);",
+            ),
+        ] {
+            let error = edit(&rig, file, old, new).await.unwrap_err();
+            assert_eq!((error.kind, error.message.as_str()), (kind, message));
+            assert!(!error.hint.is_empty());
+        }
+        assert_eq!(edit(&rig, "view.ts", "a", "b").await.unwrap_err().hint, "Did you mean `view.tsx`?");
+    }
+
+    #[tokio::test]
+    async fn a_read_counts_only_in_its_own_session() {
+        let rig = rig_with("a.txt", "x\n").await;
+        let error = rig.call_in(&rig.other_session(), "Edit", input("a.txt", "x", "y")).await.unwrap_err();
+        assert_eq!(error.message, "`a.txt` has not been read in this session");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changed_on_disk_must_be_read_again() {
+        let rig = rig_with("a.txt", "one\ntwo\n").await;
+        rig.write("a.txt", "one\ntwo\nthree\n");
+        let error = edit(&rig, "a.txt", "one", "1").await.unwrap_err();
+        assert_eq!(error.message, "`a.txt` has changed on disk since it was read");
+        rig.call("Read", json!({"file_path": "a.txt"})).await.unwrap();
+        edit(&rig, "a.txt", "one", "1").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn typing_since_the_read_does_not_hinder_a_unique_edit() {
+        let rig = rig_with("a.txt", "one\ntwo\n").await;
+        rig.open("a.txt", "one\ntwo\nthree\n");
+        edit(&rig, "a.txt", "two", "2").await.unwrap();
+        assert_eq!(rig.shown("a.txt"), "one\n2\nthree\n");
+        rig.type_text("a.txt", "one\none\n");
+        let all = json!({"file_path": "a.txt", "old_string": "one", "new_string": "1", "replace_all": true});
+        let error = rig.call("Edit", all).await.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Mismatch);
+        assert_eq!(rig.shown("a.txt"), "one\none\n");
+    }
+
+    #[tokio::test]
+    async fn an_empty_old_string_creates_a_file_with_its_folders_or_fills_an_empty_one() {
+        let rig = Rig::new();
+        let plan = Edit.plan(
+            EditInput {
+                file_path: "x/y/new.txt".to_owned(),
+                old_string: String::new(),
+                new_string: "hello\n".to_owned(),
+                replace_all: false,
+            },
+            &rig.context,
+        );
+        let plan = plan.await.unwrap();
+        let expected = ["x/y/new.txt", "x/y", "x"].map(|name| Touch::Write(rig.target(name)));
+        assert_eq!((plan.title.as_str(), plan.touches.as_slice()), ("Create x/y/new.txt", &expected[..]));
+        let output = edit(&rig, "x/y/new.txt", "", "hello\n").await.unwrap();
+        assert_eq!(
+            (rig.text("x/y/new.txt").as_str(), output.display.as_str()),
+            ("hello\n", "Created x/y/new.txt (+1 -0)")
+        );
+        rig.write("empty.txt", "");
+        edit(&rig, "empty.txt", "", "filled").await.unwrap();
+        assert_eq!(rig.text("empty.txt"), "filled");
+    }
+
+    #[tokio::test]
+    async fn a_character_the_encoding_lacks_is_refused_before_anybody_is_asked() {
+        let (bytes, _, _) = encoding_rs::GBK.encode("人人生而自由,在尊严和权利上一律平等。\r\n");
+        let rig = rig_with("gbk.txt", &bytes).await;
+        let error = edit(&rig, "gbk.txt", "自由", "\u{1f600}").await.unwrap_err();
+        assert!(error.message.contains("cannot be written in GBK"), "{error}");
+        assert_eq!(rig.bytes("gbk.txt"), &*bytes);
+    }
+
+    /// Every way a text may be written, with a place for one word.
+    fn written() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
+        let line =
+            proptest::sample::select(vec!["人人生而自由", "在尊严和权利上一律平等", "plain", "", "“引号”"]);
+        let line_break = proptest::sample::select(vec!["\n", "\r\n", "\r"]);
+        let lines = proptest::collection::vec((line, line_break), 2..8);
+        let form = proptest::sample::select(vec!["utf-8", "bom", "utf-16le", "utf-16be", "gbk"]);
+        (lines.clone(), lines, any::<bool>(), form).prop_map(|(before, after, ends_with_break, form)| {
+            let join = |lines: Vec<(&str, &str)>| -> String {
+                lines.into_iter().map(|(a, b)| [a, b].concat()).collect()
+            };
+            let (before, mut after) = (join(before), join(after));
+            if !ends_with_break {
+                after.push_str("没有换行");
+            }
+            let encode = |word: &str| {
+                let text = format!("律平等{before}{word}{after}");
+                match form {
+                    "bom" => format!("\u{feff}{text}").into_bytes(),
+                    "utf-16le" => {
+                        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+                    }
+                    "utf-16be" => {
+                        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_be_bytes).collect()
+                    }
+                    "gbk" => encoding_rs::GBK.encode(&text).0.into_owned(),
+                    _ => text.into_bytes(),
+                }
+            };
+            (encode("MARK"), encode("mark 2"))
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_byte_outside_the_edit_stays((before, after) in written()) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                let rig = rig_with("a.txt", &before).await;
+                edit(&rig, "a.txt", "MARK", "mark 2").await.unwrap();
+                assert_eq!(rig.bytes("a.txt"), after);
+            });
+        }
     }
 }

@@ -5,9 +5,11 @@
 //! somebody changed go through discovery's checks and the permission stage again.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +46,9 @@ enum Stage {
 pub(super) async fn run(session: &Session, call: Call, cancel: &CancellationToken) {
     let cancel = session.register_call(&call.id, cancel);
     let started = Instant::now();
-    let result = Pipeline { session, call: &call, cancel: &cancel }.run().await;
+    let pipeline = Pipeline { session, call: &call, cancel: &cancel };
+    // A fault in a tool ends its call and nothing else.
+    let result = AssertUnwindSafe(pipeline.run()).catch_unwind().await.unwrap_or_else(|_| Err(fault(&call)));
     session.forget_call(&call.id);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     trace(&call, Stage::Formatting);
@@ -241,7 +245,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Runs the work in a task of its own, so that a fault in it ends the call and nothing else.
+    /// Runs the work in a task of its own, so that it can be given up when it does not heed a cancel.
     async fn work(&self, work: RunFn, context: CallContext) -> Result<ToolOutput, ToolError> {
         let mut task = tokio::spawn(async move { work(context).await });
         let ended = tokio::select! {
@@ -254,14 +258,7 @@ impl Pipeline<'_> {
                 }
             },
         };
-        ended.unwrap_or_else(|fault| {
-            tracing::error!(call = %self.call.id, tool = %self.call.name, %fault, "the tool panicked");
-            Err(ToolError::new(
-                ToolErrorKind::Failed,
-                format!("{} failed because of a fault in kode-ls itself: {fault}.", self.call.name),
-                "Do not repeat the same call; the log has the details.",
-            ))
-        })
+        ended.unwrap_or_else(|_| Err(fault(self.call)))
     }
 
     fn context(&self) -> CallContext {
@@ -286,6 +283,15 @@ impl Pipeline<'_> {
 
 async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
     tokio::time::timeout(CANCEL_GRACE, task).await.ok()
+}
+
+fn fault(call: &Call) -> ToolError {
+    tracing::error!(call = %call.id, tool = %call.name, "the tool panicked");
+    ToolError::new(
+        ToolErrorKind::Failed,
+        format!("{} failed because of a fault in kode-ls itself.", call.name),
+        "Do not repeat the same call; the log has the details.",
+    )
 }
 
 fn cancelled() -> ToolError {

@@ -17,7 +17,7 @@ use crate::context;
 use crate::event::{CallState, Event, Item, ItemBody, ToolCallItem};
 use crate::ids::{CallId, ItemId, TurnId};
 use crate::journal::Record;
-use crate::model::retry::{self, Retry, RetryPolicy};
+use crate::model::retry::{self, Retry};
 use crate::model::{
     Block, Delta, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role, StopReason,
     Usage,
@@ -64,7 +64,7 @@ pub(super) async fn sample(session: &Session, turn: &TurnId, cancel: &Cancellati
         (Ok(model), Ok(profile)) => (model, profile),
         (Err(error), _) | (_, Err(error)) => return Sample::Failed(error),
     };
-    let policy = RetryPolicy { max_attempts: profile.max_attempts, ..RetryPolicy::default() };
+    let policy = profile.retry_policy();
     let request = context::request(session, profile);
     let mut failed = 0;
     loop {

@@ -1,9 +1,34 @@
-//! SKELETON: the owner of this file replaces every body; signatures are what others call.
-use std::sync::Arc;
+//! What a path contains as the user sees it, and what this session has read of it.
+//!
+//! Rule: an open document wins over the disk, saved or not and under whatever name the file is reached; a path is
+//! inside the workspace only if both its name and what it leads to are; "read" is a fact of one session and one
+//! content.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest, Sha256};
+use url::Url;
 
 use crate::host::{DocumentSnapshot, Host};
 use crate::paths::{AbsPath, Target};
-use crate::workspace::encoding::TextFormat;
+use crate::tools::{ToolError, ToolErrorKind};
+use crate::workspace::encoding::{self, EncodeError, NotText, TextFormat};
+
+/// The largest file that is read as a whole.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// The most texts a session remembers to have read; past it the first by name must be read again.
+const MAX_TRACKED_READS: usize = 20_000;
+
+/// Folder entries looked through for a name like the one that is missing.
+const MAX_SUGGESTION_ENTRIES: usize = 5_000;
+
+/// How alike two file names must be, from 0 to 1, to suggest one for the other.
+const SUGGESTION_LIKENESS: f32 = 0.75;
 
 /// The text of a file as the user sees it.
 #[derive(Clone, Debug)]
@@ -14,7 +39,7 @@ pub struct FileText {
     pub source: Source,
     /// The text, decoded, line endings as they are, without byte order mark.
     pub text: Arc<str>,
-    /// How it is written on disk.
+    /// How it is written on disk. UTF-8 for an open document: there the editor decides.
     pub format: TextFormat,
     /// SHA-256 of the bytes on disk, or of the document's text.
     pub hash: [u8; 32],
@@ -47,56 +72,685 @@ pub struct PathError(pub String);
 
 /// A text that cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ReadError(pub String);
+pub enum ReadError {
+    /// There is no such file.
+    #[error("`{path}` does not exist")]
+    NotFound {
+        /// The file.
+        path: String,
+        /// A file with a similar name.
+        suggestion: Option<String>,
+    },
+    /// The document is not open, and has no file.
+    #[error("no document `{uri}` is open")]
+    NotOpen {
+        /// Its URI.
+        uri: String,
+    },
+    /// It is a folder.
+    #[error("`{path}` is a folder")]
+    Directory {
+        /// The folder.
+        path: String,
+    },
+    /// It is a device, a pipe or a socket.
+    #[error("`{path}` is not a regular file")]
+    NotRegular {
+        /// The thing.
+        path: String,
+    },
+    /// This user may not read it.
+    #[error("`{path}` cannot be read: permission denied")]
+    Denied {
+        /// The file.
+        path: String,
+    },
+    /// It is too large to be read as a whole.
+    #[error("`{path}` is too large to be read as a whole: {size} bytes, the limit is {MAX_FILE_BYTES}")]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// It is an image.
+    #[error("`{path}` is an image ({format}), not text")]
+    Image {
+        /// The file.
+        path: String,
+        /// The image format.
+        format: &'static str,
+    },
+    /// It is binary data.
+    #[error("`{path}` is not text but {what}")]
+    Binary {
+        /// The file.
+        path: String,
+        /// What it seems to be.
+        what: &'static str,
+    },
+    /// The system failed to read it.
+    #[error("`{path}` cannot be read: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
 
 /// A session's view of the user's files.
-pub struct Workspace {}
+pub struct Workspace {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) roots: Arc<Roots>,
+    cwd: Mutex<AbsPath>,
+    reads: Mutex<BTreeMap<Target, [u8; 32]>>,
+}
+
+/// The folders of the workspace.
+pub(super) struct Roots {
+    named: Vec<AbsPath>,
+    /// The same with links followed, once: a link that is turned round later must not move the border.
+    real: Vec<AbsPath>,
+}
+
+/// Bytes read from a file, with what the descriptor said of it.
+pub(super) struct FileBytes {
+    pub(super) bytes: Vec<u8>,
+    pub(super) metadata: Metadata,
+}
 
 impl Workspace {
     /// A view of the workspace folders `roots`; relative paths are taken from `cwd`.
     pub fn new(host: Arc<dyn Host>, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
-        let _ = (host, roots, cwd);
-        unimplemented!()
+        let real = roots.iter().map(|root| real_path(root).unwrap_or_else(|_| root.clone())).collect();
+        let roots = Arc::new(Roots { named: roots, real });
+        Self { host, roots, cwd: Mutex::new(cwd), reads: Mutex::default() }
     }
+
     /// The folders of the workspace.
     pub fn roots(&self) -> &[AbsPath] {
-        unimplemented!()
+        &self.roots.named
     }
+
     /// Where relative paths start.
     pub fn cwd(&self) -> AbsPath {
-        unimplemented!()
+        lock(&self.cwd).clone()
     }
+
+    /// Makes relative paths start at `cwd`.
+    pub fn set_cwd(&self, cwd: AbsPath) {
+        *lock(&self.cwd) = cwd;
+    }
+
     /// Turns what the model wrote (absolute, relative, `~/`, `file:` or `untitled:` URI) into a target.
+    ///
+    /// # Errors
+    /// [`PathError`] for an empty path, one with a NUL, and URIs that name neither a file nor an open document.
     pub fn resolve(&self, path: &str) -> Result<Target, PathError> {
-        let _ = path;
-        unimplemented!()
+        if path.is_empty() {
+            return Err(PathError("the path is empty".to_owned()));
+        }
+        if path.contains('\0') {
+            return Err(PathError(format!("the path {path:?} contains a NUL character")));
+        }
+        if path.starts_with("file:") {
+            return file_of_uri(path).map(Target::File);
+        }
+        let is_uri = path.starts_with("untitled:") || path.contains("://");
+        let is_open = || self.host.document(&Target::Untitled(path.to_owned())).is_some();
+        if path.starts_with("untitled:") || (path.contains(':') && is_open()) {
+            return Ok(Target::Untitled(path.to_owned()));
+        }
+        if is_uri {
+            return Err(PathError(format!("`{path}` is neither a file nor an open document")));
+        }
+        if path == "~" || path.starts_with("~/") {
+            let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
+            let home = home.ok_or_else(|| PathError(format!("`{path}`: the home folder is not known")))?;
+            return Ok(Target::File(home.join(path[1..].trim_start_matches('/'))));
+        }
+        Ok(Target::File(self.cwd().join(path)))
     }
-    /// Whether the target, and what it links to, lies in a folder of the workspace.
+
+    /// Whether the target, and what it links to, lies in a folder of the workspace. Of documents without a file:
+    /// whether they are open. Looks at the disk.
     pub fn contains(&self, target: &Target) -> bool {
-        let _ = target;
-        unimplemented!()
+        match target {
+            Target::File(path) => self.roots.name(path) && self.roots.hold(path),
+            Target::Untitled(_) => self.host.document(target).is_some(),
+        }
     }
+
     /// The short form of a target for people: relative to the workspace where possible.
     pub fn display(&self, target: &Target) -> String {
-        target.to_string()
+        let Target::File(path) = target else { return target.to_string() };
+        let relative = self.roots.all().find_map(|root| path.as_path().strip_prefix(root.as_path()).ok());
+        match relative {
+            Some(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
+            Some(relative) => relative.display().to_string(),
+            None => path.to_string(),
+        }
     }
+
     /// All open documents.
     pub fn documents(&self) -> Vec<DocumentSnapshot> {
-        unimplemented!()
+        self.host.documents()
     }
+
     /// The text as the user sees it: open document, else disk.
+    ///
+    /// # Errors
+    /// [`ReadError`], each with a hint.
     pub async fn text(&self, target: &Target) -> Result<FileText, ReadError> {
-        let _ = target;
-        unimplemented!()
+        if let Some(document) = self.open_document(target).await {
+            return Ok(FileText::of_document(target.clone(), document));
+        }
+        let Target::File(path) = target else {
+            return Err(ReadError::NotOpen { uri: target.to_string() });
+        };
+        let shown = self.display(target);
+        let read = blocking({
+            let (path, shown, target) = (path.clone(), shown.clone(), target.clone());
+            move || {
+                let file = read_bytes(path.as_path()).map_err(|error| error.into_read_error(&shown))?;
+                FileText::of_bytes(target, &file.bytes).map_err(|not_text| not_text.into_read_error(&shown))
+            }
+        });
+        match read.await {
+            Err(ReadError::NotFound { path: missing, .. }) => {
+                Err(ReadError::NotFound { path: missing, suggestion: self.similar_file(path).await })
+            }
+            result => result,
+        }
     }
+
     /// Notes that the session has read this text.
     pub fn note_read(&self, file: &FileText) {
-        let _ = file;
+        self.note_text(&file.target, &file.text);
     }
+
     /// Compares a text with what the session has read.
     pub fn freshness(&self, file: &FileText) -> Freshness {
-        let _ = file;
-        unimplemented!()
+        self.freshness_of(&file.target, &file.text)
+    }
+
+    /// What counts is the text: the same text is current whether it comes from the disk or from the document that
+    /// was opened on it since.
+    pub(super) fn freshness_of(&self, target: &Target, text: &str) -> Freshness {
+        match lock(&self.reads).get(target) {
+            None => Freshness::Unread,
+            Some(read) if *read == hash(text.as_bytes()) => Freshness::Current,
+            Some(_) => Freshness::Changed,
+        }
+    }
+
+    pub(super) fn note_text(&self, target: &Target, text: &str) {
+        let mut reads = lock(&self.reads);
+        reads.insert(target.clone(), hash(text.as_bytes()));
+        if reads.len() > MAX_TRACKED_READS {
+            reads.pop_first();
+        }
+    }
+
+    /// The open document of a target, also when the editor opened the file under another name (a link).
+    pub(super) async fn open_document(&self, target: &Target) -> Option<DocumentSnapshot> {
+        if let Some(document) = self.host.document(target) {
+            return Some(document);
+        }
+        let path = target.file()?.clone();
+        let documents = self.host.documents();
+        if documents.is_empty() {
+            return None;
+        }
+        blocking(move || {
+            let real = std::fs::canonicalize(path.as_path()).ok()?;
+            documents.into_iter().find(|document| {
+                let opened = document.path.as_ref().and_then(|path| std::fs::canonicalize(path).ok());
+                opened.is_some_and(|opened| opened == real)
+            })
+        })
+        .await
+    }
+
+    /// A file or open document whose name is like that of a missing file. Nothing outside the workspace is named:
+    /// what lies there is not the model's to learn from a slip.
+    async fn similar_file(&self, missing: &AbsPath) -> Option<String> {
+        if !self.contains(&Target::File(missing.clone())) {
+            return None;
+        }
+        let name = missing.file_name();
+        let elsewhere = self.host.documents().into_iter().filter_map(|document| document.path);
+        let open = elsewhere.into_iter().find(|path| path.file_name() == name && self.roots.name(path));
+        let folder = missing.parent()?;
+        let neighbor = blocking(move || similar_name(&folder, &name).map(|found| folder.join(found))).await;
+        neighbor.or(open).map(|path| self.display(&Target::File(path)))
+    }
+}
+
+impl Roots {
+    /// Whether the path's text lies in a workspace folder.
+    pub(super) fn name(&self, path: &AbsPath) -> bool {
+        self.all().any(|root| path.is_within(root))
+    }
+
+    /// Whether what the path leads to lies in a workspace folder.
+    pub(super) fn hold(&self, path: &AbsPath) -> bool {
+        real_path(path).is_ok_and(|real| self.real.iter().any(|root| real.is_within(root)))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &AbsPath> {
+        self.named.iter().chain(&self.real)
+    }
+}
+
+impl FileText {
+    /// Checks that the text can be written back without changing a byte that no edit touches, and that `new_text`
+    /// fits its encoding. Open documents always can: their editor writes them.
+    ///
+    /// # Errors
+    /// [`EncodeError`] with the reason.
+    pub fn check_writable_as(&self, new_text: &str) -> Result<(), EncodeError> {
+        match self.source {
+            Source::Document(_) => Ok(()),
+            Source::Disk => {
+                let not_faithful = || EncodeError::NotFaithful { encoding: self.format.to_string() };
+                let written = self.format.encode(&self.text).map_err(|_| not_faithful())?;
+                if hash(&written) != self.hash {
+                    return Err(not_faithful());
+                }
+                self.format.encode(new_text).map(drop)
+            }
+        }
+    }
+
+    fn of_document(target: Target, document: DocumentSnapshot) -> Self {
+        let text: Arc<str> = document.text.to_string().into();
+        let hash = hash(text.as_bytes());
+        Self { target, source: Source::Document(document), text, format: TextFormat::UTF_8, hash }
+    }
+
+    fn of_bytes(target: Target, bytes: &[u8]) -> Result<Self, NotText> {
+        let decoded = encoding::decode(bytes)?;
+        let (text, format) = (decoded.text.into(), decoded.format);
+        Ok(Self { target, source: Source::Disk, text, format, hash: hash(bytes) })
+    }
+}
+
+impl ReadError {
+    /// What to do next.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotFound { suggestion: Some(similar), .. } => format!("Did you mean `{similar}`?"),
+            Self::NotFound { suggestion: None, .. } => {
+                "Check the path, or find the file with Glob.".to_owned()
+            }
+            Self::NotOpen { .. } => "Name a file, or a document that is open in the editor.".to_owned(),
+            Self::Directory { .. } => "List the files in it with Glob, then name one of them.".to_owned(),
+            Self::NotRegular { .. } => "Name a regular file.".to_owned(),
+            Self::Denied { .. } => "Ask the user to change the file's permissions.".to_owned(),
+            Self::TooLarge { .. } => "Search it with Grep, or read parts of it with Bash.".to_owned(),
+            Self::Image { .. } => "Ask the user to describe it, or use a tool that reads images.".to_owned(),
+            Self::Binary { .. } => "Inspect it with Bash if its contents matter.".to_owned(),
+            Self::Io { .. } => "Check the file and its file system, then try again.".to_owned(),
+        }
+    }
+}
+
+impl From<ReadError> for ToolError {
+    fn from(error: ReadError) -> Self {
+        let kind = match error {
+            ReadError::NotFound { .. } | ReadError::NotOpen { .. } => ToolErrorKind::NotFound,
+            ReadError::Denied { .. } => ToolErrorKind::Forbidden,
+            ReadError::Directory { .. }
+            | ReadError::NotRegular { .. }
+            | ReadError::TooLarge { .. }
+            | ReadError::Image { .. }
+            | ReadError::Binary { .. } => ToolErrorKind::Mismatch,
+            ReadError::Io { .. } => ToolErrorKind::Failed,
+        };
+        Self::new(kind, error.to_string(), error.hint())
+    }
+}
+
+impl From<PathError> for ToolError {
+    fn from(error: PathError) -> Self {
+        Self::new(
+            ToolErrorKind::InvalidInput,
+            error.0,
+            "Give an absolute path, a path relative to the working folder, or the URI of an open document.",
+        )
+    }
+}
+
+/// Why bytes could not be read, before it is known what the file is called.
+#[derive(Debug)]
+pub(super) enum BytesError {
+    Directory,
+    NotRegular,
+    TooLarge(u64),
+    Io(io::Error),
+}
+
+impl BytesError {
+    pub(super) fn into_read_error(self, shown: &str) -> ReadError {
+        let path = shown.to_owned();
+        match self {
+            Self::Directory => ReadError::Directory { path },
+            Self::NotRegular => ReadError::NotRegular { path },
+            Self::TooLarge(size) => ReadError::TooLarge { path, size },
+            Self::Io(source) => match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                    ReadError::NotFound { path, suggestion: None }
+                }
+                io::ErrorKind::PermissionDenied => ReadError::Denied { path },
+                _ => ReadError::Io { path, source },
+            },
+        }
+    }
+}
+
+impl NotText {
+    pub(super) fn into_read_error(self, shown: &str) -> ReadError {
+        let path = shown.to_owned();
+        match self {
+            Self::Image(format) => ReadError::Image { path, format },
+            Self::Binary(what) => ReadError::Binary { path, what },
+        }
+    }
+}
+
+impl From<io::Error> for BytesError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Reads a whole regular file through one descriptor.
+pub(super) fn read_bytes(path: &Path) -> Result<FileBytes, BytesError> {
+    let (file, metadata) = open_regular(path)?;
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(BytesError::TooLarge(metadata.len()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 {
+        size if size > MAX_FILE_BYTES => Err(BytesError::TooLarge(size)),
+        _ => Ok(FileBytes { bytes, metadata }),
+    }
+}
+
+/// Opens a regular file for reading. Opening a pipe would wait for its writer, so nothing is waited for.
+fn open_regular(path: &Path) -> Result<(File, Metadata), BytesError> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(BytesError::Directory);
+    }
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        Err(BytesError::Directory)
+    } else if metadata.is_file() {
+        Ok((file, metadata))
+    } else {
+        Err(BytesError::NotRegular)
+    }
+}
+
+/// The path with all links followed. Of a path that does not exist: its nearest existing folder with links
+/// followed, and the rest as it is.
+///
+/// # Errors
+/// When the path cannot be followed: no permission, a link to nothing (whoever writes there would make a file at
+/// an unexamined place), links that go in circles.
+pub(super) fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
+    let error = match std::fs::canonicalize(path) {
+        Ok(real) => return AbsPath::new(real).map_err(io::Error::other),
+        Err(error) => error,
+    };
+    let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let is_dangling = path.as_path().symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    match path.parent() {
+        Some(parent) if is_missing && !is_dangling => {
+            Ok(real_path(&parent)?.join(path.as_path().file_name().unwrap_or_default()))
+        }
+        _ => Err(error),
+    }
+}
+
+pub(super) fn hash(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Runs blocking work off the async threads. A panic in the work goes on in the caller.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down: there is nobody left to answer.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+fn file_of_uri(uri: &str) -> Result<AbsPath, PathError> {
+    let path = Url::parse(uri).ok().and_then(|url| url.to_file_path().ok());
+    let path = path.filter(|path| !path.as_os_str().as_encoded_bytes().contains(&0));
+    path.and_then(|path| AbsPath::new(path).ok())
+        .ok_or_else(|| PathError(format!("the URI `{uri}` names no file of this machine")))
+}
+
+/// The same stem with another extension, else the name most alike.
+fn similar_name(folder: &AbsPath, name: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?.take(MAX_SUGGESTION_ENTRIES);
+    let names: Vec<String> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            entry.file_type().is_ok_and(|kind| !kind.is_dir()).then_some(())?;
+            entry.file_name().into_string().ok()
+        })
+        .collect();
+    let stem = Path::new(name).file_stem();
+    let same_stem = names.iter().filter(|other| Path::new(other).file_stem() == stem).min();
+    let candidates: Vec<&str> = names.iter().map(String::as_str).collect();
+    let alike = || similar::get_close_matches(name, &candidates, 1, SUGGESTION_LIKENESS).first().copied();
+    same_stem.map(String::as_str).or_else(alike).map(PathBuf::from)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::testing::Rig;
+
+    #[test]
+    fn paths_in_every_form_name_the_same_file() {
+        let rig = Rig::new();
+        let root = rig.workspace().cwd();
+        let file = rig.target("a b.txt");
+        for path in
+            ["a b.txt", "./x/../a b.txt", &format!("{root}/a b.txt"), &format!("file://{root}/a%20b.txt")]
+        {
+            assert_eq!(rig.workspace().resolve(path).unwrap(), file, "{path}");
+        }
+        let home = AbsPath::new(std::env::home_dir().unwrap()).unwrap();
+        assert_eq!(rig.workspace().resolve("~/x").unwrap(), Target::File(home.join("x")));
+        rig.workspace().set_cwd(root.join("sub"));
+        assert_eq!(rig.workspace().resolve("../a b.txt").unwrap(), file);
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_and_what_only_looks_odd_is_not() {
+        let rig = Rig::new();
+        for path in ["", "a\0b", "file://other-host/a", "file:///a%00b", "https://example.com/a"] {
+            assert!(rig.workspace().resolve(path).is_err(), "{path:?}");
+        }
+        assert_eq!(rig.workspace().resolve("a:b").unwrap(), rig.target("a:b"));
+        let untitled = Target::Untitled("untitled:U1".to_owned());
+        assert_eq!(rig.workspace().resolve("untitled:U1").unwrap(), untitled);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_what_leads_into_the_workspace_is_contained() {
+        use std::os::unix::fs::symlink;
+
+        let rig = Rig::new();
+        rig.write("in.txt", "");
+        rig.write("../out/secret", "");
+        symlink(rig.path("../out"), rig.path("folder-out")).unwrap();
+        symlink(rig.path("../out/secret"), rig.path("file-out")).unwrap();
+        symlink(rig.path("../out/missing"), rig.path("dangling")).unwrap();
+        symlink("in.txt", rig.path("file-in")).unwrap();
+        symlink("circle", rig.path("circle")).unwrap();
+        symlink(rig.path(""), rig.path("../way-in")).unwrap();
+        for (path, expected) in [
+            ("in.txt", true),
+            ("new/deep/file", true),
+            ("file-in", true),
+            ("in.txt/below-a-file", true),
+            ("../out/secret", false),
+            ("/etc/passwd", false),
+            ("../ws-other/x", false),
+            ("folder-out/secret", false),
+            ("folder-out/new", false),
+            ("file-out", false),
+            ("dangling", false),
+            ("dangling/new", false),
+            ("circle", false),
+            ("../way-in/in.txt", false),
+        ] {
+            let target = rig.workspace().resolve(path).unwrap();
+            assert_eq!(rig.workspace().contains(&target), expected, "{path}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_workspace_reached_through_a_link_is_the_same_by_both_names() {
+        let rig = Rig::new();
+        rig.write("in.txt", "");
+        let link = rig.workspace().cwd().join("../link");
+        std::os::unix::fs::symlink(rig.path(""), &link).unwrap();
+        let workspace = Workspace::new(rig.editor.clone(), vec![link.clone()], link.clone());
+        for path in [link.join("in.txt"), rig.workspace().cwd().join("in.txt")] {
+            let target = Target::File(path);
+            assert!(workspace.contains(&target));
+            assert_eq!(workspace.display(&target), "in.txt");
+        }
+    }
+
+    #[test]
+    fn an_open_untitled_document_is_contained_and_a_closed_one_is_not() {
+        let rig = Rig::new();
+        rig.open("untitled:U1", "");
+        for (uri, expected) in [("untitled:U1", true), ("untitled:U2", false)] {
+            assert_eq!(rig.workspace().contains(&Target::Untitled(uri.to_owned())), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn unsaved_text_wins_over_the_disk_under_every_name_of_the_file() {
+        let rig = Rig::new();
+        rig.write("a.txt", "saved");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("a.txt", rig.path("link.txt")).unwrap();
+        assert_eq!(&*rig.workspace().text(&rig.target("a.txt")).await.unwrap().text, "saved");
+        rig.open("a.txt", "unsaved");
+        rig.open("new.txt", "never saved");
+        rig.open("untitled:U1", "untitled");
+        let targets = [
+            (rig.target("a.txt"), "unsaved"),
+            #[cfg(unix)]
+            (rig.target("link.txt"), "unsaved"),
+            (rig.target("new.txt"), "never saved"),
+            (Target::Untitled("untitled:U1".to_owned()), "untitled"),
+        ];
+        for (target, expected) in targets {
+            assert_eq!(&*rig.workspace().text(&target).await.unwrap().text, expected, "{target}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_told_by_kind() {
+        let rig = Rig::new();
+        rig.write("dir/x", "");
+        rig.write("image.png", b"\x89PNG\r\n\x1a\n");
+        rig.write("data.bin", b"ab\0\x01\x02");
+        File::create(rig.path("large")).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
+        let error = async |name: &str| rig.workspace().text(&rig.target(name)).await.unwrap_err();
+        assert!(matches!(error("dir").await, ReadError::Directory { .. }));
+        assert!(matches!(error("image.png").await, ReadError::Image { format: "PNG", .. }));
+        assert!(matches!(error("data.bin").await, ReadError::Binary { .. }));
+        assert!(matches!(error("large").await, ReadError::TooLarge { .. }));
+        assert!(matches!(error("none").await, ReadError::NotFound { suggestion: None, .. }));
+        assert!(matches!(error("dir/x/below").await, ReadError::NotFound { .. }));
+        let closed = rig.workspace().text(&Target::Untitled("untitled:U1".to_owned())).await;
+        assert!(matches!(closed, Err(ReadError::NotOpen { .. })));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_pipe_is_refused_and_not_waited_for() {
+        let rig = Rig::new();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let device = rustix::fs::makedev(0, 0);
+        rustix::fs::mknodat(rustix::fs::CWD, rig.path("pipe"), rustix::fs::FileType::Fifo, mode, device)
+            .unwrap();
+        let error = rig.workspace().text(&rig.target("pipe")).await.unwrap_err();
+        assert!(matches!(error, ReadError::NotRegular { .. }), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_similar_name_is_suggested_for_a_missing_file() {
+        let rig = Rig::new();
+        rig.write("src/view.tsx", "");
+        rig.write("src/controller.rs", "");
+        rig.write("../outside.txt", "");
+        rig.open("lib/opened.rs", "");
+        for (missing, expected) in [
+            ("src/view.ts", Some("src/view.tsx")),
+            ("src/contrller.rs", Some("src/controller.rs")),
+            ("src/opened.rs", Some("lib/opened.rs")),
+            ("src/unrelated.py", None),
+            ("../outsid.txt", None),
+        ] {
+            let target = rig.workspace().resolve(missing).unwrap();
+            let error = rig.workspace().text(&target).await.unwrap_err();
+            let ReadError::NotFound { suggestion, .. } = &error else { panic!("{error:?}") };
+            assert_eq!(suggestion.as_deref(), expected, "{missing}");
+            assert_eq!(error.hint().contains("Did you mean"), expected.is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn freshness_is_of_a_session_and_of_the_content() {
+        let rig = Rig::new();
+        let other = rig.other_session();
+        rig.write("a.txt", "\u{feff}one");
+        let target = rig.target("a.txt");
+        let freshness =
+            async |workspace: &Workspace| workspace.freshness(&workspace.text(&target).await.unwrap());
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Unread);
+        rig.workspace().note_read(&rig.workspace().text(&target).await.unwrap());
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Current);
+        assert_eq!(freshness(&other.workspace).await, Freshness::Unread);
+        rig.write("a.txt", "\u{feff}one");
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "a new date is no new content");
+        rig.open("a.txt", "one");
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "opening a file changes nothing");
+        rig.type_text("a.txt", "one!");
+        assert_eq!(freshness(rig.workspace()).await, Freshness::Changed);
     }
 }

@@ -1,0 +1,249 @@
+//! The language server: lifecycle and document sync, and the state every handler shares.
+//!
+//! Rule: no handler waits for the editor, a model or a tool; sync handlers do all they do before their first
+//! await, which the transport turns into arrival order.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use lsp_types::{
+    DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams, InitializeResult,
+    InitializedParams, OneOf, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
+    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+};
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::Result;
+use tower_lsp::{Client, ClientSocket, LanguageServer, LspService, LspServiceBuilder};
+
+use crate::client::{ClientFacts, WorkspaceRoot, root_of};
+use crate::documents::Documents;
+use crate::lifecycle::Lifecycle;
+
+/// What the server says about itself beyond what this module knows.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The value of `capabilities.experimental.kode`.
+    pub kode_capabilities: Value,
+}
+
+/// What all handlers share.
+pub struct Shared {
+    /// The way to the client.
+    pub client: Client,
+    /// The open documents.
+    pub documents: Documents,
+    /// What the client told about itself; empty before `initialize`.
+    pub facts: OnceLock<ClientFacts>,
+    /// The end of the server.
+    pub lifecycle: Arc<Lifecycle>,
+    roots: Mutex<Vec<WorkspaceRoot>>,
+}
+
+impl Shared {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            documents: Documents::default(),
+            facts: OnceLock::new(),
+            lifecycle: Arc::default(),
+            roots: Mutex::default(),
+        }
+    }
+
+    /// The folders of the workspace as they are now, in the client's order.
+    #[must_use]
+    pub fn workspace_roots(&self) -> Vec<WorkspaceRoot> {
+        self.lock_roots().clone()
+    }
+
+    fn lock_roots(&self) -> MutexGuard<'_, Vec<WorkspaceRoot>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The handlers.
+pub struct Backend {
+    shared: Arc<Shared>,
+    options: Options,
+}
+
+/// The server with all its methods.
+#[must_use]
+pub fn service(options: Options) -> (LspService<Backend>, ClientSocket) {
+    builder(options).finish()
+}
+
+/// The server before it is finished, so that methods beyond LSP can be added.
+#[must_use]
+pub fn builder(options: Options) -> LspServiceBuilder<Backend> {
+    LspService::build(|client| Backend { shared: Arc::new(Shared::new(client)), options })
+}
+
+impl Backend {
+    /// What all handlers share.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn capabilities(&self, facts: &ClientFacts) -> ServerCapabilities {
+        ServerCapabilities {
+            position_encoding: Some(facts.encoding.kind()),
+            text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+                open_close: Some(true),
+                change: Some(TextDocumentSyncKind::INCREMENTAL),
+                save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions {
+                    include_text: Some(false),
+                })),
+                ..TextDocumentSyncOptions::default()
+            })),
+            workspace: Some(WorkspaceServerCapabilities {
+                workspace_folders: Some(WorkspaceFoldersServerCapabilities {
+                    supported: Some(true),
+                    change_notifications: Some(OneOf::Left(true)),
+                }),
+                file_operations: None,
+            }),
+            experimental: Some(json!({ "kode": self.options.kode_capabilities })),
+            ..ServerCapabilities::default()
+        }
+    }
+}
+
+#[async_trait]
+impl LanguageServer for Backend {
+    async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
+        let facts = self.shared.facts.get_or_init(|| ClientFacts::new(params));
+        tracing::info!(client = ?facts.name, version = ?facts.version, encoding = ?facts.encoding, "initialize");
+        self.shared.documents.set_encoding(facts.encoding);
+        self.shared.lock_roots().clone_from(&facts.roots);
+        if let Some(process) = facts.process_id {
+            self.shared.lifecycle.watch_process(process);
+        }
+        Ok(InitializeResult {
+            capabilities: self.capabilities(facts),
+            server_info: Some(ServerInfo {
+                name: env!("CARGO_PKG_NAME").to_owned(),
+                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            }),
+        })
+    }
+
+    async fn initialized(&self, _params: InitializedParams) {}
+
+    async fn shutdown(&self) -> Result<()> {
+        self.shared.lifecycle.end().await;
+        Ok(())
+    }
+
+    async fn did_open(&self, params: DidOpenTextDocumentParams) {
+        self.shared.documents.open(params.text_document);
+    }
+
+    async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        self.shared.documents.change(params);
+    }
+
+    async fn did_close(&self, params: DidCloseTextDocumentParams) {
+        self.shared.documents.close(&params.text_document);
+    }
+
+    /// The text is known already, and whether it is saved is the disk's to say.
+    async fn did_save(&self, _params: DidSaveTextDocumentParams) {}
+
+    async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
+        let mut roots = self.shared.lock_roots();
+        for folder in &params.event.removed {
+            roots.retain(|root| root_of(&folder.uri, None).is_none_or(|removed| removed.path != root.path));
+        }
+        for folder in &params.event.added {
+            if let Some(added) = root_of(&folder.uri, Some(&folder.name))
+                && roots.iter().all(|root| root.path != added.path)
+            {
+                roots.push(added);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestClient;
+
+    fn connect(options: Options) -> (TestClient, Arc<Shared>) {
+        let (service, socket) = service(options);
+        let shared = Arc::clone(service.inner().shared());
+        (TestClient::connect((service, socket), Arc::clone(&shared.lifecycle)), shared)
+    }
+
+    #[tokio::test]
+    async fn initialize_says_what_was_negotiated_and_what_is_offered() {
+        let (mut client, shared) = connect(Options { kode_capabilities: json!({"protocolVersion": 1}) });
+        let answer = client.initialize(json!({"general": {"positionEncodings": ["utf-8", "utf-16"]}})).await;
+        assert_eq!(
+            answer["result"],
+            json!({
+                "capabilities": {
+                    "positionEncoding": "utf-8",
+                    "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
+                    "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
+                    "experimental": {"kode": {"protocolVersion": 1}},
+                },
+                "serverInfo": {"name": "kode-ls", "version": env!("CARGO_PKG_VERSION")},
+            })
+        );
+        assert_eq!(shared.documents.encoding(), crate::lsp::PositionEncoding::Utf8);
+    }
+
+    #[tokio::test]
+    async fn workspace_folders_come_and_go() {
+        let (mut client, shared) = connect(Options::default());
+        let folder = |name: &str| json!({"uri": format!("file:///{name}"), "name": name});
+        let params = json!({"capabilities": {}, "workspaceFolders": [folder("a"), folder("b")]});
+        client.request(1, "initialize", params).await;
+        let event = json!({"added": [folder("c"), folder("b")], "removed": [folder("a"), folder("never")]});
+        client.notify("workspace/didChangeWorkspaceFolders", json!({"event": event})).await;
+        client.request(2, "shutdown", Value::Null).await;
+        let names: Vec<_> = shared.workspace_roots().into_iter().map(|root| root.name).collect();
+        assert_eq!(names, ["b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn shutdown_is_answered_when_everything_is_safe() {
+        let (mut client, shared) = connect(Options::default());
+        client.initialize(json!({})).await;
+        let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        shared.lifecycle.at_end(async move { drop(receiver.await) });
+        client.notify("textDocument/didSave", json!({"textDocument": {"uri": "file:///a"}})).await;
+        client.send(json!({"id": 1, "method": "shutdown"})).await;
+        let refused = client.request(2, "textDocument/hover", json!({})).await;
+        assert_eq!(refused["error"]["code"], -32600, "no requests after shutdown");
+        sender.send(()).unwrap();
+        let answer = client.receive().await;
+        assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &Value::Null));
+        client.notify("exit", Value::Null).await;
+        assert_eq!(client.ended().await, crate::transport::Ended::Orderly);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn the_server_ends_with_the_process_of_the_editor() {
+        let mut editor = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (mut client, _shared) = connect(Options::default());
+        client.request(1, "initialize", json!({"capabilities": {}, "processId": editor.id()})).await;
+        editor.kill().unwrap();
+        editor.wait().unwrap();
+        assert_eq!(client.ended().await, crate::transport::Ended::Abrupt);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_id_that_means_nothing_here_ends_nothing() {
+        let (mut client, _shared) = connect(Options::default());
+        client.request(1, "initialize", json!({"capabilities": {}, "processId": i32::MAX})).await;
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        client.request(2, "shutdown", Value::Null).await;
+    }
+}

@@ -1,0 +1,260 @@
+//! What the client told about itself in `initialize`.
+//!
+//! Rule: read once, by capability and never by client name; whatever is missing, null or garbage counts as not
+//! offered.
+
+use kode_engine::paths::AbsPath;
+use lsp_types::{ClientCapabilities, InitializeParams, TraceValue, Url};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::documents::file_path;
+use crate::lsp::PositionEncoding;
+
+/// The facts about one client, fixed for the life of the connection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientFacts {
+    /// The client's name, for logs and reports only.
+    pub name: Option<String>,
+    /// The client's version, for logs and reports only.
+    pub version: Option<String>,
+    /// The process whose end is our end.
+    pub process_id: Option<u32>,
+    /// The folders of the workspace; empty for a single file.
+    pub roots: Vec<WorkspaceRoot>,
+    /// How much of our work the client wants to see in `$/logTrace`.
+    pub trace: TraceValue,
+    /// The user's settings as the client passes them; `Null` when there are none.
+    pub initialization_options: Value,
+    /// What positions count.
+    pub encoding: PositionEncoding,
+    /// Whether `workspace/applyEdit` is understood.
+    pub apply_edit: bool,
+    /// Whether edits may carry document versions.
+    pub document_changes: bool,
+    /// Whether edits may carry change annotations.
+    pub change_annotations: bool,
+    /// Whether `window/showMessageRequest` with actions is understood.
+    pub show_message_request: bool,
+    /// Whether the server may create progress of its own.
+    pub work_done_progress: bool,
+    /// Whether `workspace/codeLens/refresh` is understood.
+    pub code_lens_refresh: bool,
+    /// What a plugin of ours offers; all absent in other clients.
+    pub kode: KodeCapabilities,
+}
+
+/// A folder of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceRoot {
+    /// The folder.
+    pub path: AbsPath,
+    /// What the user calls it.
+    pub name: String,
+}
+
+/// The `experimental.kode` capabilities of a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KodeCapabilities {
+    /// The version of the `agent/*` protocol the client speaks.
+    pub protocol_version: Option<u32>,
+    /// Whether `agent/event` notifications are wanted.
+    pub events: bool,
+    /// Whether the client asks the user for permissions itself.
+    pub permission_ui: bool,
+    /// Whether `agent/editor/save` is understood.
+    pub save_documents: bool,
+    /// Whether `agent/editor/diagnostics` is understood.
+    pub diagnostics: bool,
+    /// Whether the client shows diffs itself.
+    pub diff_ui: bool,
+}
+
+impl ClientFacts {
+    /// Reads the parameters of `initialize`.
+    #[must_use]
+    pub fn new(params: InitializeParams) -> Self {
+        let roots = roots(&params);
+        let InitializeParams { process_id, initialization_options, capabilities, trace, client_info, .. } =
+            params;
+        let ClientCapabilities { workspace, window, general, experimental, .. } = capabilities;
+        let workspace = workspace.unwrap_or_default();
+        let workspace_edit = workspace.workspace_edit.unwrap_or_default();
+        let window = window.unwrap_or_default();
+        let offered = general.and_then(|general| general.position_encodings).unwrap_or_default();
+        let (name, version) = client_info.map_or((None, None), |info| (Some(info.name), info.version));
+        Self {
+            name,
+            version,
+            process_id,
+            roots,
+            trace: trace.unwrap_or_default(),
+            initialization_options: initialization_options.unwrap_or_default(),
+            encoding: PositionEncoding::negotiate(&offered),
+            apply_edit: workspace.apply_edit.unwrap_or_default(),
+            document_changes: workspace_edit.document_changes.unwrap_or_default(),
+            change_annotations: workspace_edit.change_annotation_support.is_some(),
+            show_message_request: window.show_message.is_some(),
+            work_done_progress: window.work_done_progress.unwrap_or_default(),
+            code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
+            kode: kode_capabilities(experimental),
+        }
+    }
+}
+
+/// The first of the three ways to name the workspace that names anything.
+fn roots(params: &InitializeParams) -> Vec<WorkspaceRoot> {
+    let folders = params.workspace_folders.iter().flatten();
+    let folders: Vec<_> = folders.filter_map(|folder| root_of(&folder.uri, Some(&folder.name))).collect();
+    if !folders.is_empty() {
+        return folders;
+    }
+    #[expect(deprecated, reason = "old clients know nothing newer")]
+    let old = params.root_uri.as_ref().and_then(|uri| root_of(uri, None)).or_else(|| {
+        let path = AbsPath::new(params.root_path.as_deref()?).ok()?;
+        Some(WorkspaceRoot { name: path.file_name(), path })
+    });
+    old.into_iter().collect()
+}
+
+/// A workspace folder as a root; `None` when it is not on this machine.
+pub(crate) fn root_of(uri: &Url, name: Option<&str>) -> Option<WorkspaceRoot> {
+    let Some(path) = file_path(uri) else {
+        tracing::warn!(%uri, "a workspace folder that is no folder on this machine is left out");
+        return None;
+    };
+    Some(WorkspaceRoot { name: name.map_or_else(|| path.file_name(), str::to_owned), path })
+}
+
+fn kode_capabilities(experimental: Option<Value>) -> KodeCapabilities {
+    let Some(kode) = experimental.and_then(|mut value| value.get_mut("kode").map(Value::take)) else {
+        return KodeCapabilities::default();
+    };
+    serde_json::from_value(kode).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the client's `experimental.kode` capabilities are illegible and count as absent");
+        KodeCapabilities::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn facts(params: Value) -> ClientFacts {
+        ClientFacts::new(serde_json::from_value(params).unwrap())
+    }
+
+    /// The parts that differ between the clients, as Vim with ALE, Neovim, VS Code, Emacs with Eglot, Helix and
+    /// Kakoune send them.
+    #[test]
+    fn capabilities_of_real_clients() {
+        let edits = |value: Value| json!({"applyEdit": true, "workspaceEdit": value});
+        let annotated =
+            json!({"changeAnnotationSupport": {"groupsOnLabel": true}, "normalizesLineEndings": true});
+        let mut vscode = annotated.clone();
+        vscode["documentChanges"] = json!(true);
+        vscode["failureHandling"] = json!("textOnlyTransactional");
+        for (client, workspace, encodings, expected) in [
+            (
+                "ale",
+                json!({"applyEdit": false, "configuration": false, "workspaceFolders": false}),
+                json!(null),
+                (PositionEncoding::Utf16, false, false, false),
+            ),
+            (
+                "neovim",
+                edits(annotated),
+                json!(["utf-8", "utf-16", "utf-32"]),
+                (PositionEncoding::Utf8, true, false, true),
+            ),
+            ("vscode", edits(vscode), json!(["utf-16"]), (PositionEncoding::Utf16, true, true, true)),
+            (
+                "eglot",
+                edits(json!({"documentChanges": true})),
+                json!(["utf-32", "utf-8", "utf-16"]),
+                (PositionEncoding::Utf32, true, true, false),
+            ),
+            (
+                "helix",
+                edits(json!({"documentChanges": true, "failureHandling": "abort"})),
+                json!(["utf-8", "utf-32", "utf-16"]),
+                (PositionEncoding::Utf8, true, true, false),
+            ),
+            (
+                "kakoune",
+                edits(json!({"documentChanges": true, "changeAnnotationSupport": {}})),
+                json!(["utf-8", "utf-16"]),
+                (PositionEncoding::Utf8, true, true, true),
+            ),
+        ] {
+            let general =
+                if encodings.is_null() { json!(null) } else { json!({"positionEncodings": encodings}) };
+            let facts = facts(json!({
+                "processId": 4242,
+                "rootUri": "file:///tmp/project",
+                "capabilities": {"workspace": workspace, "general": general},
+            }));
+            let seen = (facts.encoding, facts.apply_edit, facts.document_changes, facts.change_annotations);
+            assert_eq!(seen, expected, "{client}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_says_nothing_offers_nothing() {
+        assert_eq!(facts(json!({"processId": null, "capabilities": {}})), ClientFacts::default());
+    }
+
+    #[test]
+    fn window_and_lens_capabilities() {
+        let facts = facts(json!({
+            "clientInfo": {"name": "editor"},
+            "capabilities": {
+                "window": {"workDoneProgress": true, "showMessage": {"messageActionItem": {}}},
+                "workspace": {"codeLens": {"refreshSupport": true}},
+            },
+        }));
+        assert_eq!((facts.name.as_deref(), facts.version.as_deref()), (Some("editor"), None));
+        assert!(facts.work_done_progress && facts.show_message_request && facts.code_lens_refresh);
+    }
+
+    #[test]
+    fn workspace_roots_come_from_the_newest_form_that_names_one() {
+        let root =
+            |name: &str, path: &str| WorkspaceRoot { name: name.into(), path: AbsPath::new(path).unwrap() };
+        for (params, expected) in [
+            (
+                json!({"workspaceFolders": [{"uri": "file:///a%20b", "name": "A"}, {"uri": "ssh://x/y", "name": "Y"}],
+                    "rootUri": "file:///c", "rootPath": "/d"}),
+                vec![root("A", "/a b")],
+            ),
+            (
+                json!({"workspaceFolders": null, "rootUri": "file:///c", "rootPath": "/d"}),
+                vec![root("c", "/c")],
+            ),
+            (json!({"workspaceFolders": [], "rootUri": null, "rootPath": "/d/e"}), vec![root("e", "/d/e")]),
+            (json!({"rootPath": "relative"}), vec![]),
+        ] {
+            let mut params = params;
+            params["capabilities"] = json!({});
+            let shown = params.to_string();
+            assert_eq!(facts(params).roots, expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_says_what_it_can_do() {
+        let with = |experimental: Value| facts(json!({"capabilities": {"experimental": experimental}})).kode;
+        assert_eq!(
+            with(json!({"kode": {"protocolVersion": 1, "events": true, "newer": {}}, "other": 1})),
+            KodeCapabilities { protocol_version: Some(1), events: true, ..KodeCapabilities::default() }
+        );
+        for garbage in
+            [json!(null), json!("x"), json!([]), json!({"kode": 7}), json!({"kode": {"events": "yes"}})]
+        {
+            assert_eq!(with(garbage.clone()), KodeCapabilities::default(), "{garbage}");
+        }
+    }
+}

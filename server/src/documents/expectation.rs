@@ -1,0 +1,130 @@
+//! Waiting for a document to show an edit: what an editor says about an edit is not believed, its text is.
+//!
+//! Rule: an expectation is checked after every single content change, so that an undo right behind the edit does
+//! not hide it, and costs nothing while none is pending; comparing whole texts is bounded per notification.
+
+use std::cell::OnceCell;
+
+use kode_engine::edit::{TextEdit, rebase};
+use kode_engine::host::DocumentSnapshot;
+use ropey::Rope;
+use tokio::sync::watch;
+
+/// Bytes of text that one notification may compare in full before its last change; the last is always compared.
+pub(super) const COMPARE_BUDGET: usize = 4 << 20;
+
+/// How far an awaited edit has come.
+#[derive(Clone, Debug)]
+enum Progress {
+    Waiting,
+    Moved,
+    Shown(DocumentSnapshot),
+    Closed,
+}
+
+/// How an expectation ended.
+#[derive(Clone, Debug)]
+pub enum Settled {
+    /// The document has shown the edit; the snapshot is the document at that moment.
+    Shown(DocumentSnapshot),
+    /// The document was closed before it showed the edit.
+    Closed,
+}
+
+/// The edit of one open document that somebody waits for. Dropping it ends the waiting.
+#[derive(Debug)]
+pub struct Expectation {
+    progress: watch::Receiver<Progress>,
+}
+
+impl Expectation {
+    /// Waits until the document has shown the edit or was closed.
+    pub async fn settled(&mut self) -> Settled {
+        let is_settled = |progress: &Progress| matches!(progress, Progress::Shown(_) | Progress::Closed);
+        // An error means that the documents themselves are gone, which is as good as closed.
+        let _ = self.progress.wait_for(is_settled).await;
+        self.seen().unwrap_or(Settled::Closed)
+    }
+
+    /// How the expectation has ended, if it has.
+    #[must_use]
+    pub fn seen(&self) -> Option<Settled> {
+        match &*self.progress.borrow() {
+            Progress::Waiting | Progress::Moved => None,
+            Progress::Shown(snapshot) => Some(Settled::Shown(snapshot.clone())),
+            Progress::Closed => Some(Settled::Closed),
+        }
+    }
+
+    /// Waits until the document is no longer the text the edit was computed on, for whatever reason.
+    pub async fn moved(&mut self) {
+        // As above: without documents there is nothing to wait for.
+        let _ = self.progress.wait_for(|progress| !matches!(progress, Progress::Waiting)).await;
+    }
+}
+
+/// The documents' side of an [`Expectation`].
+#[derive(Debug)]
+pub(super) struct Expected {
+    base: Rope,
+    base_text: OnceCell<String>,
+    edits: Vec<TextEdit>,
+    text: Rope,
+    progress: watch::Sender<Progress>,
+}
+
+impl Expected {
+    pub(super) fn new(base: &Rope, edits: &[TextEdit]) -> (Self, Expectation) {
+        let (sender, progress) = watch::channel(Progress::Waiting);
+        let expected = Self {
+            base: base.clone(),
+            base_text: OnceCell::new(),
+            edits: edits.to_vec(),
+            text: apply(base, edits),
+            progress: sender,
+        };
+        (expected, Expectation { progress })
+    }
+
+    /// Looks at the document after one change and says whether the expectation is still pending. `budget` is what
+    /// is left of [`COMPARE_BUDGET`].
+    pub(super) fn observe(&self, now: &DocumentSnapshot, last_change: bool, budget: &mut usize) -> bool {
+        if self.progress.is_closed() {
+            return false;
+        }
+        if self.is_shown_by(&now.text, last_change, budget) {
+            self.progress.send_replace(Progress::Shown(now.clone()));
+            return false;
+        }
+        self.progress.send_replace(Progress::Moved);
+        true
+    }
+
+    pub(super) fn close(&self) {
+        self.progress.send_replace(Progress::Closed);
+    }
+
+    fn is_shown_by(&self, now: &Rope, last_change: bool, budget: &mut usize) -> bool {
+        if now.len_bytes() == self.text.len_bytes() && *now == self.text {
+            return true;
+        }
+        let cost = self.base.len_bytes() + now.len_bytes();
+        if cost > *budget && !last_change {
+            return false;
+        }
+        *budget = budget.saturating_sub(cost);
+        let base = self.base_text.get_or_init(|| self.base.to_string());
+        rebase::contains(base, &self.edits, &now.to_string())
+    }
+}
+
+/// Applies sorted, non-overlapping byte edits to a rope.
+pub(super) fn apply(base: &Rope, edits: &[TextEdit]) -> Rope {
+    let mut text = base.clone();
+    for edit in edits.iter().rev() {
+        let start = text.byte_to_char(edit.range.start);
+        text.remove(start..text.byte_to_char(edit.range.end));
+        text.insert(start, &edit.new_text);
+    }
+    text
+}

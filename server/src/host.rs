@@ -1,0 +1,219 @@
+//! The editor as the engine sees it: open documents, and edits of them through `workspace/applyEdit`.
+//!
+//! Rule: an edit counts as made when the document has shown it, whatever the editor answers, and every wait for
+//! the editor has a limit. Edits of one document go one after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kode_engine::edit::TextEdit;
+use kode_engine::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot, Host};
+use kode_engine::paths::Target;
+use lsp_types::request::ApplyWorkspaceEdit;
+use lsp_types::{
+    ApplyWorkspaceEditParams, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier,
+    TextDocumentEdit, Url, WorkspaceEdit,
+};
+use ropey::Rope;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tower_lsp::jsonrpc::ErrorCode;
+
+use crate::backend::Shared;
+use crate::documents::{ExpectError, Expectation, Settled};
+use crate::lsp::PositionEncoding;
+
+/// How long one edit may take, waiting for earlier edits of the document included.
+pub const EDIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long the document may take to show an edit the editor says it has applied.
+pub const SHOW_GRACE: Duration = Duration::from_secs(5);
+
+/// How long after a refusal a change of the document may arrive that explains it.
+pub const STALE_GRACE: Duration = Duration::from_secs(1);
+
+/// The engine's host over one LSP client.
+pub struct LspHost {
+    shared: Arc<Shared>,
+}
+
+/// What the editor said about an edit.
+enum Answer {
+    Applied,
+    Refused(String),
+    Illegible(String),
+}
+
+impl LspHost {
+    /// A host for the client of this server.
+    #[must_use]
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Sends the edit. The request is owned by a task of its own that lives until the answer comes, because the
+    /// service cannot bear an answer nobody waits for.
+    fn send(&self, params: ApplyWorkspaceEditParams) -> oneshot::Receiver<Answer> {
+        let (sender, answer) = oneshot::channel();
+        let client = self.shared.client.clone();
+        tokio::spawn(async move {
+            let answer = match client.send_request::<ApplyWorkspaceEdit>(params).await {
+                Ok(response) if response.applied => Answer::Applied,
+                Ok(response) => Answer::Refused(
+                    response.failure_reason.unwrap_or_else(|| "the editor gave no reason".to_owned()),
+                ),
+                Err(error) if error.code == ErrorCode::ParseError => {
+                    Answer::Illegible(error.message.into_owned())
+                }
+                Err(error) => Answer::Refused(error.message.into_owned()),
+            };
+            // Nobody listens any more when the document has already shown the edit.
+            let _ = sender.send(answer);
+        });
+        answer
+    }
+}
+
+#[async_trait]
+impl Host for LspHost {
+    fn document(&self, target: &Target) -> Option<DocumentSnapshot> {
+        self.shared.documents.snapshot_of(target)
+    }
+
+    fn documents(&self) -> Vec<DocumentSnapshot> {
+        self.shared.documents.all()
+    }
+
+    async fn edit_document(&self, edit: DocumentEdit) -> DocumentEditOutcome {
+        let deadline = Instant::now() + EDIT_LIMIT;
+        let facts = match self.shared.facts.get() {
+            Some(facts) if facts.apply_edit => facts,
+            Some(_) | None => return rejected("the editor does not offer workspace/applyEdit"),
+        };
+        let Ok(uri) = Url::parse(&edit.base.uri) else {
+            return rejected(&format!("`{}` is not a URI", edit.base.uri));
+        };
+        let Some(turn) = self.shared.documents.edit_turn(&edit.base) else {
+            return DocumentEditOutcome::Closed;
+        };
+        let Ok(_turn) = timeout_at(deadline, turn.lock()).await else {
+            return unconfirmed("an earlier edit of the document was still under way after 30 s");
+        };
+        let mut expectation = match self.shared.documents.expect(&edit.base, &edit.edits) {
+            Ok(expectation) => expectation,
+            Err(ExpectError::Stale) => return DocumentEditOutcome::Stale,
+            Err(ExpectError::Closed) => return DocumentEditOutcome::Closed,
+        };
+        let text_edits = to_lsp(&edit.base.text, &edit.edits, facts.encoding);
+        if text_edits.is_empty() {
+            return DocumentEditOutcome::Applied(edit.base);
+        }
+        let workspace_edit = workspace_edit(uri, edit.base.version, text_edits, facts.document_changes);
+        let answer = self.send(ApplyWorkspaceEditParams { label: Some(edit.label), edit: workspace_edit });
+        tokio::select! {
+            biased;
+            settled = expectation.settled() => settled.into(),
+            answer = answer => match answer {
+                Ok(answer) => after_answer(answer, expectation, deadline).await,
+                Err(_) => unconfirmed("the connection to the editor ended"),
+            },
+            () = sleep_until(deadline) => {
+                unconfirmed("the editor neither answered workspace/applyEdit nor showed the new text within 30 s")
+            }
+        }
+    }
+}
+
+impl From<Settled> for DocumentEditOutcome {
+    fn from(settled: Settled) -> Self {
+        match settled {
+            Settled::Shown(snapshot) => Self::Applied(snapshot),
+            Settled::Closed => Self::Closed,
+        }
+    }
+}
+
+/// The document decides; the answer only says how long to look at it and what to call what is seen.
+async fn after_answer(
+    answer: Answer,
+    mut expectation: Expectation,
+    deadline: Instant,
+) -> DocumentEditOutcome {
+    let said = match answer {
+        Answer::Refused(reason) => {
+            return match timeout(STALE_GRACE, expectation.moved()).await {
+                Ok(()) => expectation.seen().map_or(DocumentEditOutcome::Stale, Into::into),
+                Err(_) => DocumentEditOutcome::Rejected { reason },
+            };
+        }
+        Answer::Applied => "said it applied the edit".to_owned(),
+        Answer::Illegible(error) => format!("gave an illegible answer ({error})"),
+    };
+    match timeout_at(deadline.min(Instant::now() + SHOW_GRACE), expectation.settled()).await {
+        Ok(settled) => settled.into(),
+        Err(_) => {
+            unconfirmed(&format!("the editor {said}, but the document did not show the new text in time"))
+        }
+    }
+}
+
+fn rejected(reason: &str) -> DocumentEditOutcome {
+    DocumentEditOutcome::Rejected { reason: reason.to_owned() }
+}
+
+fn unconfirmed(reason: &str) -> DocumentEditOutcome {
+    DocumentEditOutcome::Unconfirmed { reason: reason.to_owned() }
+}
+
+fn workspace_edit(uri: Url, version: i32, edits: Vec<lsp_types::TextEdit>, versioned: bool) -> WorkspaceEdit {
+    if !versioned {
+        return WorkspaceEdit { changes: Some([(uri, edits)].into()), ..WorkspaceEdit::default() };
+    }
+    let text_document = OptionalVersionedTextDocumentIdentifier { uri, version: Some(version) };
+    let edits = edits.into_iter().map(OneOf::Left).collect();
+    WorkspaceEdit {
+        document_changes: Some(DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }])),
+        ..WorkspaceEdit::default()
+    }
+}
+
+/// The edits in positions of the base text, without those that change nothing.
+fn to_lsp(base: &Rope, edits: &[TextEdit], encoding: PositionEncoding) -> Vec<lsp_types::TextEdit> {
+    whole_line_endings(base, edits)
+        .into_iter()
+        .filter(|edit| base.byte_slice(edit.range.clone()) != edit.new_text.as_str())
+        .map(|edit| lsp_types::TextEdit { range: encoding.range(base, edit.range), new_text: edit.new_text })
+        .collect()
+}
+
+/// No position lies between `\r` and `\n`, so an edit that begins or ends there takes the other half in and puts
+/// it back.
+fn whole_line_endings(base: &Rope, edits: &[TextEdit]) -> Vec<TextEdit> {
+    let splits =
+        |at: usize| at > 0 && at < base.len_bytes() && base.byte(at - 1) == b'\r' && base.byte(at) == b'\n';
+    let mut whole: Vec<TextEdit> = Vec::with_capacity(edits.len());
+    for edit in edits {
+        match whole.last_mut() {
+            Some(last) if last.range.end == edit.range.start && splits(edit.range.start) => {
+                last.range.end = edit.range.end;
+                last.new_text.push_str(&edit.new_text);
+            }
+            _ => whole.push(edit.clone()),
+        }
+    }
+    for edit in &mut whole {
+        if splits(edit.range.start) {
+            edit.range.start -= 1;
+            edit.new_text.insert(0, '\r');
+        }
+        if splits(edit.range.end) {
+            edit.range.end += 1;
+            edit.new_text.push('\n');
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The end of the server: who may ask for it, and what must be done before it.
+//!
+//! Rule: the end happens once, however many ask for it; whatever must not be lost registers here and gets a
+//! bounded time, whether the editor says goodbye or just disappears.
+
+use std::future::Future;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long the tasks of the end may take together.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often the editor's process is looked for.
+const WATCH_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The life of one server.
+#[derive(Default)]
+pub struct Lifecycle {
+    stop: CancellationToken,
+    at_end: Mutex<Vec<BoxFuture<'static, ()>>>,
+    ending: Mutex<Option<Shared<BoxFuture<'static, ()>>>>,
+}
+
+impl Lifecycle {
+    /// Asks the serve loop to end as if the editor had gone.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until somebody asked for the end.
+    pub async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Registers something to be done before the process ends. The tasks run at the same time, on `shutdown` or
+    /// when the connection is lost.
+    pub fn at_end(&self, task: impl Future<Output = ()> + Send + 'static) {
+        lock(&self.at_end).push(task.boxed());
+    }
+
+    /// Does what was registered; the second and later calls wait for the first to be done.
+    pub async fn end(&self) {
+        let ending = lock(&self.ending)
+            .get_or_insert_with(|| {
+                // A task of its own, because a handler that waits here may be dropped at any time.
+                let tasks = tokio::spawn(run_tasks(mem::take(&mut *lock(&self.at_end))));
+                tasks.map(|_| ()).boxed().shared()
+            })
+            .clone();
+        ending.await;
+    }
+
+    /// Stops the server when the process with this id is gone. A process that is not there to begin with is not
+    /// watched: the editor then runs in another process namespace, where the number means nothing.
+    pub fn watch_process(&self, id: u32) {
+        if !process_exists(id) {
+            tracing::warn!(id, "the editor's process does not exist here and is not watched");
+            return;
+        }
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            let mut interval = tokio::time::interval(WATCH_INTERVAL);
+            while process_exists(id) {
+                tokio::select! {
+                    _ = interval.tick() => {}
+                    () = stop.cancelled() => return,
+                }
+            }
+            stop.cancel();
+        });
+    }
+}
+
+async fn run_tasks(tasks: Vec<BoxFuture<'static, ()>>) {
+    let mut running: JoinSet<()> = tasks.into_iter().collect();
+    let all = async {
+        while let Some(task) = running.join_next().await {
+            if let Err(error) = task {
+                tracing::error!(%error, "something to be done before the end failed");
+            }
+        }
+    };
+    if tokio::time::timeout(END_LIMIT, all).await.is_err() {
+        tracing::error!("what was to be done before the end took too long and was given up");
+    }
+}
+
+#[cfg(unix)]
+fn process_exists(id: u32) -> bool {
+    let Some(process) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    // A process of somebody else refuses the signal and exists.
+    rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
+}
+
+/// Elsewhere the end of the input has to tell.
+#[cfg(not(unix))]
+fn process_exists(_id: u32) -> bool {
+    true
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,90 @@
+//! Logs: to stderr and to files that rotate daily.
+//!
+//! Rule: stdout carries frames only; a log that cannot be written is reported once on stderr and stops nothing.
+//! Log files are for the user's eyes only.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::{fs, io};
+
+use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
+use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::home;
+
+/// What is logged, in the syntax of `tracing`'s filters: a level, or levels by module.
+pub const LEVEL_VARIABLE: &str = "KODE_LS_LOG";
+
+/// Log files that are kept, one per day.
+const KEPT_FILES: usize = 7;
+
+/// Starts logging for the process. The log file is complete once the guard is dropped; there is none when no file
+/// could be opened.
+#[must_use]
+pub fn init() -> Option<WorkerGuard> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::WARN.into())
+        .with_env_var(LEVEL_VARIABLE)
+        .from_env_lossy();
+    let (file, guard) = match open_file() {
+        Ok((file, guard)) => (Some(file), Some(guard)),
+        Err(error) => {
+            // Nobody is left to tell when stderr is closed as well.
+            let _ = writeln!(io::stderr(), "kode-ls: no log file is written: {error}");
+            (None, None)
+        }
+    };
+    let subscriber = tracing_subscriber::registry()
+        .with(filter)
+        .with(fmt::layer().with_ansi(false).with_writer(io::stderr))
+        .with(file.map(|file| fmt::layer().with_ansi(false).with_writer(file)));
+    if subscriber.try_init().is_ok() {
+        std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+    }
+    guard
+}
+
+fn open_file() -> io::Result<(NonBlocking, WorkerGuard)> {
+    let folder = home::folder().map_err(io::Error::other)?.join("log").as_path().to_path_buf();
+    create_private_dir(&folder)?;
+    let appender = RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix("kode-ls")
+        .filename_suffix("log")
+        .max_log_files(KEPT_FILES)
+        .build(&folder)
+        .map_err(io::Error::other)?;
+    hide_files(&folder);
+    Ok(tracing_appender::non_blocking(appender))
+}
+
+#[cfg(unix)]
+fn create_private_dir(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create_private_dir(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+/// The appender opens files with the usual mode, those of later days too; the folder keeps others out of these.
+#[cfg(unix)]
+fn hide_files(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if let Err(error) = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)) {
+            tracing::warn!(path = %entry.path().display(), %error, "a log file can be read by others");
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn hide_files(_folder: &Path) {}

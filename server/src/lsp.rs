@@ -1,0 +1,7 @@
+//! Conversions between LSP types and the engine's.
+//!
+//! Rule: pure functions over values; nothing here sends, waits or keeps state.
+
+pub mod position;
+
+pub use position::PositionEncoding;

@@ -1,0 +1,58 @@
+//! The language server as a program: logging, runtime, the table of methods, standard input and output.
+//!
+//! Rule: what is not needed to answer `initialize` is not done before it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use tower_lsp::{ClientSocket, LspService};
+
+use crate::backend::{self, Backend};
+use crate::handlers::{catalogue, edits, permission, progress, session, turn};
+use crate::{logging, transport};
+
+/// The work of the server's own tasks is short; more threads would only cost start-up time.
+const WORKER_THREADS: usize = 2;
+
+/// The server with all its methods. The table is flat: one line, one method.
+#[must_use]
+pub fn service() -> (LspService<Backend>, ClientSocket) {
+    backend::builder()
+        .custom_method("agent/session/new", session::new)
+        .custom_method("agent/session/list", session::list)
+        .custom_method("agent/session/load", session::load)
+        .custom_method("agent/session/close", session::close)
+        .custom_method("agent/session/configure", session::configure)
+        .custom_method("agent/turn/start", turn::start)
+        .custom_method("agent/turn/cancel", turn::cancel)
+        .custom_method("agent/tool/cancel", turn::cancel_call)
+        .custom_method("agent/permission/respond", permission::respond)
+        .custom_method("agent/permission/list", permission::list)
+        .custom_method("agent/edits/list", edits::list)
+        .custom_method("agent/tools/list", catalogue::tools)
+        .custom_method("agent/models/list", catalogue::models)
+        .custom_method("window/workDoneProgress/cancel", progress::cancel)
+        .finish()
+}
+
+/// Serves one client on standard input and output until it leaves.
+///
+/// # Errors
+/// When the runtime cannot start.
+pub fn main() -> anyhow::Result<ExitCode> {
+    let _log = logging::init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()
+        .context("the runtime cannot start")?;
+    let ended = runtime.block_on(async {
+        let (service, socket) = service();
+        let shared = service.inner().shared().clone();
+        transport::serve(tokio::io::stdin(), tokio::io::stdout(), service, socket, &shared.lifecycle).await
+    });
+    // A read of standard input that is under way cannot be cancelled and must not keep the process alive.
+    runtime.shutdown_timeout(Duration::ZERO);
+    Ok(ended.into())
+}
