@@ -90,8 +90,15 @@ impl Project {
     /// Starts a server that asks the scripted model; nothing is sent to it yet.
     #[must_use]
     pub fn start(&self) -> Client {
+        self.start_with(&[])
+    }
+
+    /// As [`Project::start`], with further variables in the environment.
+    #[must_use]
+    pub fn start_with(&self, variables: &[(&str, &str)]) -> Client {
         let home = self.home();
-        let environment = self.environment(&home);
+        let mut environment = self.environment(&home);
+        environment.extend_from_slice(variables);
         Client::start(&environment, &self.workspace())
     }
 
