@@ -1,75 +1,73 @@
-//! What there is to choose from.
+//! What the server has to offer: tools and models.
 //!
-//! Rule: everything a client lists comes from here; no client has a list of its own.
+//! Rule: facts for people to see and choose from; nothing here is needed to follow a session.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::item::ToolKind;
 
-/// Parameters of a list without choices.
-#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Nothing to choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListParams {}
+pub struct ListToolsParams {}
 
-/// Result of `agent/tools/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// The tools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolList {
-    /// The tools, by name.
-    pub tools: Vec<Tool>,
+pub struct ListToolsResult {
+    /// The tools in the order of their names.
+    pub tools: Vec<ToolInfo>,
 }
 
 /// A tool.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
-    /// Its name.
+pub struct ToolInfo {
+    /// Its canonical name, the only one shown to the model.
     pub name: String,
-    /// Names from other agents that mean the same.
-    pub aliases: Vec<String>,
     /// What it does to the world.
     pub kind: ToolKind,
     /// Whether it only looks.
     pub read_only: bool,
-    /// Whether calls may run beside each other.
+    /// Whether its calls may run beside each other.
     pub concurrency_safe: bool,
-    /// What it does and when to use it.
+    /// What it does and when to use it, as the model reads it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
+    /// Names from other agents that mean the same.
+    pub aliases: Vec<String>,
 }
 
-/// Result of `agent/models/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Nothing to choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ModelList {
-    /// The profiles, by name.
-    pub models: Vec<Model>,
-    /// The profile new sessions use.
-    pub default: String,
-    /// Why the default profile cannot be used, with what to do about it; absent when it can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
+pub struct ListModelsParams {}
+
+/// The models.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListModelsResult {
+    /// The model profiles in the order of their names.
+    pub models: Vec<ModelInfo>,
 }
 
 /// A model profile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Model {
-    /// The profile's name.
+pub struct ModelInfo {
+    /// The name of the profile, by which it is chosen.
     pub name: String,
-    /// The model's name at its provider.
+    /// Who serves it.
+    pub provider: String,
+    /// The model's name as the provider knows it.
     pub model: String,
-    /// Where it is served.
-    pub base_url: String,
-    /// Tokens that fit into its context.
+    /// Tokens that input and output may have together.
     pub context_window: u64,
-    /// The most tokens of an answer.
-    pub max_tokens: u32,
+    /// Tokens that one answer may have.
+    pub max_tokens: u64,
+    /// Whether new sessions use it.
+    pub active: bool,
 }

@@ -1,54 +1,51 @@
-//! What the agent has changed.
+//! What the agent has changed in a session, file by file.
 //!
-//! Rule: only changes that were seen in the document or on disk are listed.
+//! Rule: counts and diffs tell what each call did when it was applied, not what the file holds now.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, SessionId, TurnId};
+use crate::text::{CallId, SessionId, TurnId, Uri};
 
-/// Parameters of `agent/edits/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Whose edits are listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListParams {
+pub struct ListEditsParams {
     /// The session.
     pub session_id: SessionId,
 }
 
-/// Result of `agent/edits/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What a session has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
-    /// The files, in the order in which they were first changed.
+pub struct ListEditsResult {
+    /// The files and documents, the one first changed first.
     pub files: Vec<EditedFile>,
 }
 
-/// A file or untitled document the agent has changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A file or document that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditedFile {
-    /// Its URI.
-    pub uri: String,
-    /// Its path as shown to people.
+    /// The file or document.
+    pub uri: Uri,
+    /// Its path or untitled URI, as shown to people.
     pub path: String,
-    /// Lines added by all changes together.
+    /// Lines added by all changes.
     pub added: u64,
-    /// Lines removed by all changes together.
+    /// Lines removed by all changes.
     pub removed: u64,
     /// The changes, oldest first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<EditChange>,
 }
 
-/// One change of one file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What one call changed in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
-    /// The call that made it.
+pub struct EditChange {
+    /// The call.
     pub call_id: CallId,
-    /// The turn it was made in.
+    /// The turn it belongs to.
     pub turn_id: TurnId,
     /// The change as a unified diff.
     pub unified: String,

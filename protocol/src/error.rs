@@ -1,50 +1,103 @@
-//! The errors of `agent/*` requests.
+//! How requests fail: the `data` of the error, and its code.
 //!
-//! Rule: `data` of a JSON-RPC error is an [`ErrorData`]; its `kind` is for programs, `message` and `hint` are for
-//! people.
+//! Rule: clients act on `data.kind` and show the message and `data.hint`; the code is for those who know no more
+//! than JSON-RPC.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// JSON-RPC code of every error below but [`ErrorKind::InvalidParams`], which has the standard -32602.
-pub const CODE: i64 = -32_020;
-
-/// The `data` of an error.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// The `data` of every error that an `agent/*` request is answered with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
-    /// What went wrong.
+    /// What kind of failure it is, with its facts.
     #[serde(flatten)]
     pub kind: ErrorKind,
-    /// What to do next.
+    /// What to do next, for people.
     pub hint: String,
 }
 
-/// What went wrong.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// The kinds of failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ErrorKind {
-    /// No such session.
+    /// No session of that id in this workspace, or it is closed.
     UnknownSession,
-    /// No such permission prompt.
+    /// No permission prompt of that id, or it is long closed.
     UnknownPermission,
-    /// The queue of the session is full.
+    /// No call of that id in this session.
+    UnknownCall,
+    /// The session cannot take more now; its queue is full.
     SessionBusy,
-    /// Somebody answered first.
+    /// Somebody was first with an answer.
     AlreadyResolved {
-        /// Who.
+        /// Which surface or client was first, or `cancel`.
         by: String,
     },
-    /// A parameter does not fit.
+    /// The text has changed since the edit was computed.
+    StaleEdit,
+    /// A parameter is missing or makes no sense.
     InvalidParams {
-        /// Which one.
+        /// Which one, for example `input[0].uri`; empty for the parameters as a whole.
         path: String,
     },
-    /// No model can be used.
+    /// The model profile is unknown, or lacks its key or address.
     ModelNotConfigured,
-    /// There is no folder to work in.
-    NoFolder,
-    /// The user's state cannot be read or written.
+    /// The session's journal cannot be read or written.
     StorageFailure,
+    /// The client has not offered `capabilities.experimental.kode`, or another protocol version.
+    NotNegotiated,
+    /// A fault of the server.
+    Internal,
+    /// A kind that this build does not know.
+    #[serde(other, skip_serializing)]
+    #[schemars(skip)]
+    Unknown,
+}
+
+/// The codes of [`ErrorKind`]. Those of our own lie in the range that JSON-RPC keeps for servers (-32099 to -32000)
+/// and LSP leaves free, and keep away from the two codes LSP has put there (-32002 and -32001).
+pub mod code {
+    /// [`ErrorKind::InvalidParams`](super::ErrorKind::InvalidParams), as JSON-RPC has it.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// [`ErrorKind::Internal`](super::ErrorKind::Internal), as JSON-RPC has it.
+    pub const INTERNAL: i64 = -32603;
+    /// [`ErrorKind::UnknownSession`](super::ErrorKind::UnknownSession).
+    pub const UNKNOWN_SESSION: i64 = -32010;
+    /// [`ErrorKind::UnknownPermission`](super::ErrorKind::UnknownPermission).
+    pub const UNKNOWN_PERMISSION: i64 = -32011;
+    /// [`ErrorKind::UnknownCall`](super::ErrorKind::UnknownCall).
+    pub const UNKNOWN_CALL: i64 = -32012;
+    /// [`ErrorKind::SessionBusy`](super::ErrorKind::SessionBusy).
+    pub const SESSION_BUSY: i64 = -32013;
+    /// [`ErrorKind::AlreadyResolved`](super::ErrorKind::AlreadyResolved).
+    pub const ALREADY_RESOLVED: i64 = -32014;
+    /// [`ErrorKind::StaleEdit`](super::ErrorKind::StaleEdit).
+    pub const STALE_EDIT: i64 = -32015;
+    /// [`ErrorKind::ModelNotConfigured`](super::ErrorKind::ModelNotConfigured).
+    pub const MODEL_NOT_CONFIGURED: i64 = -32016;
+    /// [`ErrorKind::StorageFailure`](super::ErrorKind::StorageFailure).
+    pub const STORAGE_FAILURE: i64 = -32017;
+    /// [`ErrorKind::NotNegotiated`](super::ErrorKind::NotNegotiated).
+    pub const NOT_NEGOTIATED: i64 = -32018;
+}
+
+impl ErrorKind {
+    /// The JSON-RPC code that goes with the kind.
+    #[must_use]
+    pub fn code(&self) -> i64 {
+        match self {
+            Self::UnknownSession => code::UNKNOWN_SESSION,
+            Self::UnknownPermission => code::UNKNOWN_PERMISSION,
+            Self::UnknownCall => code::UNKNOWN_CALL,
+            Self::SessionBusy => code::SESSION_BUSY,
+            Self::AlreadyResolved { .. } => code::ALREADY_RESOLVED,
+            Self::StaleEdit => code::STALE_EDIT,
+            Self::InvalidParams { .. } => code::INVALID_PARAMS,
+            Self::ModelNotConfigured => code::MODEL_NOT_CONFIGURED,
+            Self::StorageFailure => code::STORAGE_FAILURE,
+            Self::NotNegotiated => code::NOT_NEGOTIATED,
+            Self::Internal | Self::Unknown => code::INTERNAL,
+        }
+    }
 }

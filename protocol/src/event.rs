@@ -1,22 +1,25 @@
-//! `agent/event`: everything that happens in a session, numbered.
+//! The one stream: everything that happens in a session, numbered.
 //!
-//! Rule: events carry facts and states, never layout. A client ignores a type it does not know.
+//! Rule: all that a client shows is a fold over the snapshot and these events. Pieces of one text that are sent as
+//! one carry the number of the last, so numbers grow and may skip; what is lost is told by `gap`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::item::Item;
-use crate::permission::{Decision, PermissionPrompt};
-use crate::session::Mode;
-use crate::{CallId, ItemId, QueueId, SessionId, TurnId};
+pub use crate::methods::AgentEvent;
+use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
+use crate::session::RunState;
+use crate::text::{CallId, ItemId, PermissionId, SessionId, Timestamp, TurnId, Uri};
+use crate::turn::{QueuedPrompt, StopReason, Usage};
 
-/// Parameters of `agent/event`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// An event with its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct EventParams {
-    /// The session.
+pub struct AgentEventParams {
+    /// The session it is about.
     pub session_id: SessionId,
-    /// The event's place in the session; events up to a snapshot's bookmark are in the snapshot.
+    /// Its place.
     pub bookmark: Bookmark,
     /// The stream it belongs to.
     pub channel: Channel,
@@ -25,22 +28,20 @@ pub struct EventParams {
 }
 
 /// A place in a session's sequence of events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bookmark {
-    /// Number of the event. Numbers grow; one is left out where pieces of a text were joined.
+    /// Number of the event, from 1; grows within a session as long as it is live.
     pub seq: u64,
-    /// When it happened, RFC 3339.
-    pub timestamp: String,
+    /// When it happened.
+    pub timestamp: Timestamp,
 }
 
 /// The three streams of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Channel {
-    /// What people watch.
+    /// What people watch: text, tools, the end of a turn.
     Progress,
     /// What people must answer.
     Control,
@@ -48,246 +49,326 @@ pub enum Channel {
     Monitor,
 }
 
-/// What a session is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "UPPERCASE")]
-pub enum RunState {
-    /// Nothing.
-    Ready,
-    /// A turn runs.
-    Working,
-    /// A turn waits for the user.
-    Paused,
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// A turn began.
+    TurnStarted(TurnStarted),
+    /// The transcript grew by an item.
+    ItemAdded(ItemAdded),
+    /// An item changed in more than its streamed text.
+    ItemUpdated(ItemUpdated),
+    /// An agent message grew.
+    TextChunk(TextChunk),
+    /// A thinking item grew.
+    ThinkChunk(ThinkChunk),
+    /// A tool call began to run.
+    #[serde(rename = "tool:start")]
+    ToolStart(ToolStart),
+    /// A running call put something out.
+    #[serde(rename = "tool:progress")]
+    ToolProgress(ToolProgress),
+    /// A tool call ended, in whichever way.
+    #[serde(rename = "tool:end")]
+    ToolEnd(ToolEnd),
+    /// A turn ended.
+    Done(Done),
+    /// A call needs the user's answer.
+    PermissionRequired(Box<PermissionRequired>),
+    /// A prompt was answered or withdrawn.
+    PermissionDecided(PermissionDecided),
+    /// The session's state changed.
+    StateChanged(StateChanged),
+    /// The session's mode or model changed.
+    ModeChanged(ModeChanged),
+    /// The queue of prompts changed.
+    QueueChanged(QueueChanged),
+    /// A call waits for its turn to run.
+    #[serde(rename = "tool:queued")]
+    ToolQueued(ToolQueued),
+    /// A call took too long.
+    #[serde(rename = "tool:timeout")]
+    ToolTimeout(ToolTimeout),
+    /// A call was refused.
+    #[serde(rename = "tool:denied")]
+    ToolDenied(ToolDenied),
+    /// A call was carried out.
+    ToolExecuted(ToolExecuted),
+    /// The agent changed files or documents.
+    EditsChanged(EditsChanged),
+    /// One model call used tokens.
+    TokenUsage(TokenUsage),
+    /// A model call failed and is tried again.
+    ModelRetry(ModelRetry),
+    /// A session was taken up again from its journal.
+    AgentResumed(AgentResumed),
+    /// The journal could not be written.
+    StorageFailure(StorageFailure),
+    /// Something failed that is not part of a call.
+    Error(ErrorEvent),
+    /// The client was too slow, and events were dropped.
+    Gap(Gap),
+    /// A type of event that this build does not know.
+    #[serde(other, skip_serializing)]
+    #[schemars(skip)]
+    Unknown,
 }
 
-/// Why a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// The model had said all.
-    EndTurn,
-    /// The answer was cut by the token limit.
-    MaxTokens,
-    /// The limit of model calls was reached.
-    MaxTurns,
-    /// The model, or a filter, declined.
-    Refusal,
-    /// The user cancelled.
-    Cancelled,
-    /// A fault ended it.
-    Error,
-}
-
-/// Tokens, as the provider reported them.
-#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A turn began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
-    /// Input that was not cached.
-    pub input_tokens: u64,
-    /// Output, reasoning included.
-    pub output_tokens: u64,
-    /// Input read from the provider's cache.
-    pub cache_read_tokens: u64,
-    /// Input written to the provider's cache.
-    pub cache_write_tokens: u64,
+pub struct TurnStarted {
+    /// The turn.
+    pub turn_id: TurnId,
 }
 
-/// A prompt that waits for its turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// The transcript grew by an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct QueuedPrompt {
-    /// Its place in the queue.
-    pub queue_id: QueueId,
-    /// Its text.
+pub struct ItemAdded {
+    /// The item as it is now.
+    pub item: Item,
+}
+
+/// An item changed in more than its streamed text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemUpdated {
+    /// The item as it is now.
+    pub item: Item,
+}
+
+/// An agent message grew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TextChunk {
+    /// The item.
+    pub item_id: ItemId,
+    /// What came to its end.
     pub text: String,
 }
 
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum Event {
-    /// A turn began.
-    TurnStarted {
-        /// The turn.
-        turn_id: TurnId,
-    },
-    /// The transcript grew by an item.
-    ItemAdded {
-        /// The item.
-        item: Item,
-    },
-    /// An item changed.
-    ItemUpdated {
-        /// The item as it is now.
-        item: Item,
-    },
-    /// An agent message grew.
-    TextChunk {
-        /// The item.
-        item_id: ItemId,
-        /// What came to its end.
-        text: String,
-    },
-    /// A thinking item grew.
-    ThinkChunk {
-        /// The item.
-        item_id: ItemId,
-        /// What came to its end.
-        text: String,
-    },
-    /// A tool call began to run.
-    #[serde(rename = "tool:start")]
-    ToolStart {
-        /// The call's item as it is now.
-        item: Item,
-    },
-    /// A running call put something out.
-    #[serde(rename = "tool:progress")]
-    ToolProgress {
-        /// The call's item.
-        item_id: ItemId,
-        /// The call.
-        call_id: CallId,
-        /// The newest output, bounded; it replaces what was sent before.
-        text: String,
-    },
-    /// A tool call ended.
-    #[serde(rename = "tool:end")]
-    ToolEnd {
-        /// The call's item as it is now.
-        item: Item,
-    },
-    /// A turn ended.
-    Done {
-        /// The turn.
-        turn_id: TurnId,
-        /// Why.
-        stop_reason: StopReason,
-        /// Tokens of all its model calls.
-        usage: Usage,
-        /// Milliseconds from its start.
-        duration_ms: u64,
-        /// Model calls made.
-        turns: u32,
-        /// Tool calls made.
-        tool_calls: u32,
-    },
-    /// A call needs the user's answer.
-    PermissionRequired {
-        /// What is asked.
-        prompt: PermissionPrompt,
-    },
-    /// A prompt was answered or withdrawn.
-    PermissionDecided {
-        /// What was decided.
-        decision: Decision,
-    },
-    /// The session's state changed.
-    StateChanged {
-        /// The state now.
-        state: RunState,
-    },
-    /// The session's mode or model changed.
-    ModeChanged {
-        /// The mode now.
-        mode: Mode,
-        /// The name of the model profile now.
-        model: String,
-    },
-    /// The queue changed.
-    QueueChanged {
-        /// The queue now, next first.
-        queue: Vec<QueuedPrompt>,
-    },
-    /// A call waits to run.
-    #[serde(rename = "tool:queued")]
-    ToolQueued {
-        /// The call.
-        call_id: CallId,
-        /// The tool.
-        name: String,
-        /// How many calls wait, this one included.
-        queue_length: u64,
-    },
-    /// A call took too long.
-    #[serde(rename = "tool:timeout")]
-    ToolTimeout {
-        /// The call.
-        call_id: CallId,
-        /// The tool.
-        name: String,
-    },
-    /// A call was refused.
-    #[serde(rename = "tool:denied")]
-    ToolDenied {
-        /// The call.
-        call_id: CallId,
-        /// The tool.
-        name: String,
-        /// Who or what refused, and why.
-        reason: String,
-    },
-    /// A call was carried out.
-    ToolExecuted {
-        /// The call.
-        call_id: CallId,
-        /// The tool.
-        name: String,
-        /// Milliseconds of the run.
-        duration_ms: u64,
-        /// Whether it worked.
-        ok: bool,
-    },
-    /// The agent changed files or documents.
-    EditsChanged {
-        /// Their URIs.
-        uris: Vec<String>,
-    },
-    /// Tokens of one model call.
-    TokenUsage {
-        /// The turn.
-        turn_id: TurnId,
-        /// What the provider reported.
-        usage: Usage,
-    },
-    /// A model call failed and is tried again.
-    ModelRetry {
-        /// Failed attempts so far.
-        attempt: u32,
-        /// Milliseconds until the next.
-        delay_ms: u64,
-        /// What failed.
-        reason: String,
-    },
-    /// A session was taken up again from its journal.
-    AgentResumed {
-        /// Calls that were unfinished and are sealed now.
-        sealed: Vec<CallId>,
-        /// Journal lines that could not be read.
-        skipped_records: u64,
-    },
-    /// The journal could not be written.
-    StorageFailure {
-        /// What happened and where.
-        message: String,
-    },
-    /// Something failed that is not part of a call.
-    Error {
-        /// What happened.
-        message: String,
-        /// What to do next.
-        hint: String,
-    },
-    /// The client was too slow and events are gone: it must load the session again.
-    Gap {
-        /// The last event it was sent.
-        since: u64,
-        /// The oldest event there is.
-        oldest: u64,
-    },
+/// A thinking item grew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThinkChunk {
+    /// The item.
+    pub item_id: ItemId,
+    /// What came to its end.
+    pub text: String,
+}
+
+/// A tool call began to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolStart {
+    /// The call's item as it is now.
+    pub item: Item,
+}
+
+/// A running call put something out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolProgress {
+    /// The call's item.
+    pub item_id: ItemId,
+    /// The call.
+    pub call_id: CallId,
+    /// The newest output, bounded; it replaces what was sent before.
+    pub text: String,
+}
+
+/// A tool call ended, in whichever way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolEnd {
+    /// The call's item as it is now.
+    pub item: Item,
+}
+
+/// A turn ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Done {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// Why.
+    pub stop_reason: StopReason,
+    /// Tokens of all its model calls.
+    pub usage: Usage,
+    /// Milliseconds from its start.
+    pub duration_ms: u64,
+    /// Model calls made.
+    pub model_calls: u32,
+    /// Tool calls made.
+    pub tool_calls: u32,
+}
+
+/// A call needs the user's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionRequired {
+    /// What is asked.
+    pub prompt: PermissionPrompt,
+}
+
+/// A prompt was answered or withdrawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionDecided {
+    /// The prompt.
+    pub permission_id: PermissionId,
+    /// The call.
+    pub call_id: CallId,
+    /// What was decided.
+    pub outcome: PermissionOutcome,
+    /// How far a yes reaches; `once` for everything else.
+    pub scope: Scope,
+    /// Which surface or client decided, or `cancel`.
+    pub by: String,
+    /// Words for the model; absent when there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+}
+
+/// The session's state changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StateChanged {
+    /// The state now.
+    pub state: RunState,
+}
+
+/// The session's mode changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModeChanged {
+    /// The mode now.
+    pub mode: Mode,
+}
+
+/// The queue of prompts changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueChanged {
+    /// The queue now, next first.
+    pub queue: Vec<QueuedPrompt>,
+}
+
+/// A call waits for its turn to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolQueued {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub name: String,
+    /// How many calls of this answer wait, this one included.
+    pub queue_length: u64,
+}
+
+/// A call took too long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolTimeout {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub name: String,
+}
+
+/// A call was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDenied {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub name: String,
+    /// Who or what refused, and why.
+    pub reason: String,
+}
+
+/// A call was carried out; for audits and measurements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolExecuted {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub name: String,
+    /// Milliseconds of the run.
+    pub duration_ms: u64,
+    /// Whether it worked.
+    pub ok: bool,
+}
+
+/// The agent changed files or documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditsChanged {
+    /// What was changed.
+    pub uris: Vec<Uri>,
+}
+
+/// One model call used tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// What the provider reported.
+    pub usage: Usage,
+}
+
+/// A model call failed and is tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelRetry {
+    /// Failed attempts so far.
+    pub attempt: u32,
+    /// Milliseconds until the next.
+    pub delay_ms: u64,
+    /// What failed.
+    pub reason: String,
+}
+
+/// A session was taken up again from its journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentResumed {
+    /// Calls that were unfinished and are sealed now.
+    pub sealed: Vec<CallId>,
+    /// Journal lines that could not be read and were skipped.
+    pub skipped_records: u64,
+}
+
+/// The journal could not be written; what is missing is kept in memory and written later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageFailure {
+    /// What happened and where.
+    pub message: String,
+}
+
+/// Something failed that is not part of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorEvent {
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+/// The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
+/// the client's own place, up to which it has missed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Gap {
+    /// The newest event the client was sent.
+    pub since: u64,
+    /// The oldest event that the server still has.
+    pub oldest: u64,
 }

@@ -1,118 +1,93 @@
 //! The items a transcript is made of.
 //!
-//! Rule: an item is replaced as a whole by `item_updated`, `tool:start` and `tool:end`; only its text grows piece by
-//! piece.
+//! Rule: an item carries facts; how it looks is the client's. An item that comes again under its id replaces the
+//! one before, and streamed text is appended to it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, ItemId, TurnId};
+use crate::text::{CallId, ItemId, Timestamp, TurnId};
 
 /// One item of the transcript.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
     /// Its id.
-    pub id: ItemId,
+    pub item_id: ItemId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// When it was added, RFC 3339.
-    pub timestamp: String,
+    /// When it was added.
+    pub timestamp: Timestamp,
     /// What it is.
     pub body: ItemBody,
 }
 
 /// What an item is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum ItemBody {
     /// What the user asked.
-    UserMessage {
-        /// The text.
-        text: String,
-    },
-    /// What the model said, in Markdown.
-    AgentMessage {
-        /// The text so far.
-        text: String,
-        /// Whether the text is whole.
-        complete: bool,
-        /// Whether it broke off.
-        interrupted: bool,
-    },
+    UserMessage(UserMessage),
+    /// What the model said.
+    AgentMessage(AgentMessage),
     /// What the model thought.
-    Thinking {
-        /// The text so far.
-        text: String,
-        /// Whether the text is whole.
-        complete: bool,
-    },
+    Thinking(Thinking),
     /// A tool call.
-    ToolCall(ToolCall),
+    ToolCall(Box<ToolCall>),
     /// Something the user should know that nobody said.
-    Notice {
-        /// How serious it is.
-        level: NoticeLevel,
-        /// What happened.
-        text: String,
-        /// What to do next.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        hint: Option<String>,
-    },
+    Notice(Notice),
+    /// A kind of item that this build does not know.
+    #[serde(other, skip_serializing)]
+    #[schemars(skip)]
+    Unknown,
 }
 
-/// A tool call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What the user asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolCall {
-    /// The call.
-    pub call_id: CallId,
-    /// The tool's name.
-    pub name: String,
-    /// One line for people.
-    pub title: String,
-    /// What the tool does to the world; absent for an unknown tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_kind: Option<ToolKind>,
-    /// The arguments.
-    pub input: Value,
-    /// Where the call is.
-    pub state: CallState,
-    /// The short result for people; empty while there is none.
-    pub display: String,
-    /// The result for machines, as the tool defines it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
-    /// The class of the failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ToolErrorKind>,
-    /// When it began to run, RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started: Option<String>,
-    /// When it ended, RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<String>,
-    /// Its states so far.
-    pub audit: Vec<AuditEntry>,
+pub struct UserMessage {
+    /// The text.
+    pub text: String,
 }
 
-/// A state a call was in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What the model said; Markdown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AuditEntry {
-    /// The state.
-    pub state: CallState,
-    /// Since when, RFC 3339.
-    pub at: String,
+pub struct AgentMessage {
+    /// The text so far.
+    pub text: String,
+    /// Whether the text is whole; false while it streams.
+    pub complete: bool,
+    /// Whether it broke off: cancelled, cut or lost with the connection.
+    pub interrupted: bool,
+}
+
+/// What the model thought; Markdown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Thinking {
+    /// The text so far.
+    pub text: String,
+    /// Whether the text is whole; false while it streams.
+    pub complete: bool,
+}
+
+/// Something the user should know that nobody said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// How serious it is.
+    pub level: NoticeLevel,
+    /// What happened.
+    pub text: String,
+    /// What to do next; absent when there is nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// How serious a notice is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum NoticeLevel {
     /// Good to know.
@@ -123,22 +98,65 @@ pub enum NoticeLevel {
     Error,
 }
 
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool's canonical name, or what the model wrote when there is no such tool.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What the tool does to the world; absent for an unknown tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ToolKind>,
+    /// The arguments; an object whose fields are the tool's own.
+    pub input: Value,
+    /// Where the call is.
+    pub state: CallState,
+    /// The short result for people; empty until the call has ended.
+    pub display: String,
+    /// The result for machines, in the tool's own form; absent when it gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// The class of the failure; absent when it did not fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolErrorKind>,
+    /// When it began to run; absent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended; absent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Its states so far, in order.
+    pub audit: Vec<AuditEntry>,
+}
+
 /// What a tool does to the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolKind {
     /// Looks only.
     ReadOnly,
-    /// Changes files.
+    /// Changes files and documents.
     Write,
-    /// Runs something.
+    /// Runs something whose effects are not known beforehand.
     Execute,
 }
 
+/// A state a call was in, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditEntry {
+    /// The state.
+    pub state: CallState,
+    /// Since when.
+    pub at: Timestamp,
+}
+
 /// Where a tool call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CallState {
     /// Known, not running.
@@ -147,30 +165,29 @@ pub enum CallState {
     ApprovalRequired,
     /// Runs.
     Executing,
-    /// Worked.
+    /// Worked; final.
     Completed,
-    /// Failed.
+    /// Failed; final.
     Failed,
-    /// Was refused.
+    /// Was refused; final.
     Denied,
-    /// Was unfinished when the turn or the server ended.
+    /// Was unfinished when the turn or the server ended; final.
     Sealed,
 }
 
 /// The classes of a failed call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolErrorKind {
     /// No tool has this name.
     UnknownTool,
-    /// The arguments do not fit.
+    /// The arguments are not JSON or do not fit the schema.
     InvalidInput,
     /// The file, folder or document is not there.
     NotFound,
-    /// The file cannot be used, or lies where it must not.
+    /// The file cannot be read or written by this user, or lies where it must not.
     Forbidden,
-    /// The text is not what the call took it for.
+    /// The text is not what the call took it for: unread, changed, no match, several matches.
     Mismatch,
     /// The user's typing and the edit overlap.
     Conflict,

@@ -1,15 +1,21 @@
-//! What client and server tell each other in `capabilities.experimental.kode`.
+//! What client and server tell each other in `initialize`, under `capabilities.experimental.kode`.
 //!
-//! Rule: whatever is missing counts as not offered, and is replaced by plain LSP.
+//! Rule: a capability that is absent is not there; whatever a client does not offer is replaced by plain LSP.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The version of this protocol. It grows only when an older reader would misunderstand.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// SHA-256 of `generated/schema.json` in lower-case hex: equal on both sides, both have the very same types.
+pub const SCHEMA_HASH: &str = include_str!("../generated/schema.hash").trim_ascii();
+
 /// What a client offers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ClientCapabilities {
-    /// The protocol version the client speaks; [`crate::PROTOCOL_VERSION`] at the moment.
+pub struct ClientKode {
+    /// The version of the protocol that the client speaks; with another than the server's, nothing is offered.
     pub protocol_version: u32,
     /// Whether `agent/event` notifications are wanted.
     #[serde(default)]
@@ -29,16 +35,15 @@ pub struct ClientCapabilities {
 }
 
 /// What the server offers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServerCapabilities {
-    /// The protocol version the server speaks.
+pub struct ServerKode {
+    /// The version of the protocol that the server speaks.
     pub protocol_version: u32,
-    /// The server's own version.
+    /// The version of the server.
     pub server_version: String,
     /// The commands of `workspace/executeCommand`.
     pub commands: Vec<String>,
-    /// [`crate::SCHEMA_HASH`]: a client generated from the same schema knows every type.
+    /// SHA-256 of the server's schema in lower-case hex.
     pub schema_hash: String,
 }

@@ -1,23 +1,40 @@
-//! Permission prompts and their answers.
+//! Permissions: what the user is asked before a call runs, and how any surface answers.
 //!
-//! Rule: a prompt is an event and an entry in the snapshot, never a request to the client; any surface may answer,
-//! the first answer wins.
+//! Rule: a prompt is an event and an entry of the snapshot, its answer a request of the client; the first answer
+//! wins, the others fail with `alreadyResolved`, and nothing waits on the transport.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, ItemId, PermissionId, SessionId};
+use crate::text::{CallId, ItemId, PermissionId, SessionId, Timestamp};
+
+/// How much the agent may do unasked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// Reads run; edits and commands ask.
+    #[default]
+    Default,
+    /// Reads and edits inside the workspace run; commands ask.
+    AcceptEdits,
+    /// Reads run; edits and commands are refused.
+    Plan,
+    /// Everything runs.
+    BypassPermissions,
+}
 
 /// What is asked of the user before a call runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionPrompt {
+    /// The session.
+    pub session_id: SessionId,
     /// Names the prompt in the answer.
     pub permission_id: PermissionId,
     /// The call that waits.
     pub call_id: CallId,
-    /// The call's item.
+    /// The call's item in the transcript.
     pub item_id: ItemId,
     /// The tool.
     pub tool: String,
@@ -27,151 +44,130 @@ pub struct PermissionPrompt {
     pub reason: String,
     /// Exactly what will happen.
     pub preview: Preview,
-    /// What could go wrong, worst first.
+    /// What could go wrong, worst first; may be empty.
     pub risks: Vec<String>,
-    /// How far a yes can reach.
+    /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
-    /// What a yes for the session would allow, as a rule.
+    /// What a yes for the session would allow without asking, as a rule; absent when no standing yes is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The arguments, which the answer may replace.
+    /// The arguments of the call, which the answer may replace.
     pub input: Value,
-    /// When it was asked, RFC 3339.
-    pub timestamp: String,
+    /// When it was asked.
+    pub timestamp: Timestamp,
 }
 
-/// Exactly what a call will do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+/// Exactly what a call will do, for the user to judge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum Preview {
-    /// A command line and where it runs.
-    Command {
-        /// The command line.
-        command: String,
-        /// The folder it starts in.
-        cwd: String,
-    },
-    /// Changes to files.
-    Diff {
-        /// The paths or untitled URIs.
-        paths: Vec<String>,
-        /// The change as a unified diff.
-        unified: String,
-    },
-    /// Files or folders that are read.
-    Paths {
-        /// The paths.
-        paths: Vec<String>,
-    },
+    /// Runs a command line.
+    Command(CommandPreview),
+    /// Changes files.
+    Diff(DiffPreview),
+    /// Reads files or folders.
+    Paths(PathsPreview),
+    /// A kind of preview that this build does not know; `title` and `input` still tell what is asked.
+    #[serde(other, skip_serializing)]
+    #[schemars(skip)]
+    Unknown,
+}
+
+/// A command line and where it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandPreview {
+    /// The command line, exactly; may hold characters that must not reach a terminal or label as they are.
+    pub command: String,
+    /// The path of the folder it starts in.
+    pub cwd: String,
+}
+
+/// Changes to files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffPreview {
+    /// The paths or untitled URIs, as shown to people.
+    pub paths: Vec<String>,
+    /// The changes as a unified diff.
+    pub unified: String,
+}
+
+/// Files or folders that are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PathsPreview {
+    /// The paths, as shown to people.
+    pub paths: Vec<String>,
 }
 
 /// How far a yes reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Scope {
     /// This call.
+    #[default]
     Once,
     /// This call and those the prompt's rule covers, until the session ends.
     Session,
 }
 
-/// Yes or no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// An answer to a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
-    /// The call runs.
-    Allow,
-    /// The call is refused.
-    Deny,
-}
-
-/// Parameters of `agent/permission/respond`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct RespondParams {
+pub struct RespondPermissionParams {
     /// The session.
     pub session_id: SessionId,
     /// The prompt.
     pub permission_id: PermissionId,
     /// Yes or no.
-    pub decision: Verdict,
-    /// How far a yes reaches; once when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Scope>,
+    pub decision: PermissionDecision,
+    /// How far a yes reaches; one of the prompt's scopes.
+    #[serde(default)]
+    pub scope: Scope,
     /// Words for the model, mostly with a no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// Arguments to use instead; they are checked again.
+    /// Arguments to use instead of the model's; they are checked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Value>,
-    /// Which surface answered, for the others to be told; the client's name when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
 }
 
-/// Parameters of `agent/permission/list`.
-#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListParams {
+pub enum PermissionDecision {
+    /// The call runs.
+    Allow,
+    /// The call is refused.
+    Deny,
+}
+
+/// How a prompt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionOutcome {
+    /// The call runs.
+    Allow,
+    /// The call is refused.
+    Deny,
+    /// The call, the turn or the session was cancelled before anyone answered.
+    Cancelled,
+}
+
+/// Whose prompts are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListPermissionsParams {
     /// The session; all live ones when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
-/// Result of `agent/permission/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// The prompts that wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
-    /// The prompts that wait, oldest first.
-    pub permissions: Vec<PendingPermission>,
-}
-
-/// A prompt that waits, with its session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct PendingPermission {
-    /// The session.
-    pub session_id: SessionId,
-    /// The prompt.
-    pub prompt: PermissionPrompt,
-}
-
-/// What became of a prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Decision {
-    /// The prompt.
-    pub permission_id: PermissionId,
-    /// The call.
-    pub call_id: CallId,
-    /// What was decided.
-    pub outcome: Outcome,
-    /// How far a yes reaches.
-    pub scope: Scope,
-    /// Which surface decided, or `cancel`.
-    pub by: String,
-    /// Words for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub feedback: Option<String>,
-}
-
-/// How a prompt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum Outcome {
-    /// The call runs.
-    Allow,
-    /// The call is refused.
-    Deny,
-    /// The call was cancelled before anyone answered.
-    Cancelled,
+pub struct ListPermissionsResult {
+    /// The prompts, oldest first within a session.
+    pub permissions: Vec<PermissionPrompt>,
 }

@@ -1,158 +1,190 @@
-//! Sessions: begin, list, load, end, configure.
+//! Sessions: begin, list, load, configure and close them, and the snapshot a client starts from.
 //!
-//! Rule: a snapshot and the events after its bookmark together are everything; a client that lost its view takes a
-//! new snapshot and goes on from there.
+//! Rule: a snapshot is what all events up to its bookmark add up to; a client folds the later ones into it and
+//! needs nothing else.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::SessionId;
-use crate::event::{QueuedPrompt, RunState, Usage};
+use crate::event::Bookmark;
 use crate::item::Item;
-use crate::permission::PermissionPrompt;
+use crate::permission::{Mode, PermissionPrompt};
+use crate::text::{SessionId, Timestamp, Uri};
+use crate::turn::{QueuedPrompt, Usage};
 
-/// What the agent may do unasked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What a session begins with; what is left out comes from the user's settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Mode {
-    /// Reads run; edits and commands ask.
-    Default,
-    /// Reads and edits inside the workspace run; commands ask.
-    AcceptEdits,
-    /// Reads run; edits and commands are refused.
-    Plan,
-    /// Everything runs.
-    BypassPermissions,
-}
-
-/// Parameters of `agent/session/new`. All of it may be left out.
-#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct NewParams {
-    /// URI of the folder to work in; the workspace when absent.
+pub struct NewSessionParams {
+    /// The folder to work in, as a `file:` URI; without it the workspace's own folders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
-    /// The mode to start in.
+    pub workspace_folder: Option<Uri>,
+    /// The mode to begin in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Name of the model profile.
+    /// The name of the model profile, one of `agent/models/list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Parameters of `agent/session/list`.
-#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A session that has begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListParams {
-    /// The most sessions to return, 1 to 1000; 50 when absent.
+pub struct NewSessionResult {
+    /// The session.
+    pub session_id: SessionId,
+    /// The session as it is now.
+    pub snapshot: Snapshot,
+}
+
+/// Which part of the list is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListSessionsParams {
+    /// The most sessions of one answer; the server may give fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Where an earlier list ended: its `nextCursor`.
+    /// `nextCursor` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// Result of `agent/session/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A page of the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
-    /// The sessions, newest first.
+pub struct ListSessionsResult {
+    /// The sessions of this workspace, the one last used first.
     pub sessions: Vec<SessionSummary>,
-    /// Where to go on; absent at the end.
+    /// What to ask with for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// A session in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A session in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSummary {
     /// The session.
     pub session_id: SessionId,
     /// What people call it; empty before the first prompt.
     pub title: String,
-    /// When it was last written to, RFC 3339.
-    pub updated: String,
-    /// Whether it is live in this server.
-    pub live: bool,
+    /// When it began; absent where that cannot be told without reading all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// When something last happened in it.
+    pub updated_at: Timestamp,
+    /// Whether it is live.
+    pub state: SessionPresence,
+    /// Its mode; absent where that cannot be told without reading all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
 }
 
-/// Parameters of `agent/session/load`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Whether a session is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LoadParams {
+pub enum SessionPresence {
+    /// It runs in this server.
+    Live,
+    /// It is kept on disk and can be loaded.
+    Stored,
+}
+
+/// Which session is loaded, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadSessionParams {
     /// The session.
     pub session_id: SessionId,
-    /// The most items to return, newest first chosen; 200 when absent.
+    /// Number of the newest event that the client has seen. With it the events after that one are sent again, which
+    /// a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// The most items wanted, counted from the newest; the server may give fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
 }
 
-/// A session as it is: what all events up to the bookmark add up to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A session as it is at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// The session.
     pub session_id: SessionId,
     /// What people call it; empty before the first prompt.
     pub title: String,
-    /// The newest event that is in the snapshot; events up to it are to be ignored.
-    pub bookmark: u64,
-    /// What it is doing.
+    /// The newest event that the snapshot contains, number 0 when there was none, and when the snapshot was taken.
+    /// Events up to this number change nothing any more.
+    pub bookmark: Bookmark,
+    /// What the session is doing.
     pub state: RunState,
     /// Its mode.
     pub mode: Mode,
-    /// The name of its model profile.
-    pub model: String,
-    /// The newest items, oldest first.
+    /// Its model.
+    pub model: ModelRef,
+    /// The newest items of the transcript, oldest first.
     pub items: Vec<Item>,
     /// Whether there are older items.
     pub more_items: bool,
-    /// Prompts that wait for the user.
+    /// The prompts that wait for the user, oldest first.
     pub pending_permissions: Vec<PermissionPrompt>,
-    /// Prompts that wait for their turn, next first.
+    /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
     /// Tokens of all turns.
     pub usage: Usage,
 }
 
-/// Parameters of `agent/session/close`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RunState {
+    /// Nothing; the next prompt starts at once.
+    Ready,
+    /// A turn runs.
+    Working,
+    /// A turn runs and waits for an answer of the user.
+    Paused,
+}
+
+/// The model of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CloseParams {
+pub struct ModelRef {
+    /// The name of its profile.
+    pub name: String,
+    /// Who serves it; absent while the profile is not configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+/// Which session ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloseSessionParams {
     /// The session.
     pub session_id: SessionId,
 }
 
-/// Parameters of `agent/session/configure`. What is absent stays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What changes in a session; what is left out stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ConfigureParams {
+pub struct ConfigureSessionParams {
     /// The session.
     pub session_id: SessionId,
     /// The mode from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Name of the model profile from the next model call on.
+    /// The name of the model profile from the next model call on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// A session's settings as they are now.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What is in force in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Configuration {
+pub struct ConfigureSessionResult {
     /// The mode.
     pub mode: Mode,
-    /// Name of the model profile.
-    pub model: String,
+    /// The model.
+    pub model: ModelRef,
 }

@@ -1,128 +1,191 @@
-//! Turns: hand in a prompt, cancel.
+//! Turns: hand in a prompt, cancel a turn or one call of it.
 //!
-//! Rule: intents are small, answer at once, and carry ids made by the server.
+//! Rule: requests are answered at once and with an id; everything that comes of them is told by events.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, QueueId, SessionId, TurnId};
+use crate::lsp::RangeShape;
+use crate::text::{CallId, QueueId, SessionId, TurnId, Uri};
 
-/// Parameters of `agent/turn/start`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StartParams {
+pub struct StartTurnParams {
     /// The session.
     pub session_id: SessionId,
-    /// What the user asks, in order.
-    pub input: Vec<Input>,
-    /// What the editor shows while the user asks.
+    /// What the user asks, in order; at least one part that is not empty.
+    pub input: Vec<InputPart>,
+    /// What the editor shows at this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<EditorContext>,
+    /// What happens when a turn runs already.
+    #[serde(default)]
+    pub delivery: Delivery,
 }
 
-/// A piece of a prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Input {
-    /// What the user typed.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// A file or folder the user points at.
-    Mention {
-        /// Its URI.
-        uri: String,
-    },
-    /// Text the user has selected.
-    Selection {
-        /// URI of the document.
-        uri: String,
-        /// Where the selection is.
-        range: Range,
-        /// The selected text.
-        text: String,
-    },
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum InputPart {
+    /// Words of the user.
+    Text(TextPart),
+    /// A file or document that the user names.
+    Mention(MentionPart),
+    /// Text that the user has selected.
+    Selection(SelectionPart),
 }
 
-/// A place in a document, in the position encoding negotiated by `initialize`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Words of the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Position {
-    /// Line, from 0.
-    pub line: u32,
-    /// Offset in the line, from 0.
-    pub character: u32,
+pub struct TextPart {
+    /// The words.
+    pub text: String,
 }
 
-/// A stretch of a document; the end is not part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// A file, folder or document that the user names; the server reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Range {
-    /// Where it begins.
-    pub start: Position,
-    /// Where it ends.
-    pub end: Position,
+pub struct MentionPart {
+    /// What is named.
+    pub uri: Uri,
+    /// The part of it that is meant; all of it when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RangeShape>")]
+    pub range: Option<lsp_types::Range>,
 }
 
-/// What the editor shows while the user asks.
-#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Text that the user has selected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectionPart {
+    /// The document.
+    pub uri: Uri,
+    /// Where in it.
+    #[schemars(with = "RangeShape")]
+    pub range: lsp_types::Range,
+    /// The text as it was when it was selected.
+    pub text: String,
+}
+
+/// What the editor shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorContext {
-    /// URI of the document the user is in.
+    /// The document with the cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active: Option<String>,
-    /// URIs of the documents that are visible.
+    pub active_uri: Option<Uri>,
+    /// The selection in it, or the cursor as an empty range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RangeShape>")]
+    pub selection: Option<lsp_types::Range>,
+    /// The documents that are open to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub visible: Vec<String>,
+    pub open_uris: Vec<Uri>,
 }
 
-/// Result of `agent/turn/start`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Started {
-    /// The turn began.
-    Started {
-        /// The turn.
-        turn_id: TurnId,
-    },
-    /// The prompt waits behind the running turn.
-    Queued {
-        /// Its place in the queue.
-        queue_id: QueueId,
-    },
-}
-
-/// Parameters of `agent/turn/cancel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// What happens to a prompt when a turn runs already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CancelParams {
+pub enum Delivery {
+    /// It waits until the turn has ended and then begins one of its own.
+    #[default]
+    Queue,
+    /// The running turn takes it up before its next model call.
+    Steer,
+}
+
+/// What became of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum StartTurnResult {
+    /// Its turn began.
+    Started(StartedTurn),
+    /// It waits.
+    Queued(QueuedTurn),
+}
+
+/// A prompt whose turn began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StartedTurn {
+    /// The turn.
+    pub turn_id: TurnId,
+}
+
+/// A prompt that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedTurn {
+    /// Its place in the queue.
+    pub queue_id: QueueId,
+}
+
+/// A prompt that waits, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedPrompt {
+    /// Its id.
+    pub queue_id: QueueId,
+    /// Its text.
+    pub text: String,
+}
+
+/// Whose turn is cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelTurnParams {
     /// The session.
     pub session_id: SessionId,
 }
 
-/// Parameters of `agent/tool/cancel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Which call is cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CancelCallParams {
+pub struct CancelToolParams {
     /// The session.
     pub session_id: SessionId,
     /// The call.
     pub call_id: CallId,
 }
 
-/// Result of a cancel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "codegen", derive(schemars::JsonSchema))]
+/// Whether there was something to cancel. What was cancelled ends by its events, shortly after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Cancelled {
-    /// Whether there was anything to cancel.
+pub struct CancelResult {
+    /// False when nothing was running any more.
     pub cancelled: bool,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had said all.
+    EndTurn,
+    /// The answer was cut by the token limit.
+    MaxTokens,
+    /// The limit of model calls was reached.
+    MaxTurns,
+    /// The model, or a filter, declined.
+    Refusal,
+    /// The user cancelled.
+    Cancelled,
+    /// A fault ended it; an `error` event or a notice says which.
+    Error,
+}
+
+/// Tokens, as the provider reported them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Input that was not cached.
+    pub input_tokens: u64,
+    /// Output, reasoning included.
+    pub output_tokens: u64,
+    /// Input that was read from the provider's cache.
+    pub cache_read_tokens: u64,
+    /// Input that was written to the provider's cache.
+    pub cache_write_tokens: u64,
 }

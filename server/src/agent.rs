@@ -3,8 +3,8 @@
 //! Rule: made at the first need and not at start-up, so that a server nobody asks anything costs nothing; nothing in
 //! here waits for the client.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kode_engine::engine::{Engine, EngineOptions, Models, NewSession, SessionError};
 use kode_engine::ids::SessionId;
@@ -16,8 +16,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::backend::Shared;
+use crate::follow::{self, Follower};
+use crate::home;
 use crate::host::LspHost;
-use crate::{follow, home};
 
 /// What an editor can set in `initializationOptions`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,7 +39,7 @@ pub struct Agent {
     /// What the editor has set.
     pub options: UserOptions,
     shared: Arc<Shared>,
-    followed: Mutex<HashSet<SessionId>>,
+    followed: Mutex<HashMap<SessionId, Follower>>,
     /// The session that prompts without one of their own go to.
     plain: Mutex<Option<SessionId>>,
 }
@@ -49,7 +50,8 @@ impl Agent {
     /// # Errors
     /// When there is no place for the user's state.
     pub(crate) fn new(shared: Arc<Shared>) -> anyhow::Result<Arc<Self>> {
-        let options = shared.facts.get().map(|facts| user_options(&facts.initialization_options)).unwrap_or_default();
+        let options =
+            shared.facts.get().map(|facts| user_options(&facts.initialization_options)).unwrap_or_default();
         let main = Profile::resolve(options.model.clone(), |name| std::env::var(name).ok());
         let engine = Engine::new(EngineOptions {
             home: home::folder()?,
@@ -90,7 +92,8 @@ impl Agent {
             None => self.folders(),
         };
         if roots.is_empty() {
-            roots.extend(self.shared.documents.all().into_iter().find_map(|document| document.path?.parent()));
+            roots
+                .extend(self.shared.documents.all().into_iter().find_map(|document| document.path?.parent()));
         }
         let session = self.engine.new_session(NewSession {
             roots,
@@ -101,13 +104,17 @@ impl Agent {
         Ok(session)
     }
 
-    /// The session of that id, taken up from its journal when it is not live, and followed from now on.
+    /// The session of that id, taken up from its journal when it is not live, and followed from now on, or again from
+    /// the event after `since`.
     ///
     /// # Errors
     /// As [`Engine::load_session`].
-    pub fn load_session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+    pub fn load_session(&self, id: &SessionId, since: Option<u64>) -> Result<Arc<Session>, SessionError> {
         let session = self.engine.load_session(&self.folders(), id)?;
-        self.follow(&session, session.events().newest());
+        if since.is_some() {
+            self.followed().remove(id);
+        }
+        self.follow(&session, since.unwrap_or_else(|| session.events().newest()));
         Ok(session)
     }
 
@@ -136,16 +143,19 @@ impl Agent {
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.engine.close_session(id)?;
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         Ok(())
     }
 
     /// Sends the client what happens in a session after event number `since`, once however often it is asked for.
     fn follow(&self, session: &Arc<Session>, since: u64) {
-        let new = self.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(session.id().clone());
-        if new {
-            follow::start(Arc::clone(&self.shared), Arc::clone(session), since);
-        }
+        let mut followed = self.followed();
+        let follow = || follow::start(Arc::clone(&self.shared), Arc::clone(session), since);
+        followed.entry(session.id().clone()).or_insert_with(follow);
+        followed.retain(|_, follower| !follower.is_finished());
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Follower>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

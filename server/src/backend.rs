@@ -6,27 +6,26 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
+use kode_engine::ids::SessionId;
+use kode_engine::session::Session;
+use kode_protocol as wire;
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams, InitializeResult,
-    InitializedParams, OneOf, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams,
+    InitializeParams, InitializeResult, InitializedParams, OneOf, SaveOptions, ServerCapabilities,
+    ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
+    TextDocumentSyncSaveOptions, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
-use tower_lsp::{Client, ClientSocket, LanguageServer, LspService, LspServiceBuilder};
+use tower_lsp::{Client, LanguageServer, LspService, LspServiceBuilder};
 
+use crate::agent::Agent;
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
 use crate::documents::Documents;
+use crate::handlers::error::{self, Failure};
 use crate::lifecycle::Lifecycle;
-
-/// What the server says about itself beyond what this module knows.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The value of `capabilities.experimental.kode`.
-    pub kode_capabilities: Value,
-}
+use crate::plain::commands;
 
 /// What all handlers share.
 pub struct Shared {
@@ -39,6 +38,8 @@ pub struct Shared {
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
+    /// Made at the first need; the text says why it cannot be had.
+    agent: OnceLock<std::result::Result<Arc<Agent>, String>>,
 }
 
 impl Shared {
@@ -49,6 +50,7 @@ impl Shared {
             facts: OnceLock::new(),
             lifecycle: Arc::default(),
             roots: Mutex::default(),
+            agent: OnceLock::new(),
         }
     }
 
@@ -66,19 +68,12 @@ impl Shared {
 /// The handlers.
 pub struct Backend {
     shared: Arc<Shared>,
-    options: Options,
 }
 
-/// The server with all its methods.
+/// The server with the methods of LSP, to which those beyond LSP are added.
 #[must_use]
-pub fn service(options: Options) -> (LspService<Backend>, ClientSocket) {
-    builder(options).finish()
-}
-
-/// The server before it is finished, so that methods beyond LSP can be added.
-#[must_use]
-pub fn builder(options: Options) -> LspServiceBuilder<Backend> {
-    LspService::build(|client| Backend { shared: Arc::new(Shared::new(client)), options })
+pub fn builder() -> LspServiceBuilder<Backend> {
+    LspService::build(|client| Backend { shared: Arc::new(Shared::new(client)) })
 }
 
 impl Backend {
@@ -88,8 +83,38 @@ impl Backend {
         &self.shared
     }
 
-    fn capabilities(&self, facts: &ClientFacts) -> ServerCapabilities {
+    /// The agent, made at the first call.
+    pub(crate) fn agent(&self) -> std::result::Result<&Arc<Agent>, Failure> {
+        let made = self
+            .shared
+            .agent
+            .get_or_init(|| Agent::new(Arc::clone(&self.shared)).map_err(|error| format!("{error:#}")));
+        made.as_ref().map_err(|reason| error::no_home(reason))
+    }
+
+    /// The live session of that id.
+    pub(crate) fn session(&self, id: &wire::SessionId) -> std::result::Result<Arc<Session>, Failure> {
+        self.agent()?.engine.session(&SessionId::from_external(id.as_str())).map_err(error::session)
+    }
+
+    /// What the client is called when its answers are told to others.
+    pub(crate) fn client_name(&self) -> String {
+        let name = self.shared.facts.get().and_then(|facts| facts.name.clone());
+        name.unwrap_or_else(|| "the editor".to_owned())
+    }
+
+    fn capabilities(facts: &ClientFacts) -> ServerCapabilities {
+        let kode = wire::ServerKode {
+            protocol_version: wire::PROTOCOL_VERSION,
+            server_version: env!("CARGO_PKG_VERSION").to_owned(),
+            commands: commands::NAMES.map(str::to_owned).to_vec(),
+            schema_hash: wire::SCHEMA_HASH.to_owned(),
+        };
         ServerCapabilities {
+            execute_command_provider: Some(ExecuteCommandOptions {
+                commands: commands::NAMES.map(str::to_owned).to_vec(),
+                ..ExecuteCommandOptions::default()
+            }),
             position_encoding: Some(facts.encoding.kind()),
             text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
                 open_close: Some(true),
@@ -106,7 +131,7 @@ impl Backend {
                 }),
                 file_operations: None,
             }),
-            experimental: Some(json!({ "kode": self.options.kode_capabilities })),
+            experimental: Some(json!({ "kode": kode })),
             ..ServerCapabilities::default()
         }
     }
@@ -123,7 +148,7 @@ impl LanguageServer for Backend {
             self.shared.lifecycle.watch_process(process);
         }
         Ok(InitializeResult {
-            capabilities: self.capabilities(facts),
+            capabilities: Self::capabilities(facts),
             server_info: Some(ServerInfo {
                 name: env!("CARGO_PKG_NAME").to_owned(),
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -153,6 +178,10 @@ impl LanguageServer for Backend {
     /// The text is known already, and whether it is saved is the disk's to say.
     async fn did_save(&self, _params: DidSaveTextDocumentParams) {}
 
+    async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
+        commands::run(self.agent()?, &params.command, params.arguments).map(Some)
+    }
+
     async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
         let mut roots = self.shared.lock_roots();
         for folder in &params.event.removed {
@@ -173,15 +202,15 @@ mod tests {
     use super::*;
     use crate::testing::TestClient;
 
-    fn connect(options: Options) -> (TestClient, Arc<Shared>) {
-        let (service, socket) = service(options);
+    fn connect() -> (TestClient, Arc<Shared>) {
+        let (service, socket) = service();
         let shared = Arc::clone(service.inner().shared());
         (TestClient::connect((service, socket), Arc::clone(&shared.lifecycle)), shared)
     }
 
     #[tokio::test]
     async fn initialize_says_what_was_negotiated_and_what_is_offered() {
-        let (mut client, shared) = connect(Options { kode_capabilities: json!({"protocolVersion": 1}) });
+        let (mut client, shared) = connect();
         let answer = client.initialize(json!({"general": {"positionEncodings": ["utf-8", "utf-16"]}})).await;
         assert_eq!(
             answer["result"],
@@ -190,7 +219,13 @@ mod tests {
                     "positionEncoding": "utf-8",
                     "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
                     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
-                    "experimental": {"kode": {"protocolVersion": 1}},
+                    "executeCommandProvider": {"commands": commands::NAMES},
+                    "experimental": {"kode": {
+                        "protocolVersion": 1,
+                        "serverVersion": env!("CARGO_PKG_VERSION"),
+                        "commands": commands::NAMES,
+                        "schemaHash": wire::SCHEMA_HASH,
+                    }},
                 },
                 "serverInfo": {"name": "kode-ls", "version": env!("CARGO_PKG_VERSION")},
             })
@@ -200,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn workspace_folders_come_and_go() {
-        let (mut client, shared) = connect(Options::default());
+        let (mut client, shared) = connect();
         let folder = |name: &str| json!({"uri": format!("file:///{name}"), "name": name});
         let params = json!({"capabilities": {}, "workspaceFolders": [folder("a"), folder("b")]});
         client.request(1, "initialize", params).await;
@@ -213,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     async fn shutdown_is_answered_when_everything_is_safe() {
-        let (mut client, shared) = connect(Options::default());
+        let (mut client, shared) = connect();
         client.initialize(json!({})).await;
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         shared.lifecycle.at_end(async move { drop(receiver.await) });
@@ -221,10 +256,10 @@ mod tests {
         client.send(json!({"id": 1, "method": "shutdown"})).await;
         let refused = client.request(2, "textDocument/hover", json!({})).await;
         assert_eq!(refused["error"]["code"], -32600, "no requests after shutdown");
+        client.notify("exit", Value::Null).await;
         sender.send(()).unwrap();
         let answer = client.receive().await;
-        assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &Value::Null));
-        client.notify("exit", Value::Null).await;
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "result": null}));
         assert_eq!(client.ended().await, crate::transport::Ended::Orderly);
     }
 
@@ -232,7 +267,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_server_ends_with_the_process_of_the_editor() {
         let mut editor = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let (mut client, _shared) = connect(Options::default());
+        let (mut client, _shared) = connect();
         client.request(1, "initialize", json!({"capabilities": {}, "processId": editor.id()})).await;
         editor.kill().unwrap();
         editor.wait().unwrap();
@@ -241,7 +276,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_process_id_that_means_nothing_here_ends_nothing() {
-        let (mut client, _shared) = connect(Options::default());
+        let (mut client, _shared) = connect();
         client.request(1, "initialize", json!({"capabilities": {}, "processId": i32::MAX})).await;
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
         client.request(2, "shutdown", Value::Null).await;

@@ -66,8 +66,11 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The models as the arguments and the environment give them, and the profile that was asked for.
     fn models(&self) -> (Models, Option<String>) {
-        let options =
-            ProfileOptions { model: self.model.clone(), base_url: self.base_url.clone(), ..ProfileOptions::default() };
+        let options = ProfileOptions {
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            ..ProfileOptions::default()
+        };
         let main = Profile::resolve(options, |name| std::env::var(name).ok());
         (Models::new(main), self.profile.clone())
     }

@@ -7,19 +7,37 @@ use std::sync::Arc;
 
 use kode_engine::event::{Event, EventRecord};
 use kode_engine::session::Session;
-use kode_protocol::event::AgentEvent;
+use kode_protocol::AgentEvent;
+use tokio::task::JoinHandle;
 
 use crate::backend::Shared;
 use crate::convert;
 use crate::plain::PlainSurface;
 
+/// A task that follows a session. Dropping it ends the following.
+pub(crate) struct Follower(JoinHandle<()>);
+
+impl Follower {
+    /// Whether the session, and so the following, has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Starts following a session after event number `since`; ends with the session.
-pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) {
+pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) -> Follower {
     let mut events = session.events().subscribe(since, vec![]);
     let kode = shared.facts.get().map(|facts| facts.kode.clone()).unwrap_or_default();
     let mut plain = PlainSurface::new(Arc::clone(&shared), Arc::clone(&session), &kode);
+    let id = session.id().clone();
     drop(session);
-    tokio::spawn(async move {
+    Follower(tokio::spawn(async move {
         loop {
             let batch = match events.next().await {
                 Ok(Some(batch)) => batch,
@@ -27,7 +45,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) {
                 Err(gap) => {
                     tracing::warn!(%gap, "the client reads too slowly");
                     if kode.events {
-                        shared.client.send_notification::<AgentEvent>(convert::gap(events.session(), gap)).await;
+                        shared.client.send_notification::<AgentEvent>(convert::gap(&id, gap)).await;
                     }
                     continue;
                 }
@@ -39,7 +57,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) {
                 }
             }
         }
-    });
+    }))
 }
 
 /// Joins neighboring pieces of one text that are read at once: for a client that lags behind they are one piece.

@@ -3,23 +3,23 @@
 //! Rule: this crate translates between LSP and the engine and knows neither how a tool nor how a model works.
 //! Nothing but frames is written to stdout.
 
-pub mod cli;
-pub mod server;
-pub mod transport;
-pub mod lifecycle;
-pub mod backend;
-pub mod client;
-pub mod documents;
-pub mod lsp;
-pub mod host;
 pub mod agent;
-pub mod handlers;
-pub mod follow;
-pub mod plain;
+pub mod backend;
+pub mod cli;
+pub mod client;
 pub mod convert;
 pub mod display;
+pub mod documents;
+pub mod follow;
+pub mod handlers;
 pub mod home;
+pub mod host;
+pub mod lifecycle;
 pub mod logging;
+pub mod lsp;
+pub mod plain;
+pub mod server;
+pub mod transport;
 
 #[cfg(test)]
 mod testing;

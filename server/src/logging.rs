@@ -4,10 +4,10 @@
 //! Log files are for the user's eyes only.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -23,6 +23,10 @@ pub const LEVEL_VARIABLE: &str = "KODE_LS_LOG";
 /// Log files that are kept, one per day.
 const KEPT_FILES: usize = 7;
 
+/// Log lines that may wait to be written to the file; more are dropped there. Room for all of them is taken at
+/// the start, and the library's own limit would cost half of the start-up time.
+const BUFFERED_LINES: usize = 4_096;
+
 /// Starts logging for the process. The log file is complete once the guard is dropped; there is none when no file
 /// could be opened.
 #[must_use]
@@ -31,7 +35,8 @@ pub fn init() -> Option<WorkerGuard> {
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(LEVEL_VARIABLE)
         .from_env_lossy();
-    let (file, guard) = match open_file() {
+    let home = home::folder().map(PathBuf::from).map_err(io::Error::other);
+    let (file, guard) = match home.and_then(|home| open_file(&home.join("log"))) {
         Ok((file, guard)) => (Some(file), Some(guard)),
         Err(error) => {
             // Nobody is left to tell when stderr is closed as well.
@@ -49,18 +54,17 @@ pub fn init() -> Option<WorkerGuard> {
     guard
 }
 
-fn open_file() -> io::Result<(NonBlocking, WorkerGuard)> {
-    let folder = home::folder().map_err(io::Error::other)?.join("log").as_path().to_path_buf();
-    create_private_dir(&folder)?;
+fn open_file(folder: &Path) -> io::Result<(NonBlocking, WorkerGuard)> {
+    create_private_dir(folder)?;
     let appender = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)
         .filename_prefix("kode-ls")
         .filename_suffix("log")
         .max_log_files(KEPT_FILES)
-        .build(&folder)
+        .build(folder)
         .map_err(io::Error::other)?;
-    hide_files(&folder);
-    Ok(tracing_appender::non_blocking(appender))
+    hide_files(folder);
+    Ok(NonBlockingBuilder::default().buffered_lines_limit(BUFFERED_LINES).finish(appender))
 }
 
 #[cfg(unix)]
@@ -88,3 +92,31 @@ fn hide_files(folder: &Path) {
 
 #[cfg(not(unix))]
 fn hide_files(_folder: &Path) {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_logged_is_written_and_for_the_user_alone() {
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("state/log");
+        let (mut file, guard) = open_file(&folder).unwrap();
+        writeln!(file, "a line").unwrap();
+        drop(guard);
+        let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(files.len(), 1);
+        assert_eq!(fs::read_to_string(&files[0]).unwrap(), "a line\n");
+        assert_eq!((mode(&folder), mode(&files[0])), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("file"), "").unwrap();
+        assert!(open_file(&home.path().join("file/log")).is_err());
+    }
+}

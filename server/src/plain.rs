@@ -14,9 +14,9 @@ use kode_engine::session::Session;
 use lsp_types::notification::Progress;
 use lsp_types::request::{ShowMessageRequest, WorkDoneProgressCreate};
 use lsp_types::{
-    MessageActionItem, MessageType, NumberOrString, ProgressParams, ProgressParamsValue, ShowMessageRequestParams,
-    WorkDoneProgress, WorkDoneProgressBegin, WorkDoneProgressCreateParams, WorkDoneProgressEnd,
-    WorkDoneProgressReport,
+    MessageActionItem, MessageType, NumberOrString, ProgressParams, ProgressParamsValue,
+    ShowMessageRequestParams, WorkDoneProgress, WorkDoneProgressBegin, WorkDoneProgressCreateParams,
+    WorkDoneProgressEnd, WorkDoneProgressReport,
 };
 use tokio::time::timeout;
 
@@ -107,11 +107,11 @@ impl PlainSurface {
             return;
         }
         let token = NumberOrString::String(turn.to_owned());
-        let create = self.shared.client.send_request::<WorkDoneProgressCreate>(WorkDoneProgressCreateParams {
-            token: token.clone(),
-        });
+        let (client, wanted) =
+            (self.shared.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
         // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
-        let created = timeout(PROGRESS_LIMIT, tokio::spawn(create)).await;
+        let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
+        let created = timeout(PROGRESS_LIMIT, create).await;
         if !matches!(created, Ok(Ok(Ok(())))) {
             tracing::debug!("the client creates no progress");
             return;
@@ -183,7 +183,9 @@ impl PlainSurface {
             // Waits as long as the user does; nothing else waits for this task.
             let chosen = match answered.await {
                 Ok(Some(chosen)) => chosen.title,
-                Ok(None) => return tracing::debug!(id = %prompt.id, "the message request was closed without an answer"),
+                Ok(None) => {
+                    return tracing::debug!(id = %prompt.id, "the message request was closed without an answer");
+                }
                 Err(error) => return tracing::warn!(%error, "the message request failed"),
             };
             let Some(session) = session.upgrade() else { return };
@@ -204,7 +206,9 @@ impl PlainSurface {
 fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
     let session = prompt.scopes.contains(&Scope::Session).then_some(ALLOW_SESSION);
     let titles = [Some(ALLOW), session, Some(DENY)].into_iter().flatten();
-    titles.map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() }).collect()
+    titles
+        .map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() })
+        .collect()
 }
 
 fn message_type(level: NoticeLevel) -> MessageType {

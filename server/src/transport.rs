@@ -19,7 +19,7 @@ use futures::future::{self, BoxFuture, FutureExt, poll_fn};
 use futures::{Sink, SinkExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tower::Service;
 use tower_lsp::jsonrpc::{ErrorCode, Id, Request, Response};
 use tower_lsp::{ClientSocket, ExitedError, LanguageServer, LspService};
@@ -37,11 +37,17 @@ const ANSWER_QUEUE: usize = 256;
 /// How long handlers may go on when the connection ends.
 const HANDLER_GRACE: Duration = Duration::from_secs(2);
 
+/// How long `exit` waits for a `shutdown` that is not done: a little over what the end itself may take.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(6);
+
 /// How long the last frames may take to be written.
 const WRITE_GRACE: Duration = Duration::from_secs(1);
 
 /// JSON-RPC code for a request beyond [`MAX_IN_FLIGHT`].
 const SERVER_BUSY: i64 = -32_000;
+
+/// Why serving ends on [`Lifecycle::stop`].
+const STOPPED: &str = "the process of the editor is gone";
 
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +88,7 @@ where
         client_answers,
         answers,
         handlers: JoinSet::new(),
+        shutdown: None,
         shut_down: false,
         exited: false,
     };
@@ -90,7 +97,7 @@ where
     let ended = loop {
         let frame = tokio::select! {
             biased;
-            () = lifecycle.stopped() => break "the process of the editor is gone".to_owned(),
+            () = lifecycle.stopped() => break STOPPED.to_owned(),
             written = &mut writing => break format!("the editor reads no more: {}", describe(written)),
             frame = frames.next() => frame,
         };
@@ -103,6 +110,7 @@ where
         tokio::select! {
             biased;
             () = dispatch.take(message) => {}
+            () = lifecycle.stopped() => break STOPPED.to_owned(),
             // Both ends of the connection are the editor's: when it reads no more, nothing is gained by waiting.
             written = &mut writing => break format!("the editor reads no more: {}", describe(written)),
         }
@@ -174,6 +182,8 @@ struct Dispatch<B, C> {
     client_answers: C,
     answers: mpsc::Sender<Response>,
     handlers: JoinSet<()>,
+    /// The handler of `shutdown` while it is not done.
+    shutdown: Option<AbortHandle>,
     shut_down: bool,
     exited: bool,
 }
@@ -197,7 +207,10 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             return;
         }
         let origin = Origin { method: request.method().to_owned(), id: request.id().cloned() };
-        self.exited |= origin.method == "exit";
+        if origin.method == "exit" {
+            self.exited = true;
+            self.await_shutdown().await;
+        }
         while self.handlers.try_join_next().is_some() {}
         let busy = self.handlers.len() >= MAX_IN_FLIGHT;
         if busy && origin.may_be_refused() {
@@ -214,22 +227,36 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
                     origin.method == "shutdown" && response.as_ref().is_some_and(Response::is_ok);
                 self.send_some(response).await;
             }
-            Poll::Pending if busy => {
+            Poll::Pending if busy && origin.id.is_none() => {
                 tracing::error!(
                     method = origin.method,
                     "too many handlers are waiting; this one was dropped"
                 );
             }
             Poll::Pending => {
-                self.shut_down |= origin.method == "shutdown";
+                let shutdown = origin.method == "shutdown";
                 let answers = self.answers.clone();
-                self.handlers.spawn(async move {
+                let task = self.handlers.spawn(async move {
                     if let Some(response) = origin.response(handler.await) {
                         // Fails only when the writer is gone, and then nobody is there to be answered.
                         let _ = answers.send(response).await;
                     }
                 });
+                if shutdown {
+                    self.shut_down = true;
+                    self.shutdown = Some(task);
+                }
             }
+        }
+    }
+
+    /// Lets `shutdown` finish before `exit` cancels it: a client may send both at once.
+    async fn await_shutdown(&mut self) {
+        let Some(shutdown) = self.shutdown.take() else { return };
+        let finished =
+            async { while !shutdown.is_finished() && self.handlers.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_GRACE, finished).await.is_err() {
+            tracing::warn!("shutdown was not done in time");
         }
     }
 

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Models;
 use crate::event::{
-    CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState, TurnEnd,
+    Bookmark, CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState,
+    TurnEnd,
 };
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Journal, Record};
@@ -77,8 +78,8 @@ pub struct Snapshot {
     pub id: SessionId,
     /// What people call it.
     pub title: String,
-    /// Number of the newest event that is in the snapshot.
-    pub bookmark: u64,
+    /// The newest event that is in the snapshot, 0 when there was none, and when the snapshot was taken.
+    pub bookmark: Bookmark,
     /// What it is doing.
     pub state: RunState,
     /// Its mode.
@@ -186,7 +187,7 @@ impl Session {
         Snapshot {
             id: self.id.clone(),
             title: state.title.clone(),
-            bookmark: self.events.newest(),
+            bookmark: Bookmark { seq: self.events.newest(), timestamp: Timestamp::now() },
             state: self.run_state(),
             mode: state.mode,
             model: state.model.clone(),
@@ -240,6 +241,12 @@ impl Session {
             }
             None => false,
         }
+    }
+
+    /// Cancels the running turn if it is the one of that id. False when it is not.
+    pub fn cancel_turn_of(&self, turn: &str) -> bool {
+        let runs = self.active().as_ref().is_some_and(|active| active.id.as_str() == turn);
+        runs && self.cancel_turn()
     }
 
     /// Cancels one call of the running turn; its siblings go on. False when no such call is unfinished.

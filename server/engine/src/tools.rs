@@ -9,6 +9,9 @@ pub mod glob;
 pub mod grep;
 mod input;
 pub mod read;
+#[cfg(test)]
+pub(crate) mod testing;
+mod walk;
 pub mod write;
 
 use std::collections::BTreeMap;

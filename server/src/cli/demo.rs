@@ -49,11 +49,14 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     });
     let roots = vec![AbsPath::new(&project)?];
     let session = engine.new_session(NewSession { roots, mode: Mode::Default, model: Some(name) })?;
-    terminal::error_line("A scripted model, served on loopback, works on a temporary project. Nothing leaves this machine.");
+    terminal::error_line(
+        "A scripted model, served on loopback, works on a temporary project. Nothing leaves this machine.",
+    );
     terminal::error_line(&format!("\n> {PROMPT}\n"));
 
     let events = session.events().subscribe(session.events().newest(), vec![]);
-    let Submitted::Started(turn) = session.submit(Prompt { text: PROMPT.to_owned(), attachments: vec![] })? else {
+    let Submitted::Started(turn) = session.submit(Prompt { text: PROMPT.to_owned(), attachments: vec![] })?
+    else {
         anyhow::bail!("a new session was busy");
     };
     let answerer = if args.yes { Answerer::Yes } else { Answerer::at_hand() };

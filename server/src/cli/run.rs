@@ -17,9 +17,9 @@ use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
 use serde_json::{Value, json};
 
-use crate::display::printable;
 use crate::cli::watch::{Answerer, Finished, watch};
 use crate::cli::{ModelArgs, terminal, working_directory};
+use crate::display::printable;
 use crate::home;
 
 /// The arguments of `kode-ls run`.
@@ -113,7 +113,10 @@ impl Printer {
             return Ok(());
         }
         let snapshot = self.session.snapshot(0);
-        let model = engine.models().profile(&snapshot.model).map_or(snapshot.model.as_str(), |profile| &profile.model);
+        let model = engine
+            .models()
+            .profile(&snapshot.model)
+            .map_or(snapshot.model.as_str(), |profile| &profile.model);
         let tools: Vec<_> = engine.tools().iter().map(|tool| tool.facts().name).collect();
         line(&json!({
             "type": "system", "subtype": "init", "session_id": snapshot.id, "model": model,

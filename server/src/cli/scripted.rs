@@ -34,7 +34,8 @@ pub async fn run(args: ScriptedArgs) -> anyhow::Result<ExitCode> {
     let script = match &args.script {
         None => Script::demo()?,
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("could not read {}", path.display()))?;
             Script::from_json(&text).with_context(|| format!("{} is no script", path.display()))?
         }
     };

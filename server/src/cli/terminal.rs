@@ -51,7 +51,8 @@ fn colored(line: &str) -> String {
 
 /// A permission prompt as text.
 pub(super) fn prompt(prompt: &PermissionPrompt) -> String {
-    let colored = if is_colored() && matches!(prompt.preview, Preview::Diff { .. }) { colored } else { str::to_owned };
+    let colored =
+        if is_colored() && matches!(prompt.preview, Preview::Diff { .. }) { colored } else { str::to_owned };
     let lines: Vec<_> = prompt_lines(prompt).iter().map(|line| colored(line)).collect();
     format!("\n? {}", lines.join("\n  "))
 }

@@ -64,7 +64,9 @@ pub(super) async fn watch(
             on_event(&record.event).context("could not write the output")?;
             match record.event {
                 Event::PermissionRequired { prompt } => answer(session, prompt, answerer),
-                Event::Done { turn: done, reason, usage, duration_ms, model_calls, tool_calls } if done == *turn => {
+                Event::Done { turn: done, reason, usage, duration_ms, model_calls, tool_calls }
+                    if done == *turn =>
+                {
                     return Ok(Finished { reason, usage, duration_ms, model_calls, tool_calls });
                 }
                 _ => {}
@@ -88,7 +90,9 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
             respond(session, &prompt, fixed(true, "--yes", None));
         }
         Answerer::Nobody => {
-            terminal::error_line("  no: nobody is there to be asked (choose a --mode, or run it in a terminal)");
+            terminal::error_line(
+                "  no: nobody is there to be asked (choose a --mode, or run it in a terminal)",
+            );
             let why = "Nobody is there to be asked: this is a run without a terminal.";
             respond(session, &prompt, fixed(false, "headless", Some(why)));
         }

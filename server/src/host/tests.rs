@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::backend::{self, Options};
+use crate::server::service;
 use crate::testing::TestClient;
 
 const URI: &str = "file:///tmp/a.rs";
@@ -20,7 +20,7 @@ struct Editor {
 
 impl Editor {
     async fn new(capabilities: Value, text: &str) -> Self {
-        let (service, socket) = backend::service(Options::default());
+        let (service, socket) = service();
         let shared = Arc::clone(service.inner().shared());
         let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
         client.initialize(capabilities).await;

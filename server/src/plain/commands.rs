@@ -44,7 +44,9 @@ pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> R
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
         "kode.ask" => ask(agent, parse(command, argument)?),
-        "kode.cancel" => Ok(json!({ "cancelled": agent.plain_session().map_err(error::session)?.cancel_turn() })),
+        "kode.cancel" => {
+            Ok(json!({ "cancelled": agent.plain_session().map_err(error::session)?.cancel_turn() }))
+        }
         "kode.allow" => respond(agent, parse_or_default(command, argument)?, true),
         "kode.deny" => respond(agent, parse_or_default(command, argument)?, false),
         "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
@@ -52,7 +54,10 @@ pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> R
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
-        _ => Err(error::invalid_params("command", &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")))),
+        _ => Err(error::invalid_params(
+            "command",
+            &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")),
+        )),
     }
 }
 
@@ -76,10 +81,14 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
         Some(id) => waiting.into_iter().find(|(_, prompt)| prompt.id == *id),
         None => waiting.min_by_key(|(_, prompt)| prompt.timestamp),
     };
-    let (session, prompt) =
-        found.ok_or_else(|| error::unknown_permission(named.as_ref(), "no permission prompt is waiting"))?;
-    let answer =
-        Answer { allow, scope: Scope::Once, feedback: respond.feedback, updated_input: None, by: "command".to_owned() };
+    let (session, prompt) = found.ok_or_else(|| error::unknown_permission(named.as_ref()))?;
+    let answer = Answer {
+        allow,
+        scope: Scope::Once,
+        feedback: respond.feedback,
+        updated_input: None,
+        by: "command".to_owned(),
+    };
     session.respond(&prompt.id, answer).map_err(error::respond)?;
     Ok(json!({ "permissionId": prompt.id, "title": prompt.title }))
 }
@@ -94,8 +103,9 @@ fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
 }
 
 fn parse<T: DeserializeOwned>(command: &str, argument: Value) -> Result<T, Failure> {
-    serde_json::from_value(argument)
-        .map_err(|reason| error::invalid_params("arguments[0]", &format!("{command} cannot be run: {reason}")))
+    serde_json::from_value(argument).map_err(|reason| {
+        error::invalid_params("arguments[0]", &format!("{command} cannot be run: {reason}"))
+    })
 }
 
 fn parse_or_default<T: DeserializeOwned + Default>(command: &str, argument: Value) -> Result<T, Failure> {

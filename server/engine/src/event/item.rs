@@ -26,7 +26,7 @@ pub struct Item {
 
 /// What an item is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemBody {
     /// What the user asked.
     UserMessage {

@@ -20,8 +20,8 @@ pub const VERSION: u32 = 1;
 pub struct Line {
     /// Version of the record form.
     pub v: u32,
-    /// When the record was made.
-    pub at: Timestamp,
+    /// When the record was written. Its name must differ from those of all records' fields.
+    pub written: Timestamp,
     /// The record.
     #[serde(flatten)]
     pub record: Record,

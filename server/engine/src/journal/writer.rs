@@ -92,7 +92,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError`]; the record is kept and goes first at the next append.
     pub fn append(&self, record: &Record) -> Result<(), JournalError> {
-        let line = Line { v: VERSION, at: Timestamp::now(), record: record.clone() };
+        let line = Line { v: VERSION, written: Timestamp::now(), record: record.clone() };
         let mut bytes = serde_json::to_vec(&line).map_err(|error| self.error(error.into()))?;
         bytes.push(b'\n');
         let mut writer = self.lock();
@@ -199,7 +199,7 @@ mod tests {
         Journal::open(&path).unwrap().append(&remark("one")).unwrap();
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(
-            b"{\"v\":1,\"at\":\"2026-01-01T00:00:00Z\",\"type\":\"fromTheFuture\"}\n\0\0\0\0\n\nnot json\n",
+            b"{\"v\":1,\"written\":\"2026-01-01T00:00:00Z\",\"type\":\"fromTheFuture\"}\n\0\0\0\0\n\nnot json\n",
         )
         .unwrap();
         Journal::open(&path).unwrap().append(&remark("two")).unwrap();

@@ -429,6 +429,7 @@ async fn a_session_killed_after_any_record_goes_on() {
     let journal = journal_of(bench.home.path());
     let lines: Vec<String> = std::fs::read_to_string(&journal).unwrap().lines().map(str::to_owned).collect();
     assert!(lines.len() > 12, "{}", lines.len());
+    assert_eq!(crate::journal::read(&journal).unwrap().skipped, 0, "every record comes back");
     let mut bench = Bench::in_home(bench.home, vec![]);
     for kept in 1..=lines.len() {
         std::fs::write(&journal, lines[..kept].join("\n") + "\n{\"v\":1,\"torn").unwrap();
@@ -441,7 +442,7 @@ async fn a_session_killed_after_any_record_goes_on() {
         }
         // The items are those that were shown, but for a notice that the turn was cut off.
         let shown = items.iter().filter(|item| !matches!(item.body, ItemBody::Notice { .. }));
-        assert!(shown.zip(&whole).all(|(one, other)| one.id == other.id));
+        assert!(shown.zip(&whole).all(|(one, other)| one.id == other.id), "after {kept} records");
         let mut events = session.events().subscribe(session.events().newest(), vec![]);
         let waiting = session.snapshot(0).queue.len();
         session.submit(prompt("and now")).unwrap();

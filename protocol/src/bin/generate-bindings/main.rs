@@ -1,0 +1,84 @@
+//! Writes `protocol/generated/`: the JSON Schema of the wire types, and the types for TypeScript and Lua.
+//!
+//! Rule: the files are committed and a test compares them with what is made here; nothing but the schema document
+//! feeds the printers, so that all languages say the same.
+
+mod lua;
+mod outline;
+mod schema;
+mod typescript;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use kode_protocol::PROTOCOL_VERSION;
+use sha2::{Digest, Sha256};
+
+use crate::outline::Outline;
+
+/// What to run when the files are stale.
+const COMMAND: &str = "cargo run -p kode-protocol --bin generate-bindings";
+
+fn main() -> anyhow::Result<()> {
+    for file in files()? {
+        let path = folder().join(file.name);
+        fs::write(&path, file.text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A generated file.
+struct File {
+    name: &'static str,
+    text: String,
+}
+
+/// What both languages know of the schema they were made from.
+struct Stamp {
+    protocol_version: u32,
+    schema_hash: String,
+}
+
+fn files() -> anyhow::Result<Vec<File>> {
+    let schema = schema::document();
+    let outline = Outline::read(&schema)?;
+    let schema = format!("{}\n", serde_json::to_string_pretty(&schema)?);
+    let digest = Sha256::digest(schema.as_bytes());
+    let schema_hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = format!("{schema_hash}\n");
+    let stamp = Stamp { protocol_version: PROTOCOL_VERSION, schema_hash };
+    Ok(vec![
+        File { name: "schema.json", text: schema },
+        File { name: "schema.hash", text: hash },
+        File { name: "kode.ts", text: typescript::print(&outline, &stamp) },
+        File { name: "kode.lua", text: lua::print(&outline, &stamp) },
+    ])
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("generated")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_files_are_fresh() {
+        for file in files().unwrap() {
+            let path = folder().join(file.name);
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            assert!(committed == file.text, "{} is stale; run `{COMMAND}` and commit it", path.display());
+        }
+    }
+
+    #[test]
+    fn nothing_of_rust_shows_in_the_bindings() {
+        for file in files().unwrap() {
+            for mark in ["[`", "::", "Option<", "serde"] {
+                assert!(!file.text.contains(mark), "{} contains `{mark}`", file.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! All methods, one line each: name, parameters, result.
+//!
+//! Rule: a method exists by standing in this table; the table makes the type that implements `lsp_types`' trait
+//! and the entry that the generated bindings are made from, so neither can be forgotten.
+
+use lsp_types::notification::Notification;
+use lsp_types::request::Request;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::catalogue::{ListModelsParams, ListModelsResult, ListToolsParams, ListToolsResult};
+use crate::edits::{ListEditsParams, ListEditsResult};
+use crate::event::AgentEventParams;
+use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
+use crate::session::{
+    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
+    ListSessionsResult, LoadSessionParams, NewSessionParams, NewSessionResult, Snapshot,
+};
+use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
+
+/// A request as the bindings need it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestEntry {
+    /// The name on the wire.
+    pub method: &'static str,
+    /// What it does, line by line.
+    pub doc: &'static [&'static str],
+    /// The schema of its parameters.
+    pub params: fn(&mut SchemaGenerator) -> Schema,
+    /// The schema of its result.
+    pub result: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// A notification as the bindings need it.
+#[derive(Clone, Copy, Debug)]
+pub struct NotificationEntry {
+    /// The name on the wire.
+    pub method: &'static str,
+    /// What it tells, line by line.
+    pub doc: &'static [&'static str],
+    /// The schema of its parameters.
+    pub params: fn(&mut SchemaGenerator) -> Schema,
+}
+
+macro_rules! requests {
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty;)*) => {
+        $(
+            $(#[doc = $doc])*
+            #[derive(Debug)]
+            pub enum $name {}
+
+            impl Request for $name {
+                type Params = $params;
+                type Result = $result;
+                const METHOD: &'static str = $method;
+            }
+        )*
+
+        /// All requests from the client to the server.
+        pub const REQUESTS: &[RequestEntry] = &[$(
+            RequestEntry {
+                method: $method,
+                doc: &[$($doc),*],
+                params: SchemaGenerator::subschema_for::<$params>,
+                result: SchemaGenerator::subschema_for::<$result>,
+            },
+        )*];
+    };
+}
+
+macro_rules! notifications {
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty;)*) => {
+        $(
+            $(#[doc = $doc])*
+            #[derive(Debug)]
+            pub enum $name {}
+
+            impl Notification for $name {
+                type Params = $params;
+                const METHOD: &'static str = $method;
+            }
+        )*
+
+        /// All notifications from the server to the client.
+        pub const NOTIFICATIONS: &[NotificationEntry] = &[$(
+            NotificationEntry {
+                method: $method,
+                doc: &[$($doc),*],
+                params: SchemaGenerator::subschema_for::<$params>,
+            },
+        )*];
+    };
+}
+
+requests! {
+    /// Begins a session and follows it: its events are sent from now on.
+    ///
+    /// Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
+    NewSession = "agent/session/new", NewSessionParams => NewSessionResult;
+    /// Lists the sessions of this workspace.
+    ///
+    /// Errors: `invalidParams`.
+    ListSessions = "agent/session/list", ListSessionsParams => ListSessionsResult;
+    /// Follows a session, taking it up from its journal when it is not live, and tells all about it.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
+    /// Ends a live session: what runs is cancelled, the journal stays.
+    ///
+    /// Errors: `unknownSession`.
+    CloseSession = "agent/session/close", CloseSessionParams => ();
+    /// Changes mode and model of a session and says what is in force now.
+    ///
+    /// Errors: `unknownSession`, `modelNotConfigured`.
+    ConfigureSession = "agent/session/configure", ConfigureSessionParams => ConfigureSessionResult;
+    /// Hands in a prompt and says at once what became of it.
+    ///
+    /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
+    StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
+    /// Cancels the running turn; prompts that wait stay.
+    ///
+    /// Errors: `unknownSession`.
+    CancelTurn = "agent/turn/cancel", CancelTurnParams => CancelResult;
+    /// Cancels one call of the running turn; its siblings go on.
+    ///
+    /// Errors: `unknownSession`, `unknownCall`.
+    CancelTool = "agent/tool/cancel", CancelToolParams => CancelResult;
+    /// Answers a permission prompt; the first answer wins.
+    ///
+    /// Errors: `unknownSession`, `unknownPermission`, `alreadyResolved`, `invalidParams`.
+    RespondPermission = "agent/permission/respond", RespondPermissionParams => ();
+    /// Lists the permission prompts that wait.
+    ///
+    /// Errors: `unknownSession`.
+    ListPermissions = "agent/permission/list", ListPermissionsParams => ListPermissionsResult;
+    /// Lists what a session has changed, file by file.
+    ///
+    /// Errors: `unknownSession`.
+    ListEdits = "agent/edits/list", ListEditsParams => ListEditsResult;
+    /// Lists the tools.
+    ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
+    /// Lists the model profiles.
+    ListModels = "agent/models/list", ListModelsParams => ListModelsResult;
+}
+
+notifications! {
+    /// Tells what happened in a session that the client follows.
+    AgentEvent = "agent/event", AgentEventParams;
+}

@@ -1,0 +1,277 @@
+//! What the messages look like on the wire.
+//!
+//! Rule: the JSON here is written by hand and is what clients in the field send and read; a test that fails says
+//! that they would break.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    AgentEventParams, ClientKode, ErrorData, ErrorKind, Event, InputPart, ItemBody, ListSessionsParams,
+    LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, RespondPermissionParams,
+    SCHEMA_HASH, Scope, ServerKode, Snapshot, StartTurnParams, StartTurnResult, code,
+};
+use schemars::{JsonSchema, schema_for};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Reads the JSON and writes it again: nothing is lost, added or renamed.
+fn check<T: Serialize + DeserializeOwned>(wire: &Value) -> T {
+    let read: T = serde_json::from_value(wire.clone()).unwrap_or_else(|error| panic!("{error} in {wire}"));
+    assert_eq!(serde_json::to_value(&read).unwrap(), *wire);
+    read
+}
+
+fn read<T: DeserializeOwned>(wire: Value) -> T {
+    serde_json::from_value(wire).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The tags of a union, as its schema has them.
+fn tags<T: JsonSchema>(tag: &str) -> BTreeSet<String> {
+    let schema = schema_for!(T).to_value();
+    let cases = schema["oneOf"].as_array().unwrap().iter();
+    cases.map(|case| case["properties"][tag]["const"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Checks one JSON per case, and that no case is missing.
+fn check_union<T: Serialize + DeserializeOwned + JsonSchema>(tag: &str, cases: &[Value]) {
+    cases.iter().for_each(|case| drop(check::<T>(case)));
+    let shown: BTreeSet<_> = cases.iter().map(|case| case[tag].as_str().unwrap().to_owned()).collect();
+    assert_eq!(shown, tags::<T>(tag));
+}
+
+const AT: &str = "2025-03-01T09:30:00Z";
+
+fn item(body: Value) -> Value {
+    json!({ "itemId": "item_1", "turnId": "turn_1", "timestamp": AT, "body": body })
+}
+
+fn ended_call() -> Value {
+    json!({
+        "type": "toolCall", "callId": "call_1", "name": "Edit", "title": "Edit a.rs", "kind": "write",
+        "input": { "file_path": "a.rs" }, "state": "FAILED", "display": "no match",
+        "structured": { "matches": 0 }, "error": "mismatch", "startedAt": AT, "endedAt": AT,
+        "audit": [{ "state": "PENDING", "at": AT }, { "state": "FAILED", "at": AT }],
+    })
+}
+
+fn item_bodies() -> Vec<Value> {
+    vec![
+        json!({ "type": "userMessage", "text": "hello" }),
+        json!({ "type": "agentMessage", "text": "hi", "complete": true, "interrupted": false }),
+        json!({ "type": "thinking", "text": "hm", "complete": false }),
+        ended_call(),
+        json!({
+            "type": "toolCall", "callId": "call_2", "name": "Nonsense", "title": "Nonsense", "input": {},
+            "state": "PENDING", "display": "", "audit": [],
+        }),
+        json!({ "type": "notice", "level": "warning", "text": "cut", "hint": "send `continue`" }),
+        json!({ "type": "notice", "level": "info", "text": "compacted" }),
+    ]
+}
+
+fn prompt() -> Value {
+    json!({
+        "sessionId": "ses_1", "permissionId": "perm_1", "callId": "call_1", "itemId": "item_1", "tool": "Bash",
+        "title": "Run ls", "reason": "commands ask in this mode",
+        "preview": { "type": "command", "command": "ls", "cwd": "/w" }, "risks": ["reads"],
+        "scopes": ["once", "session"], "rule": "Bash(ls)", "input": { "command": "ls" }, "timestamp": AT,
+    })
+}
+
+fn usage() -> Value {
+    json!({ "inputTokens": 1, "outputTokens": 2, "cacheReadTokens": 3, "cacheWriteTokens": 4 })
+}
+
+#[test]
+fn every_event_keeps_its_form() {
+    let item = item(ended_call());
+    check_union::<Event>(
+        "type",
+        &[
+            json!({ "type": "turn_started", "turnId": "turn_1" }),
+            json!({ "type": "item_added", "item": item }),
+            json!({ "type": "item_updated", "item": item }),
+            json!({ "type": "text_chunk", "itemId": "item_1", "text": "a" }),
+            json!({ "type": "think_chunk", "itemId": "item_1", "text": "a" }),
+            json!({ "type": "tool:start", "item": item }),
+            json!({ "type": "tool:progress", "itemId": "item_1", "callId": "call_1", "text": "50%" }),
+            json!({ "type": "tool:end", "item": item }),
+            json!({
+                "type": "done", "turnId": "turn_1", "stopReason": "end_turn", "usage": usage(),
+                "durationMs": 5, "modelCalls": 2, "toolCalls": 1,
+            }),
+            json!({ "type": "permission_required", "prompt": prompt() }),
+            json!({
+                "type": "permission_decided", "permissionId": "perm_1", "callId": "call_1",
+                "outcome": "deny", "scope": "once", "by": "panel", "feedback": "not now",
+            }),
+            json!({ "type": "state_changed", "state": "WORKING" }),
+            json!({ "type": "mode_changed", "mode": "acceptEdits" }),
+            json!({ "type": "queue_changed", "queue": [{ "queueId": "queue_1", "text": "next" }] }),
+            json!({ "type": "tool:queued", "callId": "call_1", "name": "Bash", "queueLength": 2 }),
+            json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
+            json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),
+            json!({ "type": "tool_executed", "callId": "call_1", "name": "Bash", "durationMs": 9, "ok": true }),
+            json!({ "type": "edits_changed", "uris": ["file:///w/a%20b.rs", "untitled:Untitled-1"] }),
+            json!({ "type": "token_usage", "turnId": "turn_1", "usage": usage() }),
+            json!({ "type": "model_retry", "attempt": 1, "delayMs": 500, "reason": "overloaded" }),
+            json!({ "type": "agent_resumed", "sealed": ["call_1"], "skippedRecords": 0 }),
+            json!({ "type": "storage_failure", "message": "disk full" }),
+            json!({ "type": "error", "message": "no key", "hint": "set one" }),
+            json!({ "type": "gap", "since": 3, "oldest": 9 }),
+        ],
+    );
+}
+
+#[test]
+fn every_item_keeps_its_form() {
+    check_union::<ItemBody>("type", &item_bodies());
+}
+
+#[test]
+fn every_preview_keeps_its_form() {
+    check_union::<Preview>(
+        "type",
+        &[
+            json!({ "type": "command", "command": "ls", "cwd": "/w" }),
+            json!({ "type": "diff", "paths": ["a.rs"], "unified": "@@" }),
+            json!({ "type": "paths", "paths": ["/etc"] }),
+        ],
+    );
+}
+
+#[test]
+fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
+    let cases = [
+        json!({ "kind": "unknownSession", "hint": "h" }),
+        json!({ "kind": "unknownPermission", "hint": "h" }),
+        json!({ "kind": "unknownCall", "hint": "h" }),
+        json!({ "kind": "sessionBusy", "hint": "h" }),
+        json!({ "kind": "alreadyResolved", "by": "panel", "hint": "h" }),
+        json!({ "kind": "staleEdit", "hint": "h" }),
+        json!({ "kind": "invalidParams", "path": "input[0].uri", "hint": "h" }),
+        json!({ "kind": "modelNotConfigured", "hint": "h" }),
+        json!({ "kind": "storageFailure", "hint": "h" }),
+        json!({ "kind": "notNegotiated", "hint": "h" }),
+        json!({ "kind": "internal", "hint": "h" }),
+    ];
+    check_union::<ErrorData>("kind", &cases);
+    let codes: BTreeSet<_> = cases.iter().map(|case| check::<ErrorData>(case).kind.code()).collect();
+    assert_eq!(codes.len(), cases.len());
+    for own in codes.into_iter().filter(|own| ![code::INVALID_PARAMS, code::INTERNAL].contains(own)) {
+        assert!((-32099..=-32000).contains(&own) && ![-32001, -32002].contains(&own), "{own}");
+    }
+}
+
+#[test]
+fn an_event_comes_with_its_session_place_and_channel() {
+    check::<AgentEventParams>(&json!({
+        "sessionId": "ses_1", "bookmark": { "seq": 7, "timestamp": AT }, "channel": "monitor",
+        "event": { "type": "state_changed", "state": "READY" },
+    }));
+}
+
+#[test]
+fn a_snapshot_keeps_its_form() {
+    check::<Snapshot>(&json!({
+        "sessionId": "ses_1", "title": "Fix it", "bookmark": { "seq": 0, "timestamp": AT }, "state": "PAUSED",
+        "mode": "bypassPermissions", "model": { "name": "main", "provider": "anthropic" },
+        "items": item_bodies().into_iter().map(item).collect::<Vec<_>>(), "moreItems": true,
+        "pendingPermissions": [prompt()], "queue": [{ "queueId": "queue_1", "text": "next" }],
+        "usage": usage(),
+    }));
+}
+
+#[test]
+fn a_prompt_keeps_its_form() {
+    let range = json!({ "start": { "line": 1, "character": 0 }, "end": { "line": 2, "character": 4 } });
+    let input = json!([
+        { "type": "text", "text": "why?" },
+        { "type": "mention", "uri": "file:///w/a.rs" },
+        { "type": "mention", "uri": "file:///w/a.rs", "range": range },
+        { "type": "selection", "uri": "untitled:Untitled-1", "range": range, "text": "x" },
+    ]);
+    check_union::<InputPart>("type", input.as_array().unwrap());
+    check::<StartTurnParams>(&json!({
+        "sessionId": "ses_1", "input": input, "delivery": "steer",
+        "context": { "activeUri": "file:///w/a.rs", "selection": range, "openUris": ["file:///w/a.rs"] },
+    }));
+    check_union::<StartTurnResult>(
+        "type",
+        &[
+            json!({ "type": "started", "turnId": "turn_1" }),
+            json!({ "type": "queued", "queueId": "queue_1" }),
+        ],
+    );
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    assert_eq!(read::<NewSessionParams>(json!({})), NewSessionParams::default());
+    assert_eq!(read::<ListSessionsParams>(json!({})), ListSessionsParams::default());
+    assert_eq!(read::<LoadSessionParams>(json!({ "sessionId": "ses_1" })).since, None);
+    let turn: StartTurnParams = read(json!({ "sessionId": "ses_1", "input": [] }));
+    assert_eq!(serde_json::to_value(turn.delivery).unwrap(), "queue");
+    let answer = json!({ "sessionId": "ses_1", "permissionId": "perm_1", "decision": "allow" });
+    assert_eq!(read::<RespondPermissionParams>(answer).scope, Scope::Once);
+    let client: ClientKode = read(json!({ "protocolVersion": 1, "events": true }));
+    assert_eq!(client, ClientKode { protocol_version: 1, events: true, ..ClientKode::default() });
+}
+
+#[test]
+fn a_permission_is_never_given_by_half_an_answer() {
+    for decision in [json!(null), json!("yes"), json!(true), json!("Allow")] {
+        let answer = json!({ "sessionId": "ses_1", "permissionId": "perm_1", "decision": decision });
+        assert!(serde_json::from_value::<RespondPermissionParams>(answer).is_err(), "{decision}");
+    }
+    let silent = json!({ "sessionId": "ses_1", "permissionId": "perm_1", "scope": "session" });
+    assert!(serde_json::from_value::<RespondPermissionParams>(silent).is_err());
+}
+
+#[test]
+fn what_a_newer_server_sends_is_skipped() {
+    let event = json!({
+        "sessionId": "ses_1", "bookmark": { "seq": 7, "timestamp": AT, "epoch": 2 }, "channel": "monitor",
+        "event": { "type": "state_changed", "state": "READY", "since": AT }, "extra": {},
+    });
+    assert!(serde_json::from_value::<AgentEventParams>(event).is_ok());
+    assert_eq!(read::<Event>(json!({ "type": "todo_changed", "todos": [] })), Event::Unknown);
+    assert_eq!(read::<ItemBody>(json!({ "type": "plan", "steps": [1] })), ItemBody::Unknown);
+    assert_eq!(read::<Preview>(json!({ "type": "picture", "data": "" })), Preview::Unknown);
+    let error = read::<ErrorData>(json!({ "kind": "untrustedWorkspace", "hint": "trust it" }));
+    assert_eq!(error, ErrorData { kind: ErrorKind::Unknown, hint: "trust it".into() });
+}
+
+#[test]
+fn what_is_unknown_is_never_sent() {
+    assert!(serde_json::to_value(Event::Unknown).is_err());
+    assert!(serde_json::to_value(ItemBody::Unknown).is_err());
+    assert!(serde_json::to_value(Preview::Unknown).is_err());
+    assert!(serde_json::to_value(ErrorKind::Unknown).is_err());
+}
+
+#[test]
+fn both_sides_tell_their_protocol() {
+    check::<ClientKode>(&json!({
+        "protocolVersion": 1, "events": true, "permissionUi": true, "saveDocuments": false,
+        "diagnostics": false, "diffUi": true,
+    }));
+    let server: ServerKode = check(&json!({
+        "protocolVersion": 1, "serverVersion": "0.1.0", "commands": ["kode.ask"], "schemaHash": SCHEMA_HASH,
+    }));
+    assert!(
+        server.schema_hash.len() == 64 && server.schema_hash.chars().all(|char| char.is_ascii_hexdigit())
+    );
+}
+
+#[test]
+fn every_method_has_a_name_of_its_own_and_says_what_it_does() {
+    let requests = REQUESTS.iter().map(|entry| (entry.method, entry.doc));
+    let methods: Vec<_> =
+        requests.chain(NOTIFICATIONS.iter().map(|entry| (entry.method, entry.doc))).collect();
+    assert_eq!(methods.iter().collect::<BTreeSet<_>>().len(), methods.len());
+    for (method, doc) in methods {
+        assert!(method.starts_with("agent/") && !doc.is_empty(), "{method}");
+    }
+}

@@ -1,0 +1,195 @@
+//! One command as a process group: start it, take in its output, and see to it that nothing of it stays behind.
+//!
+//! Rule: standard output and standard error are one pipe, so the order is the command's own; every wait has a
+//! limit, and the group is killed on every way out, also when the future is dropped.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::output::{Capture, Captured};
+
+/// How long a command that was asked to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long what a shell started without waiting for it may still write once the shell has ended. Process
+/// substitutions (`> >(tee log)`) need this moment; background jobs do not get more.
+const LINGER: Duration = Duration::from_millis(100);
+/// How long the end of the output is waited for once everything has been killed. Only a process that left the
+/// group can still hold the pipe then.
+const DRAIN: Duration = Duration::from_millis(500);
+/// How much is read at once.
+const READ_SIZE: usize = 64 * 1024;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this exit code.
+    Code(i32),
+    /// By a signal that did not come from us.
+    Signal(i32),
+    /// Stopped because it took longer than allowed.
+    TimedOut,
+    /// Stopped because the call was cancelled.
+    Cancelled,
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, signal) => Self::Signal(signal.unwrap_or_default()),
+        }
+    }
+}
+
+/// Runs a prepared command to its end, handing on its output as text while it comes.
+pub(super) async fn run(
+    mut command: Command,
+    limit: Duration,
+    on_output: impl FnMut(&str) + Send,
+    cancel: &CancellationToken,
+) -> io::Result<(Exit, Captured)> {
+    let (reader, writer) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
+    let mut child = command.spawn()?;
+    let mut group = Group::of(&child)?;
+    // The command holds the pipe's writing end; the output would never end while it lives.
+    drop(command);
+    let mut output = Output::new(reader.into(), on_output)?;
+
+    let exit = match output.take_in_until(ended(&mut child, limit, cancel)).await {
+        Ok(status) => {
+            let exit = Exit::from(status?);
+            let _ = timeout(LINGER, output.take_in_rest()).await;
+            group.kill();
+            exit
+        }
+        Err(stopped) => {
+            group.signal(Signal::TERM);
+            let _ = timeout(GRACE, async {
+                let _ = output.take_in_until(child.wait()).await;
+                output.take_in_rest().await;
+            })
+            .await;
+            group.kill();
+            let _ = timeout(DRAIN, child.wait()).await;
+            stopped
+        }
+    };
+    let _ = timeout(DRAIN, output.take_in_rest()).await;
+    Ok((exit, output.finish()))
+}
+
+/// Waits until the shell has ended, or until it has to be stopped.
+async fn ended(
+    child: &mut Child,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> Result<io::Result<ExitStatus>, Exit> {
+    tokio::select! {
+        biased;
+        status = child.wait() => Ok(status),
+        () = cancel.cancelled() => Err(Exit::Cancelled),
+        () = sleep(limit) => Err(Exit::TimedOut),
+    }
+}
+
+/// A process group that is killed when this is dropped.
+struct Group {
+    id: Pid,
+    killed: bool,
+}
+
+impl Group {
+    fn of(child: &Child) -> io::Result<Self> {
+        let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let id = id.ok_or_else(|| io::Error::other("the process has no id"))?;
+        Ok(Self { id, killed: false })
+    }
+
+    /// Sends a signal to all members. That there are none left is as good.
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.id, signal);
+    }
+
+    /// Kills all members, once: later the number may name another group.
+    fn kill(&mut self) {
+        if !std::mem::replace(&mut self.killed, true) {
+            self.signal(Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The reading end of a command's output.
+struct Output<F> {
+    pipe: pipe::Receiver,
+    open: bool,
+    buffer: Vec<u8>,
+    capture: Capture,
+    on_output: F,
+}
+
+impl<F: FnMut(&str) + Send> Output<F> {
+    fn new(reader: OwnedFd, on_output: F) -> io::Result<Self> {
+        Ok(Self {
+            pipe: pipe::Receiver::from_owned_fd(reader)?,
+            open: true,
+            buffer: vec![0; READ_SIZE],
+            capture: Capture::new(),
+            on_output,
+        })
+    }
+
+    /// Takes in output while `event` is awaited.
+    async fn take_in_until<T>(&mut self, event: impl Future<Output = T>) -> T {
+        let mut event = pin!(event);
+        loop {
+            tokio::select! {
+                biased;
+                happened = &mut event => return happened,
+                () = self.take_in(), if self.open => {}
+            }
+        }
+    }
+
+    /// Takes in output until its end.
+    async fn take_in_rest(&mut self) {
+        while self.open {
+            self.take_in().await;
+        }
+    }
+
+    /// Takes in what comes next. Safe to drop: nothing is lost between two awaits.
+    async fn take_in(&mut self) {
+        match self.pipe.read(&mut self.buffer).await {
+            Ok(0) | Err(_) => self.open = false,
+            Ok(length) => {
+                let text = self.capture.push(&self.buffer[..length]);
+                if !text.is_empty() {
+                    (self.on_output)(&text);
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Captured {
+        self.capture.finish()
+    }
+}

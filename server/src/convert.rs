@@ -1,0 +1,459 @@
+//! Between the engine's types and those of the wire.
+//!
+//! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
+
+use jiff::Timestamp;
+use kode_engine::engine::{Engine, Models, SessionSummary};
+use kode_engine::event::{
+    AuditEntry, Bookmark, CallState, Channel, Event, EventRecord, Gap, Item, ItemBody, NoticeLevel,
+    QueuedPrompt, RunState, ToolCallItem, TurnEnd,
+};
+use kode_engine::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use kode_engine::model::Usage;
+use kode_engine::model::profile::Provider;
+use kode_engine::paths::Target;
+use kode_engine::permission::{Decision, Mode, Outcome, PermissionPrompt, Preview, Scope};
+use kode_engine::session::Snapshot;
+use kode_engine::tools::{ToolErrorKind, ToolKind};
+use kode_protocol as wire;
+
+// -- ids, times, places -------------------------------------------------------------------------------------------
+
+/// A session's id.
+#[must_use]
+pub fn session_id(id: &SessionId) -> wire::SessionId {
+    wire::SessionId::new(id.as_str())
+}
+
+/// A turn's id.
+#[must_use]
+pub fn turn_id(id: &TurnId) -> wire::TurnId {
+    wire::TurnId::new(id.as_str())
+}
+
+/// An item's id.
+#[must_use]
+pub fn item_id(id: &ItemId) -> wire::ItemId {
+    wire::ItemId::new(id.as_str())
+}
+
+/// A call's id.
+#[must_use]
+pub fn call_id(id: &CallId) -> wire::CallId {
+    wire::CallId::new(id.as_str())
+}
+
+/// The id of a waiting prompt.
+#[must_use]
+pub fn queue_id(id: &QueueId) -> wire::QueueId {
+    wire::QueueId::new(id.as_str())
+}
+
+fn permission_id(id: &PermissionId) -> wire::PermissionId {
+    wire::PermissionId::new(id.as_str())
+}
+
+fn timestamp(time: Timestamp) -> wire::Timestamp {
+    wire::Timestamp::new(time.to_string())
+}
+
+/// The URI of a file or untitled document.
+#[must_use]
+pub fn uri(target: &Target) -> wire::Uri {
+    match target {
+        // An absolute path always has a URI.
+        Target::File(path) => wire::Uri::new(
+            lsp_types::Url::from_file_path(path).map_or_else(|()| path.to_string(), |uri| uri.to_string()),
+        ),
+        Target::Untitled(uri) => wire::Uri::new(uri.as_str()),
+    }
+}
+
+// -- sessions -----------------------------------------------------------------------------------------------------
+
+/// A session as it is.
+#[must_use]
+pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
+    let id = snapshot.id;
+    wire::Snapshot {
+        session_id: session_id(&id),
+        title: snapshot.title,
+        bookmark: bookmark(snapshot.bookmark),
+        state: run_state(snapshot.state),
+        mode: mode(snapshot.mode),
+        model: model_ref(models, &snapshot.model),
+        items: snapshot.items.into_iter().map(item).collect(),
+        more_items: snapshot.more_items,
+        pending_permissions: snapshot.pending.into_iter().map(|pending| prompt(&id, pending)).collect(),
+        queue: snapshot.queue.into_iter().map(queued).collect(),
+        usage: usage(snapshot.usage),
+    }
+}
+
+/// A session in a list.
+#[must_use]
+pub fn summary(engine: &Engine, summary: SessionSummary) -> wire::SessionSummary {
+    let live = engine.session(&summary.id).ok();
+    wire::SessionSummary {
+        session_id: session_id(&summary.id),
+        title: summary.title,
+        created_at: None,
+        updated_at: timestamp(summary.updated),
+        state: if summary.live { wire::SessionPresence::Live } else { wire::SessionPresence::Stored },
+        mode: live.map(|session| mode(session.mode())),
+    }
+}
+
+/// The model of a session.
+#[must_use]
+pub fn model_ref(models: &Models, name: &str) -> wire::ModelRef {
+    let provider = models.profile(name).ok().map(|profile| provider(profile.provider).to_owned());
+    wire::ModelRef { name: name.to_owned(), provider }
+}
+
+/// Who serves a model.
+#[must_use]
+pub fn provider(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Anthropic => "anthropic",
+        Provider::Demo => "demo",
+    }
+}
+
+/// A mode.
+#[must_use]
+pub fn mode(mode: Mode) -> wire::Mode {
+    match mode {
+        Mode::Default => wire::Mode::Default,
+        Mode::AcceptEdits => wire::Mode::AcceptEdits,
+        Mode::Plan => wire::Mode::Plan,
+        Mode::BypassPermissions => wire::Mode::BypassPermissions,
+    }
+}
+
+/// A mode a client asks for.
+#[must_use]
+pub fn mode_from_wire(mode: wire::Mode) -> Mode {
+    match mode {
+        wire::Mode::Default => Mode::Default,
+        wire::Mode::AcceptEdits => Mode::AcceptEdits,
+        wire::Mode::Plan => Mode::Plan,
+        wire::Mode::BypassPermissions => Mode::BypassPermissions,
+    }
+}
+
+fn run_state(state: RunState) -> wire::RunState {
+    match state {
+        RunState::Ready => wire::RunState::Ready,
+        RunState::Working => wire::RunState::Working,
+        RunState::Paused => wire::RunState::Paused,
+    }
+}
+
+fn queued(prompt: QueuedPrompt) -> wire::QueuedPrompt {
+    wire::QueuedPrompt { queue_id: queue_id(&prompt.id), text: prompt.text }
+}
+
+fn usage(usage: Usage) -> wire::Usage {
+    wire::Usage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+    }
+}
+
+fn bookmark(bookmark: Bookmark) -> wire::Bookmark {
+    wire::Bookmark { seq: bookmark.seq, timestamp: timestamp(bookmark.timestamp) }
+}
+
+// -- items --------------------------------------------------------------------------------------------------------
+
+fn item(item: Item) -> wire::Item {
+    wire::Item {
+        item_id: item_id(&item.id),
+        turn_id: turn_id(&item.turn),
+        timestamp: timestamp(item.timestamp),
+        body: match item.body {
+            ItemBody::UserMessage { text } => wire::ItemBody::UserMessage(wire::UserMessage { text }),
+            ItemBody::AgentMessage { text, complete, interrupted } => {
+                wire::ItemBody::AgentMessage(wire::AgentMessage { text, complete, interrupted })
+            }
+            ItemBody::Thinking { text, complete } => {
+                wire::ItemBody::Thinking(wire::Thinking { text, complete })
+            }
+            ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(tool_call(call)),
+            ItemBody::Notice { level, text, hint } => {
+                wire::ItemBody::Notice(wire::Notice { level: notice_level(level), text, hint })
+            }
+        },
+    }
+}
+
+fn tool_call(call: ToolCallItem) -> wire::ToolCall {
+    wire::ToolCall {
+        call_id: call_id(&call.call),
+        name: call.name,
+        title: call.title,
+        kind: call.kind.map(tool_kind),
+        input: call.input,
+        state: call_state(call.state),
+        display: call.display,
+        structured: call.structured,
+        error: call.error.map(tool_error_kind),
+        started_at: call.started.map(timestamp),
+        ended_at: call.ended.map(timestamp),
+        audit: call.audit.into_iter().map(audit_entry).collect(),
+    }
+}
+
+fn audit_entry(entry: AuditEntry) -> wire::AuditEntry {
+    wire::AuditEntry { state: call_state(entry.state), at: timestamp(entry.at) }
+}
+
+fn notice_level(level: NoticeLevel) -> wire::NoticeLevel {
+    match level {
+        NoticeLevel::Info => wire::NoticeLevel::Info,
+        NoticeLevel::Warning => wire::NoticeLevel::Warning,
+        NoticeLevel::Error => wire::NoticeLevel::Error,
+    }
+}
+
+/// What a tool does to the world.
+#[must_use]
+pub fn tool_kind(kind: ToolKind) -> wire::ToolKind {
+    match kind {
+        ToolKind::ReadOnly => wire::ToolKind::ReadOnly,
+        ToolKind::Write => wire::ToolKind::Write,
+        ToolKind::Execute => wire::ToolKind::Execute,
+    }
+}
+
+fn call_state(state: CallState) -> wire::CallState {
+    match state {
+        CallState::Pending => wire::CallState::Pending,
+        CallState::ApprovalRequired => wire::CallState::ApprovalRequired,
+        CallState::Executing => wire::CallState::Executing,
+        CallState::Completed => wire::CallState::Completed,
+        CallState::Failed => wire::CallState::Failed,
+        CallState::Denied => wire::CallState::Denied,
+        CallState::Sealed => wire::CallState::Sealed,
+    }
+}
+
+fn tool_error_kind(kind: ToolErrorKind) -> wire::ToolErrorKind {
+    match kind {
+        ToolErrorKind::UnknownTool => wire::ToolErrorKind::UnknownTool,
+        ToolErrorKind::InvalidInput => wire::ToolErrorKind::InvalidInput,
+        ToolErrorKind::NotFound => wire::ToolErrorKind::NotFound,
+        ToolErrorKind::Forbidden => wire::ToolErrorKind::Forbidden,
+        ToolErrorKind::Mismatch => wire::ToolErrorKind::Mismatch,
+        ToolErrorKind::Conflict => wire::ToolErrorKind::Conflict,
+        ToolErrorKind::Denied => wire::ToolErrorKind::Denied,
+        ToolErrorKind::Timeout => wire::ToolErrorKind::Timeout,
+        ToolErrorKind::Cancelled => wire::ToolErrorKind::Cancelled,
+        ToolErrorKind::Failed => wire::ToolErrorKind::Failed,
+    }
+}
+
+// -- permissions --------------------------------------------------------------------------------------------------
+
+/// A permission prompt of a session.
+#[must_use]
+pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::PermissionPrompt {
+    wire::PermissionPrompt {
+        session_id: session_id(session),
+        permission_id: permission_id(&prompt.id),
+        call_id: call_id(&prompt.call),
+        item_id: item_id(&prompt.item),
+        tool: prompt.tool,
+        title: prompt.title,
+        reason: prompt.reason,
+        preview: match prompt.preview {
+            Preview::Command { command, cwd } => {
+                wire::Preview::Command(wire::CommandPreview { command, cwd })
+            }
+            Preview::Diff { paths, unified } => wire::Preview::Diff(wire::DiffPreview { paths, unified }),
+            Preview::Paths { paths } => wire::Preview::Paths(wire::PathsPreview { paths }),
+        },
+        risks: prompt.risks,
+        scopes: prompt.scopes.into_iter().map(scope).collect(),
+        rule: prompt.rule,
+        input: prompt.input,
+        timestamp: timestamp(prompt.timestamp),
+    }
+}
+
+fn scope(scope: Scope) -> wire::Scope {
+    match scope {
+        Scope::Once => wire::Scope::Once,
+        Scope::Session => wire::Scope::Session,
+    }
+}
+
+/// How far a client wants a yes to reach.
+#[must_use]
+pub fn scope_from_wire(scope: wire::Scope) -> Scope {
+    match scope {
+        wire::Scope::Once => Scope::Once,
+        wire::Scope::Session => Scope::Session,
+    }
+}
+
+fn decided(decision: Decision) -> wire::PermissionDecided {
+    wire::PermissionDecided {
+        permission_id: permission_id(&decision.id),
+        call_id: call_id(&decision.call),
+        outcome: match decision.outcome {
+            Outcome::Allow => wire::PermissionOutcome::Allow,
+            Outcome::Deny => wire::PermissionOutcome::Deny,
+            Outcome::Cancelled => wire::PermissionOutcome::Cancelled,
+        },
+        scope: scope(decision.scope),
+        by: decision.by,
+        feedback: decision.feedback,
+    }
+}
+
+// -- events -------------------------------------------------------------------------------------------------------
+
+/// An event with its place.
+#[must_use]
+pub fn event(record: EventRecord) -> wire::AgentEventParams {
+    wire::AgentEventParams {
+        session_id: session_id(&record.session),
+        bookmark: bookmark(record.bookmark),
+        channel: channel(record.event.channel()),
+        event: event_body(&record.session, record.event),
+    }
+}
+
+/// The event that tells a client it was too slow; its place is that of the last event the client was sent.
+#[must_use]
+pub fn gap(session: &SessionId, gap: Gap) -> wire::AgentEventParams {
+    wire::AgentEventParams {
+        session_id: session_id(session),
+        bookmark: wire::Bookmark { seq: gap.since, timestamp: timestamp(Timestamp::now()) },
+        channel: wire::Channel::Monitor,
+        event: wire::Event::Gap(wire::Gap { since: gap.since, oldest: gap.oldest }),
+    }
+}
+
+fn channel(channel: Channel) -> wire::Channel {
+    match channel {
+        Channel::Progress => wire::Channel::Progress,
+        Channel::Control => wire::Channel::Control,
+        Channel::Monitor => wire::Channel::Monitor,
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "a table: one case of either side a line")]
+fn event_body(session: &SessionId, event: Event) -> wire::Event {
+    match event {
+        Event::TurnStarted { turn } => {
+            wire::Event::TurnStarted(wire::TurnStarted { turn_id: turn_id(&turn) })
+        }
+        Event::ItemAdded { item: added } => wire::Event::ItemAdded(wire::ItemAdded { item: item(added) }),
+        Event::ItemUpdated { item: updated } => {
+            wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
+        }
+        Event::TextChunk { item, text } => {
+            wire::Event::TextChunk(wire::TextChunk { item_id: item_id(&item), text })
+        }
+        Event::ThinkChunk { item, text } => {
+            wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(&item), text })
+        }
+        Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
+        Event::ToolProgress { item, call, text } => wire::Event::ToolProgress(wire::ToolProgress {
+            item_id: item_id(&item),
+            call_id: call_id(&call),
+            text,
+        }),
+        Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
+        Event::Done { turn, reason, usage: used, duration_ms, model_calls, tool_calls } => {
+            wire::Event::Done(wire::Done {
+                turn_id: turn_id(&turn),
+                stop_reason: stop_reason(reason),
+                usage: usage(used),
+                duration_ms,
+                model_calls,
+                tool_calls,
+            })
+        }
+        Event::PermissionRequired { prompt: asked } => {
+            wire::Event::PermissionRequired(wire::PermissionRequired { prompt: prompt(session, asked) })
+        }
+        Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
+        Event::StateChanged { state } => {
+            wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
+        }
+        Event::ModeChanged { mode: now } => wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now) }),
+        Event::QueueChanged { queue } => {
+            wire::Event::QueueChanged(wire::QueueChanged { queue: queue.into_iter().map(queued).collect() })
+        }
+        Event::ToolQueued { call, name, queue_length } => wire::Event::ToolQueued(wire::ToolQueued {
+            call_id: call_id(&call),
+            name,
+            queue_length: u64::try_from(queue_length).unwrap_or(u64::MAX),
+        }),
+        Event::ToolTimeout { call, name } => {
+            wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(&call), name })
+        }
+        Event::ToolDenied { call, name, reason } => {
+            wire::Event::ToolDenied(wire::ToolDenied { call_id: call_id(&call), name, reason })
+        }
+        Event::ToolExecuted { call, name, duration_ms, ok } => {
+            wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(&call), name, duration_ms, ok })
+        }
+        Event::EditsChanged { targets } => {
+            wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
+        }
+        Event::TokenUsage { turn, usage: used } => {
+            wire::Event::TokenUsage(wire::TokenUsage { turn_id: turn_id(&turn), usage: usage(used) })
+        }
+        Event::ModelRetry { attempt, delay_ms, reason } => {
+            wire::Event::ModelRetry(wire::ModelRetry { attempt, delay_ms, reason })
+        }
+        Event::AgentResumed { sealed, skipped_records } => wire::Event::AgentResumed(wire::AgentResumed {
+            sealed: sealed.iter().map(call_id).collect(),
+            skipped_records,
+        }),
+        Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
+        Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
+    }
+}
+
+fn stop_reason(reason: TurnEnd) -> wire::StopReason {
+    match reason {
+        TurnEnd::EndTurn => wire::StopReason::EndTurn,
+        TurnEnd::MaxTokens => wire::StopReason::MaxTokens,
+        TurnEnd::MaxTurns => wire::StopReason::MaxTurns,
+        TurnEnd::Refusal => wire::StopReason::Refusal,
+        TurnEnd::Cancelled => wire::StopReason::Cancelled,
+        TurnEnd::Error => wire::StopReason::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kode_engine::paths::AbsPath;
+
+    use super::*;
+
+    #[test]
+    fn files_become_uris_and_untitled_documents_keep_theirs() {
+        let file = Target::File(AbsPath::new("/w/a b/ü.rs").unwrap());
+        assert_eq!(uri(&file).as_str(), "file:///w/a%20b/%C3%BC.rs");
+        assert_eq!(uri(&Target::Untitled("untitled:Untitled-1".into())).as_str(), "untitled:Untitled-1");
+    }
+
+    #[test]
+    fn modes_and_scopes_come_back_as_they_were() {
+        for one in Mode::ALL {
+            assert_eq!(mode_from_wire(mode(one)), one);
+        }
+        for one in [Scope::Once, Scope::Session] {
+            assert_eq!(scope_from_wire(scope(one)), one);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The handlers of the `agent/*` methods, one file for each group.
+//!
+//! Rule: a handler converts, calls, converts. It never waits for the editor, a model or a tool; what takes time is
+//! told by events.
+
+pub mod catalogue;
+pub mod edits;
+pub mod error;
+pub mod permission;
+pub mod progress;
+pub mod session;
+pub mod turn;

@@ -1,0 +1,47 @@
+//! `agent/tools/list` and `agent/models/list`.
+
+use kode_engine::tools::ToolKind;
+use kode_protocol as wire;
+
+use crate::backend::Backend;
+use crate::convert;
+use crate::handlers::error::Failure;
+
+/// Lists the tools.
+pub(crate) async fn tools(
+    backend: &Backend,
+    _params: wire::ListToolsParams,
+) -> Result<wire::ListToolsResult, Failure> {
+    let agent = backend.agent()?;
+    let tools = agent.engine.tools().iter().map(|tool| {
+        let facts = tool.facts();
+        wire::ToolInfo {
+            name: facts.name.to_owned(),
+            kind: convert::tool_kind(facts.kind),
+            read_only: facts.kind == ToolKind::ReadOnly,
+            concurrency_safe: facts.concurrency_safe,
+            description: facts.description.to_owned(),
+            input_schema: tool.input_schema(),
+            aliases: facts.aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+        }
+    });
+    Ok(wire::ListToolsResult { tools: tools.collect() })
+}
+
+/// Lists the model profiles.
+pub(crate) async fn models(
+    backend: &Backend,
+    _params: wire::ListModelsParams,
+) -> Result<wire::ListModelsResult, Failure> {
+    let agent = backend.agent()?;
+    let chosen = agent.options.profile.as_deref().unwrap_or_else(|| agent.engine.models().default_name());
+    let models = agent.engine.models().profiles().map(|profile| wire::ModelInfo {
+        name: profile.name.clone(),
+        provider: convert::provider(profile.provider).to_owned(),
+        model: profile.model.clone(),
+        context_window: profile.context_window,
+        max_tokens: u64::from(profile.max_tokens),
+        active: profile.name == chosen,
+    });
+    Ok(wire::ListModelsResult { models: models.collect() })
+}

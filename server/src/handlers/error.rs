@@ -1,0 +1,112 @@
+//! From the engine's errors to those of the wire.
+//!
+//! Rule: every failed request says what happened in `message`, what to do next in `data.hint`, and what a program can
+//! go by in `data.kind`.
+
+use kode_engine::engine::SessionError;
+use kode_engine::ids::PermissionId;
+use kode_engine::model::ModelError;
+use kode_engine::permission::RespondError;
+use kode_engine::session::SubmitError;
+use kode_protocol::{ErrorData, ErrorKind};
+use tower_lsp::jsonrpc::{Error, ErrorCode};
+
+/// A failed request.
+pub(crate) type Failure = Error;
+
+fn failure(kind: ErrorKind, message: String, hint: impl Into<String>) -> Failure {
+    let code = ErrorCode::from(kind.code());
+    let data = serde_json::to_value(ErrorData { kind, hint: hint.into() }).ok();
+    Error { code, message: message.into(), data }
+}
+
+/// A parameter does not fit.
+pub(crate) fn invalid_params(path: &str, message: &str) -> Failure {
+    let hint = format!("Correct `{path}` and send the request again.");
+    failure(ErrorKind::InvalidParams { path: path.to_owned() }, message.to_owned(), hint)
+}
+
+/// There is no place for the user's state.
+pub(crate) fn no_home(message: &str) -> Failure {
+    failure(ErrorKind::StorageFailure, message.to_owned(), "Set KODE_LS_HOME to a folder you can write to.")
+}
+
+/// A session cannot be had.
+pub(crate) fn session(error: SessionError) -> Failure {
+    let message = error.to_string();
+    match error {
+        SessionError::Unknown(_) => {
+            failure(ErrorKind::UnknownSession, message, "`agent/session/list` names the sessions there are.")
+        }
+        SessionError::NoFolder => invalid_params(
+            "workspaceFolder",
+            "there is no folder to work in: open a folder or file, or name one",
+        ),
+        SessionError::Storage { .. } => failure(
+            ErrorKind::StorageFailure,
+            message,
+            "Check the folder, its permissions and the free space.",
+        ),
+        SessionError::Corrupted { .. } => {
+            failure(ErrorKind::StorageFailure, message, "Begin a new session; the journal is kept as it is.")
+        }
+        SessionError::Model(error) => model(&error),
+    }
+}
+
+/// A model cannot be used.
+pub(crate) fn model(error: &ModelError) -> Failure {
+    failure(ErrorKind::ModelNotConfigured, error.to_string(), error.hint())
+}
+
+/// A prompt was not taken.
+pub(crate) fn submit(error: SubmitError) -> Failure {
+    match error {
+        SubmitError::Empty => invalid_params("input", "the prompt is empty"),
+        SubmitError::QueueFull => {
+            failure(ErrorKind::SessionBusy, error.to_string(), "Wait for the turn, or cancel it.")
+        }
+        SubmitError::Closed => failure(
+            ErrorKind::UnknownSession,
+            error.to_string(),
+            "Load the session with `agent/session/load`.",
+        ),
+    }
+}
+
+/// An answer was not taken.
+pub(crate) fn respond(error: RespondError) -> Failure {
+    let message = error.to_string();
+    match error {
+        RespondError::Unknown(_) => failure(
+            ErrorKind::UnknownPermission,
+            message,
+            "`agent/permission/list` names the prompts that wait.",
+        ),
+        RespondError::AlreadyResolved { by, .. } => {
+            failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the prompt is closed.")
+        }
+        RespondError::ScopeNotOffered(_) => invalid_params("scope", &message),
+    }
+}
+
+/// No permission prompt of that id waits, or none at all.
+pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> Failure {
+    match id {
+        Some(id) => respond(RespondError::Unknown(id.clone())),
+        None => failure(
+            ErrorKind::UnknownPermission,
+            "no permission prompt waits".to_owned(),
+            "Nothing to do until the agent asks.",
+        ),
+    }
+}
+
+/// No unfinished call of that id.
+pub(crate) fn unknown_call(id: &str) -> Failure {
+    failure(
+        ErrorKind::UnknownCall,
+        format!("there is no unfinished call `{id}` in this session"),
+        "Nothing to do: the call has ended, or its id is another session's.",
+    )
+}

@@ -1,0 +1,39 @@
+//! `agent/permission/*`.
+
+use kode_engine::ids::PermissionId;
+use kode_engine::permission::Answer;
+use kode_protocol as wire;
+
+use crate::backend::Backend;
+use crate::convert;
+use crate::handlers::error::{self, Failure};
+
+/// Answers a prompt.
+pub(crate) async fn respond(backend: &Backend, params: wire::RespondPermissionParams) -> Result<(), Failure> {
+    let session = backend.session(&params.session_id)?;
+    let answer = Answer {
+        allow: params.decision == wire::PermissionDecision::Allow,
+        scope: convert::scope_from_wire(params.scope),
+        feedback: params.feedback,
+        updated_input: params.updated_input,
+        by: backend.client_name(),
+    };
+    let id = PermissionId::from_external(params.permission_id.as_str());
+    session.respond(&id, answer).map_err(error::respond)
+}
+
+/// Lists the prompts that wait.
+pub(crate) async fn list(
+    backend: &Backend,
+    params: wire::ListPermissionsParams,
+) -> Result<wire::ListPermissionsResult, Failure> {
+    let sessions = match params.session_id {
+        Some(id) => vec![backend.session(&id)?],
+        None => backend.agent()?.engine.live_sessions(),
+    };
+    let prompts = sessions.iter().flat_map(|session| {
+        let id = session.id().clone();
+        session.pending().into_iter().map(move |prompt| convert::prompt(&id, prompt))
+    });
+    Ok(wire::ListPermissionsResult { permissions: prompts.collect() })
+}

@@ -1,0 +1,111 @@
+//! `agent/session/*`.
+
+use kode_engine::ids::SessionId;
+use kode_engine::permission::Mode;
+use kode_engine::session::Session;
+use kode_protocol as wire;
+
+use crate::backend::Backend;
+use crate::convert;
+use crate::documents::file_path;
+use crate::handlers::error::{self, Failure};
+
+/// Items of a snapshot, unless the client wants another number.
+const DEFAULT_ITEMS: usize = 200;
+/// The most items of a snapshot.
+const MOST_ITEMS: usize = 2_000;
+/// Sessions of a page, unless the client wants another number.
+const DEFAULT_PAGE: usize = 50;
+/// The most sessions of a page.
+const MOST_PAGE: usize = 1_000;
+
+/// Begins a session.
+pub(crate) async fn new(
+    backend: &Backend,
+    params: wire::NewSessionParams,
+) -> Result<wire::NewSessionResult, Failure> {
+    let agent = backend.agent()?;
+    let folder = match params.workspace_folder {
+        None => None,
+        Some(uri) => {
+            let parsed = lsp_types::Url::parse(uri.as_str()).ok();
+            let folder = parsed.as_ref().and_then(file_path).filter(|folder| folder.as_path().is_dir());
+            let wrong =
+                || error::invalid_params("workspaceFolder", &format!("{uri} is no folder on this machine"));
+            Some(folder.ok_or_else(wrong)?)
+        }
+    };
+    let session = agent
+        .new_session(folder, params.mode.map(convert::mode_from_wire), params.model)
+        .map_err(error::session)?;
+    Ok(wire::NewSessionResult {
+        session_id: convert::session_id(session.id()),
+        snapshot: snapshot(backend, &session, DEFAULT_ITEMS)?,
+    })
+}
+
+/// Lists the sessions of the workspace.
+pub(crate) async fn list(
+    backend: &Backend,
+    params: wire::ListSessionsParams,
+) -> Result<wire::ListSessionsResult, Failure> {
+    let agent = backend.agent()?;
+    let limit = limit(params.limit, DEFAULT_PAGE, MOST_PAGE);
+    let mut sessions = agent.engine.list_sessions(&agent.folders());
+    if let Some(cursor) = params.cursor {
+        // The cursor is the last session of the page before; one that is gone meanwhile would begin anew.
+        let last = sessions.iter().position(|session| session.id.as_str() == cursor);
+        let last =
+            last.ok_or_else(|| error::invalid_params("cursor", "the session this page began after is gone"))?;
+        sessions.drain(..=last);
+    }
+    let more = sessions.len() > limit;
+    sessions.truncate(limit);
+    let next_cursor = sessions.last().filter(|_| more).map(|session| session.id.as_str().to_owned());
+    let sessions = sessions.into_iter().map(|session| convert::summary(&agent.engine, session)).collect();
+    Ok(wire::ListSessionsResult { sessions, next_cursor })
+}
+
+/// Gives a session as it is now.
+pub(crate) async fn load(
+    backend: &Backend,
+    params: wire::LoadSessionParams,
+) -> Result<wire::Snapshot, Failure> {
+    let agent = backend.agent()?;
+    let id = SessionId::from_external(params.session_id.as_str());
+    let session = agent.load_session(&id, params.since).map_err(error::session)?;
+    snapshot(backend, &session, limit(params.items, DEFAULT_ITEMS, MOST_ITEMS))
+}
+
+/// Ends a live session.
+pub(crate) async fn close(backend: &Backend, params: wire::CloseSessionParams) -> Result<(), Failure> {
+    let id = SessionId::from_external(params.session_id.as_str());
+    backend.agent()?.close_session(&id).map_err(error::session)
+}
+
+/// Changes mode and model.
+pub(crate) async fn configure(
+    backend: &Backend,
+    params: wire::ConfigureSessionParams,
+) -> Result<wire::ConfigureSessionResult, Failure> {
+    let agent = backend.agent()?;
+    let session = backend.session(&params.session_id)?;
+    if let Some(model) = &params.model {
+        agent.engine.models().profile(model).map_err(|reason| error::model(&reason))?;
+    }
+    let mode: Option<Mode> = params.mode.map(convert::mode_from_wire);
+    session.configure(mode, params.model);
+    let now = session.snapshot(0);
+    Ok(wire::ConfigureSessionResult {
+        mode: convert::mode(now.mode),
+        model: convert::model_ref(agent.engine.models(), &now.model),
+    })
+}
+
+fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, Failure> {
+    Ok(convert::snapshot(backend.agent()?.engine.models(), session.snapshot(items)))
+}
+
+fn limit(wanted: Option<u32>, default: usize, most: usize) -> usize {
+    wanted.map_or(default, |wanted| usize::try_from(wanted).unwrap_or(most).clamp(1, most))
+}
