@@ -182,7 +182,7 @@ fn item(item: Item) -> wire::Item {
             ItemBody::Thinking { text, complete } => {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })
             }
-            ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(tool_call(call)),
+            ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(Box::new(tool_call(call))),
             ItemBody::Notice { level, text, hint } => {
                 wire::ItemBody::Notice(wire::Notice { level: notice_level(level), text, hint })
             }
@@ -381,7 +381,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             })
         }
         Event::PermissionRequired { prompt: asked } => {
-            wire::Event::PermissionRequired(wire::PermissionRequired { prompt: prompt(session, asked) })
+            wire::Event::PermissionRequired(Box::new(wire::PermissionRequired {
+                prompt: prompt(session, asked),
+            }))
         }
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
         Event::StateChanged { state } => {
