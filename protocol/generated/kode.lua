@@ -43,7 +43,7 @@
 ---| "DENIED" # Was refused; final.
 ---| "SEALED" # Was unfinished when the turn or the server ended; final.
 
---- Whether there was something to cancel. What was cancelled ends by its events, shortly after.
+--- Whether there was something to cancel. What is cancelled ends by its events, shortly after.
 ---@class kode.CancelResult
 ---@field cancelled boolean False when nothing was running any more.
 
@@ -94,7 +94,7 @@
 --- What happens to a prompt when a turn runs already.
 ---@alias kode.Delivery
 ---| "queue" # It waits until the turn has ended and then begins one of its own.
----| "steer" # The running turn takes it up before its next model call.
+---| "steer" # The running turn takes it up before its next model call; a server that cannot do so answers `invalidParams`.
 
 --- Changes to files.
 ---@class kode.DiffPreview
@@ -144,7 +144,7 @@
 ---@field kind "unknownPermission"
 ---@field hint string What to do next, for people.
 
---- No call of that id in this session.
+--- No call of that id runs or waits in this session; it may have ended.
 ---@class kode.ErrorData.UnknownCall
 ---@field kind "unknownCall"
 ---@field hint string What to do next, for people.
@@ -866,6 +866,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "f17bee67642936dfd6358df771385b8ca11dfcc66c2027cb020b18e509f1cafd"
+M.schema_hash = "923103b05d9eb395ec919e671a8c99fda1d6d01d6d036c5f5a71dda49b55431a"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f17bee67642936dfd6358df771385b8ca11dfcc66c2027cb020b18e509f1cafd";
+export const SCHEMA_HASH = "923103b05d9eb395ec919e671a8c99fda1d6d01d6d036c5f5a71dda49b55431a";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -74,7 +74,7 @@ export type CallState =
     /** Was unfinished when the turn or the server ended; final. */
     | "SEALED";
 
-/** Whether there was something to cancel. What was cancelled ends by its events, shortly after. */
+/** Whether there was something to cancel. What is cancelled ends by its events, shortly after. */
 export interface CancelResult {
     /** False when nothing was running any more. */
     cancelled: boolean;
@@ -155,7 +155,7 @@ export interface ConfigureSessionResult {
 export type Delivery =
     /** It waits until the turn has ended and then begins one of its own. */
     | "queue"
-    /** The running turn takes it up before its next model call. */
+    /** The running turn takes it up before its next model call; a server that cannot do so answers `invalidParams`. */
     | "steer";
 
 /** Changes to files. */
@@ -228,7 +228,7 @@ export type ErrorData =
     | { kind: "unknownSession"; hint: string }
     /** No permission prompt of that id, or it is long closed. */
     | { kind: "unknownPermission"; hint: string }
-    /** No call of that id in this session. */
+    /** No call of that id runs or waits in this session; it may have ended. */
     | { kind: "unknownCall"; hint: string }
     /** The session cannot take more now; its queue is full. */
     | { kind: "sessionBusy"; hint: string }

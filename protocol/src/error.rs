@@ -25,7 +25,7 @@ pub enum ErrorKind {
     UnknownSession,
     /// No permission prompt of that id, or it is long closed.
     UnknownPermission,
-    /// No call of that id in this session.
+    /// No call of that id runs or waits in this session; it may have ended.
     UnknownCall,
     /// The session cannot take more now; its queue is full.
     SessionBusy,
