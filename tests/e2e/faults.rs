@@ -4,12 +4,13 @@
 use kode_e2e::{Project, Script, Session, Step, call, say, step};
 use serde_json::{Value, json};
 
-/// The prompt that follows every fault: it shows that the history is one the model's server accepts.
+/// The prompt that follows every fault: it shows that the history is one the model's server accepts. Where nothing was
+/// answered before, the model reads it in one message with the prompt before it.
 const AFTER: &str = "after the fault";
 
 fn assert_goes_on(session: &Session<'_>, what: &str) {
     let done = session.run(AFTER);
-    assert_eq!(done["stopReason"], "endTurn", "{what}: {:?}", session.notices());
+    assert_eq!(done["stopReason"], "end_turn", "{what}: {:?}", session.notices());
     let last = session.items().pop().unwrap();
     assert_eq!(last["body"]["text"], "Going on.", "{what}");
 }
@@ -70,7 +71,7 @@ fn bad_calls() -> Vec<BadCall> {
 #[test]
 fn a_call_that_cannot_work_tells_the_model_why_and_the_turn_goes_on() {
     let rows = bad_calls();
-    let mut script = Script::default().when(&format!("^{AFTER}$"), [say("Going on.")]);
+    let mut script = Script::default().when(AFTER, [say("Going on.")]);
     for row in &rows {
         let steps = row.steps.iter().cloned().chain([say("I see.")]);
         script = script.when(&format!("^{}$", row.what), steps);
@@ -85,7 +86,7 @@ fn a_call_that_cannot_work_tells_the_model_why_and_the_turn_goes_on() {
     for row in rows {
         let what = row.what;
         let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-        assert_eq!(session.run(what)["stopReason"], "endTurn", "{what}");
+        assert_eq!(session.run(what)["stopReason"], "end_turn", "{what}");
         let call = session.calls().pop().unwrap();
         assert_eq!(call["state"], "FAILED", "{what}: {call}");
         if !row.error.is_empty() {
@@ -142,7 +143,7 @@ fn what_the_models_server_refuses_is_told_and_the_next_prompt_works() {
         ("garbage", json!({ "raw": "event: message_start\ndata: {\"type\": nonsense\n\n" }), ""),
         ("no stream", json!({ "raw": "this is no event stream\n" }), ""),
     ];
-    let mut script = Script::default().when(&format!("^{AFTER}$"), [say("Going on.")]);
+    let mut script = Script::default().when(AFTER, [say("Going on.")]);
     for (what, fault, _) in &rows {
         // As often as a request may be tried again.
         script = script.when(&format!("^{what}$"), [say("Never said.").faults(vec![fault.clone(); 4])]);
@@ -175,7 +176,7 @@ fn a_rate_limit_is_waited_for_and_the_turn_then_works() {
     let project = Project::new(&Script::new([say("Here I am.").faults([limit.clone(), limit])]));
     let client = project.open();
     let session = client.session();
-    assert_eq!(session.run("hello")["stopReason"], "endTurn");
+    assert_eq!(session.run("hello")["stopReason"], "end_turn");
     let retries = session.events().iter().filter(|event| event["type"] == "model_retry").count();
     assert_eq!(retries, 2);
     assert_eq!(project.model.requests().len(), 3);
@@ -185,8 +186,8 @@ fn a_rate_limit_is_waited_for_and_the_turn_then_works() {
 fn a_server_that_fails_is_asked_again_a_few_times_and_then_reported() {
     let overloaded = json!({ "status": 500, "body": { "error": { "message": "out of order" } } });
     let script = Script::default()
-        .when("^fail", [say("Never said.").faults(vec![overloaded; 8])])
-        .when(&format!("^{AFTER}$"), [say("Going on.")]);
+        .when(AFTER, [say("Going on.")])
+        .when("^fail", [say("Never said.").faults(vec![overloaded; 8])]);
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session();
@@ -211,7 +212,7 @@ fn an_answer_that_breaks_off_is_asked_for_again_and_calls_are_never_run_twice() 
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    assert_eq!(session.run("go")["stopReason"], "endTurn", "{:?}", session.notices());
+    assert_eq!(session.run("go")["stopReason"], "end_turn", "{:?}", session.notices());
     assert_eq!(project.read("runs.txt"), "run\n");
     let messages: Vec<Value> =
         session.items().into_iter().filter(|item| item["body"]["type"] == "agentMessage").collect();
@@ -221,19 +222,14 @@ fn an_answer_that_breaks_off_is_asked_for_again_and_calls_are_never_run_twice() 
 
 #[test]
 fn an_answer_cut_by_its_token_limit_says_so_and_its_calls_get_results() {
-    let script = Script::default()
-        .when(
-            "^long",
-            [step()
-                .text("I begin")
-                .call("Bash", json!({ "command": "echo never" }))
-                .stop_reason("max_tokens")],
-        )
-        .when(&format!("^{AFTER}$"), [say("Going on.")]);
+    let script = Script::default().when(AFTER, [say("Going on.")]).when(
+        "^long",
+        [step().text("I begin").call("Bash", json!({ "command": "echo never" })).stop_reason("max_tokens")],
+    );
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    assert_eq!(session.run("long")["stopReason"], "maxTokens");
+    assert_eq!(session.run("long")["stopReason"], "max_tokens");
     assert_eq!(session.calls()[0]["state"], "SEALED");
     assert_goes_on(&session, "long");
 }

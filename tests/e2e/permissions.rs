@@ -24,7 +24,7 @@ fn a_refusal_reaches_the_model_with_the_users_words() {
     let prompt = session.wait_permission(0);
     let answer = json!({ "decision": "deny", "scope": "once", "feedback": "rather rename the variable" });
     session.respond(&prompt, answer).unwrap();
-    assert_eq!(session.wait_done(&turn)["stopReason"], "endTurn");
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error && text.contains("rather rename the variable"), "{text}");
     assert_eq!(session.calls()[1]["state"], "DENIED");
@@ -55,9 +55,9 @@ fn changed_arguments_that_do_not_fit_are_refused_like_the_models() {
     let session = client.session();
     let turn = session.prompt("go");
     let prompt = session.wait_permission(0);
-    let answer = json!({ "decision": "allow", "scope": "once", "updatedInput": { "cmd": "echo x" } });
+    let answer = json!({ "decision": "allow", "scope": "once", "updatedInput": { "nonsense": "echo x" } });
     session.respond(&prompt, answer).unwrap();
-    assert_eq!(session.wait_done(&turn)["stopReason"], "endTurn");
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error && text.contains("command"), "{text}");
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 fn script() -> Script {
     Script::default()
-        .when("^hello", [say("Hello to you.")])
+        .when("hello$", [say("Hello to you.")])
         .when(
             "^edit",
             [

@@ -27,7 +27,7 @@ fn sixty_four_open_prompts_hold_up_neither_typing_nor_requests() {
     let mut requests = Vec::new();
     for change in 0..CHANGES {
         let key = char::from(b'a' + u8::try_from(change % 26).unwrap());
-        let text = if change % 80 == 79 { format!("{key}\n") } else { key.to_string() };
+        let text = if change % 20 == 19 { format!("{key}\n") } else { key.to_string() };
         let share = u16::try_from(change * 7919 % usize::from(u16::MAX)).unwrap();
         client.editor.type_text(&uri, &Typing::at(share, &text));
         if change % 500 == 0 {
@@ -58,7 +58,7 @@ fn sixty_four_open_prompts_hold_up_neither_typing_nor_requests() {
         session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
     }
     for (session, turn) in asking.iter().zip(&turns) {
-        assert_eq!(session.wait_done(turn)["stopReason"], "endTurn");
+        assert_eq!(session.wait_done(turn)["stopReason"], "end_turn");
         let states: Vec<Value> = session.calls().iter().map(|call| call["state"].clone()).collect();
         assert_eq!(states, ["COMPLETED"]);
     }

@@ -57,7 +57,7 @@ fn a_closed_session_takes_no_prompts_until_it_is_loaded_again() {
     let error = session.request("agent/turn/start", json!({ "input": text })).unwrap_err();
     assert_eq!(error.kind(), "unknownSession", "{error:?}");
     assert_eq!(session.items(), before);
-    assert_eq!(session.run("second")["stopReason"], "endTurn");
+    assert_eq!(session.run("second")["stopReason"], "end_turn");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_session_that_one_server_closed_goes_on_in_another() {
     let second = project.open();
     let there = Session::new(&second, &session.id);
     assert_eq!(there.items().len(), 2);
-    assert_eq!(there.run("from the second")["stopReason"], "endTurn");
+    assert_eq!(there.run("from the second")["stopReason"], "end_turn");
 }
 
 #[test]
@@ -171,5 +171,5 @@ fn a_session_without_a_key_says_what_to_set_and_works_once_another_model_is_chos
     let notice = session.notices().pop().unwrap();
     assert!(notice.to_string().contains("ANTHROPIC_API_KEY"), "{notice}");
     session.call("agent/session/configure", json!({ "model": "demo", "mode": "plan" }));
-    assert_eq!(session.run("hi")["stopReason"], "endTurn");
+    assert_eq!(session.run("hi")["stopReason"], "end_turn");
 }

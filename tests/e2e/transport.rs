@@ -12,7 +12,7 @@ fn project() -> Project {
 /// Shows that the server still serves.
 fn assert_serves(client: &Client, what: &str) {
     let session = client.session();
-    assert_eq!(session.run("hi")["stopReason"], "endTurn", "{what}");
+    assert_eq!(session.run("hi")["stopReason"], "end_turn", "{what}");
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn malformed_frames_are_answered_and_the_server_goes_on() {
         ("text between frames", b"hello, are you there?\r\n".to_vec(), -32700),
         ("a header without length", b"Content-Type: x\r\n\r\n".to_vec(), -32700),
         ("a length that is no number", b"Content-Length: many\r\n\r\n".to_vec(), -32700),
-        ("a huge length", b"Content-Length: 99999999999\r\n\r\n{}\r\n".to_vec(), -32700),
-        ("a length beyond all numbers", b"Content-Length: 99999999999999999999999\r\n\r\n".to_vec(), -32700),
+        ("a huge length", b"Content-Length: 99999999999\r\n\r\n{}\r\n".to_vec(), -32600),
+        ("a length beyond all numbers", b"Content-Length: 99999999999999999999999\r\n\r\n".to_vec(), -32600),
     ];
     let project = project();
     let client = project.open();
@@ -89,9 +89,12 @@ fn requests_that_are_wrong_get_the_errors_of_the_protocol() {
     let early = client.request("agent/session/new", json!({})).unwrap_err();
     assert_eq!(early.code, -32002, "{early:?}");
     client.initialize(Offer::kode().params(&project.workspace()));
+    let hover = json!({
+        "textDocument": { "uri": "file:///a.txt" }, "position": { "line": 0, "character": 0 },
+    });
     for (method, params, code) in [
         ("nope/nope", json!({}), -32601),
-        ("textDocument/hover", json!({}), -32601),
+        ("textDocument/hover", hover, -32601),
         ("agent/turn/start", json!({}), -32602),
         ("agent/turn/start", json!({ "sessionId": 7 }), -32602),
         ("agent/turn/start", json!([1, 2]), -32602),
@@ -172,7 +175,7 @@ fn standard_output_holds_frames_alone_whatever_a_command_prints() {
     let project = Project::new(&Script::new([call("Bash", json!({ "command": noise })), say("Loud.")]));
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    assert_eq!(session.run("go")["stopReason"], "endTurn");
+    assert_eq!(session.run("go")["stopReason"], "end_turn");
     let [(text, _)] = project.model.last_results().try_into().unwrap();
     assert!(text.len() < 200_000, "{} bytes of output went to the model", text.len());
     assert!(text.contains("end-of-noise"), "the end is what matters most");
@@ -246,7 +249,7 @@ fn edits_arrive_rightly_in_every_position_encoding() {
         // Typing in front of the place: the server must count what the editor counts.
         client.editor.type_text(&uri, &kode_e2e::Typing::before("𝄞 target", "é😀"));
         let session = client.session_with(json!({ "mode": "acceptEdits" }));
-        assert_eq!(session.run("edit")["stopReason"], "endTurn", "{name}");
+        assert_eq!(session.run("edit")["stopReason"], "end_turn", "{name}");
         let expected = text.replace("𝄞 target 😀", "é😀𝄞 💥 hit");
         assert_eq!(client.editor.text(&uri), expected, "{name}: {:?}", project.model.last_results());
     }

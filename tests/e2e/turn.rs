@@ -64,7 +64,7 @@ fn a_turn_reads_the_buffer_edits_it_runs_a_command_and_answers() {
     assert_eq!(client.editor.text(&uri), "edited text\nsecond line\n");
     session.allow(1);
     let done = session.wait_done(&turn);
-    assert_eq!(done["stopReason"], "endTurn", "{done}");
+    assert_eq!(done["stopReason"], "end_turn", "{done}");
 
     let [edit] = client.editor.edits().try_into().expect("one edit of the document");
     assert!(edit.applied);
@@ -219,7 +219,7 @@ fn cancelling_while_the_model_streams_keeps_what_was_said_and_the_session_goes_o
     assert_eq!(message["body"]["interrupted"], true, "{message}");
     assert!(message["body"]["text"].as_str().unwrap().starts_with("one "), "{message}");
 
-    assert_eq!(session.run("again")["stopReason"], "endTurn");
+    assert_eq!(session.run("again")["stopReason"], "end_turn");
     let again = project.model.last_request();
     assert!(again["messages"][1]["content"][0]["text"].as_str().unwrap().starts_with("one "), "{again}");
 }
@@ -238,7 +238,7 @@ fn cancelling_a_turn_ends_its_command_and_withdraws_its_prompts() {
     running.wait_event("output of the command", |event| event["type"] == "tool:progress");
     running.call("agent/turn/cancel", json!({}));
     assert_eq!(running.wait_done(&turn)["stopReason"], "cancelled");
-    assert_eq!(running.run("after")["stopReason"], "endTurn");
+    assert_eq!(running.run("after")["stopReason"], "end_turn");
 
     let asking = client.session();
     let turn = asking.prompt("ask");
@@ -248,7 +248,7 @@ fn cancelling_a_turn_ends_its_command_and_withdraws_its_prompts() {
     assert_eq!(asking.snapshot()["pendingPermissions"], json!([]));
     let error = asking.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap_err();
     assert_eq!((error.kind(), &error.data["by"]), ("alreadyResolved", &json!("cancel")), "{error:?}");
-    assert_eq!(asking.run("after")["stopReason"], "endTurn");
+    assert_eq!(asking.run("after")["stopReason"], "end_turn");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn cancelling_one_call_leaves_its_siblings_alone() {
     let start = session.wait_event("the first call to run", |event| event["type"] == "tool:start");
     let call = &start["item"]["body"]["callId"];
     session.call("agent/tool/cancel", json!({ "callId": call }));
-    assert_eq!(session.wait_done(&turn)["stopReason"], "endTurn");
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
     let results = project.model.last_results();
     assert_eq!(results.len(), 2);
     assert!(results[0].1, "{results:?}");
@@ -272,10 +272,8 @@ fn cancelling_one_call_leaves_its_siblings_alone() {
 
 #[test]
 fn grep_finds_unsaved_and_untitled_text_and_not_what_is_gone() {
-    let script = Script::new([
-        call("Grep", json!({ "pattern": "needle", "path": "{{cwd}}", "output_mode": "content" })),
-        say("Found."),
-    ]);
+    let script =
+        Script::new([call("Grep", json!({ "pattern": "needle", "output_mode": "content" })), say("Found.")]);
     let project = Project::new(&script);
     project
         .write("open.txt", "a needle that the user has removed\n")
@@ -304,7 +302,7 @@ fn an_untitled_document_is_read_and_edited_by_its_uri() {
     let client = project.open();
     client.editor.open(uri, "a draft\n");
     let session = client.session_with(json!({ "mode": "acceptEdits" }));
-    assert_eq!(session.run("edit it")["stopReason"], "endTurn");
+    assert_eq!(session.run("edit it")["stopReason"], "end_turn");
     assert_eq!(client.editor.text(uri), "a final\n", "{:?}", project.model.last_results());
     assert_eq!(fs::read_dir(project.workspace()).unwrap().count(), 0, "nothing is written to disk");
 }

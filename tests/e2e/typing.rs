@@ -33,7 +33,7 @@ fn edited(policy: Policy) -> (String, String, (String, bool)) {
     client.editor.open(&uri, TEXT);
     client.editor.next(policy);
     let session = client.session_with(json!({ "mode": "acceptEdits" }));
-    assert_eq!(session.run("edit")["stopReason"], "endTurn");
+    assert_eq!(session.run("edit")["stopReason"], "end_turn");
     let state = session.calls()[1]["state"].as_str().unwrap().to_owned();
     (client.editor.text(&uri), state, project.model.last_results().remove(0))
 }
