@@ -144,6 +144,10 @@ impl Agent {
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.engine.close_session(id)?;
+        // What the session still tells while it ends is sent; loaded again, it is followed anew.
+        if let Some(follower) = self.followed().remove(id) {
+            follower.follow_to_the_end();
+        }
         Ok(())
     }
 
