@@ -25,7 +25,7 @@ use self::search::{Extent, Options, Page, Scanner, Tally, Text};
 use crate::host::DocumentSnapshot;
 use crate::paths::{AbsPath, Target};
 use crate::tools::walk::{
-    IsFolder, OpenFiles, Watch, no_such_place, run_search, untitled_name, walk, workspace_roots,
+    IsFolder, OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
 use crate::tools::{
     Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
@@ -354,7 +354,7 @@ impl Job {
         let with_context = self.options.before + self.options.after > 0;
         let mut shown = Vec::new();
         for hit in &found.hits {
-            let name = workspace.display(&hit.target);
+            let name = result_name(workspace, &hit.target);
             let shown_before = page.shown;
             match self.mode {
                 OutputMode::FilesWithMatches => page.add(&name),
