@@ -194,7 +194,7 @@ impl Pipeline<'_> {
                 unified: diff::preview(change, workspace),
             },
             (Action::Run(_), [Touch::Command { command }, ..]) => {
-                Preview::Command { command: command.clone(), cwd: workspace.cwd().to_string() }
+                Preview::Command { command: command.clone(), cwd: self.session.shell.directory().to_string() }
             }
             (Action::Run(_), touches) => Preview::Paths {
                 paths: touches
@@ -359,9 +359,12 @@ fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, Tool
             let display = if output.display.is_empty() { first_line() } else { output.display };
             CallOutcome { state, display, structured: output.structured, error: None }
         }
-        Err(error) => {
-            CallOutcome { state, display: error.message, structured: None, error: Some(error.kind) }
-        }
+        Err(error) => CallOutcome {
+            state,
+            display: error.message.lines().next().unwrap_or_default().to_owned(),
+            structured: error.structured,
+            error: Some(error.kind),
+        },
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, is_error };
     let executed = Event::ToolExecuted { call: id, name, duration_ms, ok: !is_error };
