@@ -43,7 +43,7 @@
 ---| "DENIED" # Was refused; final.
 ---| "SEALED" # Was unfinished when the turn or the server ended; final.
 
---- Whether there was something to cancel. What was cancelled ends by its events, shortly after.
+--- Whether there was something to cancel. What is cancelled ends by its events, shortly after.
 ---@class kode.CancelResult
 ---@field cancelled boolean False when nothing was running any more.
 
@@ -94,7 +94,7 @@
 --- What happens to a prompt when a turn runs already.
 ---@alias kode.Delivery
 ---| "queue" # It waits until the turn has ended and then begins one of its own.
----| "steer" # The running turn takes it up before its next model call.
+---| "steer" # The running turn takes it up before its next model call; a server that cannot do so answers `invalidParams`.
 
 --- Changes to files.
 ---@class kode.DiffPreview
@@ -144,7 +144,7 @@
 ---@field kind "unknownPermission"
 ---@field hint string What to do next, for people.
 
---- No call of that id in this session.
+--- No call of that id runs or waits in this session; it may have ended.
 ---@class kode.ErrorData.UnknownCall
 ---@field kind "unknownCall"
 ---@field hint string What to do next, for people.
@@ -158,11 +158,6 @@
 ---@class kode.ErrorData.AlreadyResolved
 ---@field kind "alreadyResolved"
 ---@field by string Which surface or client was first, or `cancel`.
----@field hint string What to do next, for people.
-
---- The text has changed since the edit was computed.
----@class kode.ErrorData.StaleEdit
----@field kind "staleEdit"
 ---@field hint string What to do next, for people.
 
 --- A parameter is missing or makes no sense.
@@ -181,11 +176,6 @@
 ---@field kind "storageFailure"
 ---@field hint string What to do next, for people.
 
---- The client has not offered `capabilities.experimental.kode`, or another protocol version.
----@class kode.ErrorData.NotNegotiated
----@field kind "notNegotiated"
----@field hint string What to do next, for people.
-
 --- A fault of the server.
 ---@class kode.ErrorData.Internal
 ---@field kind "internal"
@@ -198,11 +188,9 @@
 ---| kode.ErrorData.UnknownCall
 ---| kode.ErrorData.SessionBusy
 ---| kode.ErrorData.AlreadyResolved
----| kode.ErrorData.StaleEdit
 ---| kode.ErrorData.InvalidParams
 ---| kode.ErrorData.ModelNotConfigured
 ---| kode.ErrorData.StorageFailure
----| kode.ErrorData.NotNegotiated
 ---| kode.ErrorData.Internal
 
 --- Something failed that is not part of a call.
@@ -466,9 +454,10 @@
 ---| "plan" # Reads run; edits and commands are refused.
 ---| "bypassPermissions" # Everything runs.
 
---- The session's mode changed.
+--- The session's mode or model changed.
 ---@class kode.ModeChanged
 ---@field mode kode.Mode The mode now.
+---@field model string The name of the model profile now.
 
 --- A model profile.
 ---@class kode.ModelInfo
@@ -866,6 +855,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "f17bee67642936dfd6358df771385b8ca11dfcc66c2027cb020b18e509f1cafd"
+M.schema_hash = "d67d6841d6716a027589899001fee542349f47cd734b04a770a177aaca50cbd2"
 
 return M

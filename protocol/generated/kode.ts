@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f17bee67642936dfd6358df771385b8ca11dfcc66c2027cb020b18e509f1cafd";
+export const SCHEMA_HASH = "d67d6841d6716a027589899001fee542349f47cd734b04a770a177aaca50cbd2";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -74,7 +74,7 @@ export type CallState =
     /** Was unfinished when the turn or the server ended; final. */
     | "SEALED";
 
-/** Whether there was something to cancel. What was cancelled ends by its events, shortly after. */
+/** Whether there was something to cancel. What is cancelled ends by its events, shortly after. */
 export interface CancelResult {
     /** False when nothing was running any more. */
     cancelled: boolean;
@@ -155,7 +155,7 @@ export interface ConfigureSessionResult {
 export type Delivery =
     /** It waits until the turn has ended and then begins one of its own. */
     | "queue"
-    /** The running turn takes it up before its next model call. */
+    /** The running turn takes it up before its next model call; a server that cannot do so answers `invalidParams`. */
     | "steer";
 
 /** Changes to files. */
@@ -228,22 +228,18 @@ export type ErrorData =
     | { kind: "unknownSession"; hint: string }
     /** No permission prompt of that id, or it is long closed. */
     | { kind: "unknownPermission"; hint: string }
-    /** No call of that id in this session. */
+    /** No call of that id runs or waits in this session; it may have ended. */
     | { kind: "unknownCall"; hint: string }
     /** The session cannot take more now; its queue is full. */
     | { kind: "sessionBusy"; hint: string }
     /** Somebody was first with an answer. */
     | { kind: "alreadyResolved"; by: string; hint: string }
-    /** The text has changed since the edit was computed. */
-    | { kind: "staleEdit"; hint: string }
     /** A parameter is missing or makes no sense. */
     | { kind: "invalidParams"; path: string; hint: string }
     /** The model profile is unknown, or lacks its key or address. */
     | { kind: "modelNotConfigured"; hint: string }
     /** The session's journal cannot be read or written. */
     | { kind: "storageFailure"; hint: string }
-    /** The client has not offered `capabilities.experimental.kode`, or another protocol version. */
-    | { kind: "notNegotiated"; hint: string }
     /** A fault of the server. */
     | { kind: "internal"; hint: string };
 
@@ -458,10 +454,12 @@ export type Mode =
     /** Everything runs. */
     | "bypassPermissions";
 
-/** The session's mode changed. */
+/** The session's mode or model changed. */
 export interface ModeChanged {
     /** The mode now. */
     mode: Mode;
+    /** The name of the model profile now. */
+    model: string;
 }
 
 /** A model profile. */

@@ -25,7 +25,7 @@ pub enum ErrorKind {
     UnknownSession,
     /// No permission prompt of that id, or it is long closed.
     UnknownPermission,
-    /// No call of that id in this session.
+    /// No call of that id runs or waits in this session; it may have ended.
     UnknownCall,
     /// The session cannot take more now; its queue is full.
     SessionBusy,
@@ -34,8 +34,6 @@ pub enum ErrorKind {
         /// Which surface or client was first, or `cancel`.
         by: String,
     },
-    /// The text has changed since the edit was computed.
-    StaleEdit,
     /// A parameter is missing or makes no sense.
     InvalidParams {
         /// Which one, for example `input[0].uri`; empty for the parameters as a whole.
@@ -45,8 +43,6 @@ pub enum ErrorKind {
     ModelNotConfigured,
     /// The session's journal cannot be read or written.
     StorageFailure,
-    /// The client has not offered `capabilities.experimental.kode`, or another protocol version.
-    NotNegotiated,
     /// A fault of the server.
     Internal,
     /// A kind that this build does not know.
@@ -72,14 +68,10 @@ pub mod code {
     pub const SESSION_BUSY: i64 = -32013;
     /// [`ErrorKind::AlreadyResolved`](super::ErrorKind::AlreadyResolved).
     pub const ALREADY_RESOLVED: i64 = -32014;
-    /// [`ErrorKind::StaleEdit`](super::ErrorKind::StaleEdit).
-    pub const STALE_EDIT: i64 = -32015;
     /// [`ErrorKind::ModelNotConfigured`](super::ErrorKind::ModelNotConfigured).
-    pub const MODEL_NOT_CONFIGURED: i64 = -32016;
+    pub const MODEL_NOT_CONFIGURED: i64 = -32015;
     /// [`ErrorKind::StorageFailure`](super::ErrorKind::StorageFailure).
-    pub const STORAGE_FAILURE: i64 = -32017;
-    /// [`ErrorKind::NotNegotiated`](super::ErrorKind::NotNegotiated).
-    pub const NOT_NEGOTIATED: i64 = -32018;
+    pub const STORAGE_FAILURE: i64 = -32016;
 }
 
 impl ErrorKind {
@@ -92,11 +84,9 @@ impl ErrorKind {
             Self::UnknownCall => code::UNKNOWN_CALL,
             Self::SessionBusy => code::SESSION_BUSY,
             Self::AlreadyResolved { .. } => code::ALREADY_RESOLVED,
-            Self::StaleEdit => code::STALE_EDIT,
             Self::InvalidParams { .. } => code::INVALID_PARAMS,
             Self::ModelNotConfigured => code::MODEL_NOT_CONFIGURED,
             Self::StorageFailure => code::STORAGE_FAILURE,
-            Self::NotNegotiated => code::NOT_NEGOTIATED,
             Self::Internal | Self::Unknown => code::INTERNAL,
         }
     }

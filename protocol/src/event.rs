@@ -240,12 +240,14 @@ pub struct StateChanged {
     pub state: RunState,
 }
 
-/// The session's mode changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The session's mode or model changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModeChanged {
     /// The mode now.
     pub mode: Mode,
+    /// The name of the model profile now.
+    pub model: String,
 }
 
 /// The queue of prompts changed.

@@ -107,7 +107,7 @@ fn every_event_keeps_its_form() {
                 "outcome": "deny", "scope": "once", "by": "panel", "feedback": "not now",
             }),
             json!({ "type": "state_changed", "state": "WORKING" }),
-            json!({ "type": "mode_changed", "mode": "acceptEdits" }),
+            json!({ "type": "mode_changed", "mode": "acceptEdits", "model": "main" }),
             json!({ "type": "queue_changed", "queue": [{ "queueId": "queue_1", "text": "next" }] }),
             json!({ "type": "tool:queued", "callId": "call_1", "name": "Bash", "queueLength": 2 }),
             json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
@@ -149,11 +149,9 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "unknownCall", "hint": "h" }),
         json!({ "kind": "sessionBusy", "hint": "h" }),
         json!({ "kind": "alreadyResolved", "by": "panel", "hint": "h" }),
-        json!({ "kind": "staleEdit", "hint": "h" }),
         json!({ "kind": "invalidParams", "path": "input[0].uri", "hint": "h" }),
         json!({ "kind": "modelNotConfigured", "hint": "h" }),
         json!({ "kind": "storageFailure", "hint": "h" }),
-        json!({ "kind": "notNegotiated", "hint": "h" }),
         json!({ "kind": "internal", "hint": "h" }),
     ];
     check_union::<ErrorData>("kind", &cases);

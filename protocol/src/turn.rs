@@ -92,7 +92,7 @@ pub enum Delivery {
     /// It waits until the turn has ended and then begins one of its own.
     #[default]
     Queue,
-    /// The running turn takes it up before its next model call.
+    /// The running turn takes it up before its next model call; a server that cannot do so answers `invalidParams`.
     Steer,
 }
 
@@ -150,7 +150,7 @@ pub struct CancelToolParams {
     pub call_id: CallId,
 }
 
-/// Whether there was something to cancel. What was cancelled ends by its events, shortly after.
+/// Whether there was something to cancel. What is cancelled ends by its events, shortly after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {

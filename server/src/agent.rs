@@ -50,8 +50,9 @@ impl Agent {
     /// # Errors
     /// When there is no place for the user's state.
     pub(crate) fn new(shared: Arc<Shared>) -> anyhow::Result<Arc<Self>> {
-        let options =
-            shared.facts.get().map(|facts| user_options(&facts.initialization_options)).unwrap_or_default();
+        // A wrong option must not keep an editor from working; the user has been told of it on start.
+        let options = shared.facts.get().and_then(|facts| user_options(&facts.initialization_options).ok());
+        let options = options.unwrap_or_default();
         let main = Profile::resolve(options.model.clone(), |name| std::env::var(name).ok());
         let engine = Engine::new(EngineOptions {
             home: home::folder()?,
@@ -143,6 +144,10 @@ impl Agent {
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.engine.close_session(id)?;
+        // What the session still tells while it ends is sent; loaded again, it is followed anew.
+        if let Some(follower) = self.followed().remove(id) {
+            follower.follow_to_the_end();
+        }
         Ok(())
     }
 
@@ -159,16 +164,16 @@ impl Agent {
     }
 }
 
-/// Reads the user's options. What cannot be read is logged and counts as not set: a wrong option must not keep an
-/// editor from working.
-fn user_options(value: &Value) -> UserOptions {
+/// Reads the user's options.
+///
+/// # Errors
+/// What is wrong with them, for the user.
+pub(crate) fn user_options(value: &Value) -> Result<UserOptions, String> {
     if value.is_null() {
-        return UserOptions::default();
+        return Ok(UserOptions::default());
     }
-    serde_json::from_value(value.clone()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "initializationOptions cannot be read and are ignored");
-        UserOptions::default()
-    })
+    UserOptions::deserialize(value)
+        .map_err(|error| format!("initializationOptions of kode-ls cannot be read and are ignored: {error}"))
 }
 
 #[cfg(test)]
@@ -178,11 +183,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read_and_wrong_ones_ignored() {
-        let options = user_options(&json!({ "profile": "demo", "mode": "acceptEdits" }));
+    fn options_are_read_and_wrong_ones_named() {
+        let options = user_options(&json!({ "profile": "demo", "mode": "acceptEdits" })).unwrap();
         assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Mode::AcceptEdits));
-        for wrong in [json!(null), json!({}), json!({ "mode": 7 }), json!({ "surprise": 1 }), json!("demo")] {
-            assert_eq!(user_options(&wrong).mode, Mode::Default, "{wrong}");
+        for nothing in [json!(null), json!({})] {
+            assert_eq!(user_options(&nothing).unwrap().mode, Mode::Default, "{nothing}");
+        }
+        for wrong in [json!({ "mode": 7 }), json!({ "surprise": 1 }), json!("demo")] {
+            assert!(user_options(&wrong).unwrap_err().contains("initializationOptions"), "{wrong}");
         }
     }
 }

@@ -12,15 +12,16 @@ use kode_protocol as wire;
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams,
-    InitializeParams, InitializeResult, InitializedParams, OneOf, SaveOptions, ServerCapabilities,
-    ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
-    TextDocumentSyncSaveOptions, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    InitializeParams, InitializeResult, InitializedParams, MessageType, OneOf, SaveOptions,
+    ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkspaceFoldersServerCapabilities,
+    WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 use tower_lsp::{Client, LanguageServer, LspService, LspServiceBuilder};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, user_options};
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
 use crate::documents::Documents;
 use crate::handlers::error::{self, Failure};
@@ -156,7 +157,13 @@ impl LanguageServer for Backend {
         })
     }
 
-    async fn initialized(&self, _params: InitializedParams) {}
+    async fn initialized(&self, _params: InitializedParams) {
+        let facts = self.shared.facts.get();
+        if let Some(Err(problem)) = facts.map(|facts| user_options(&facts.initialization_options)) {
+            let client = self.shared.client.clone();
+            tokio::spawn(async move { client.show_message(MessageType::WARNING, problem).await });
+        }
+    }
 
     async fn shutdown(&self) -> Result<()> {
         self.shared.lifecycle.end().await;
@@ -203,7 +210,7 @@ mod tests {
     use crate::testing::TestClient;
 
     fn connect() -> (TestClient, Arc<Shared>) {
-        let (service, socket) = service();
+        let (service, socket) = crate::server::service();
         let shared = Arc::clone(service.inner().shared());
         (TestClient::connect((service, socket), Arc::clone(&shared.lifecycle)), shared)
     }

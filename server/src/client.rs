@@ -4,8 +4,8 @@
 //! offered.
 
 use kode_engine::paths::AbsPath;
+use kode_protocol::{ClientKode, PROTOCOL_VERSION};
 use lsp_types::{ClientCapabilities, InitializeParams, TraceValue, Url};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::documents::file_path;
@@ -41,7 +41,7 @@ pub struct ClientFacts {
     /// Whether `workspace/codeLens/refresh` is understood.
     pub code_lens_refresh: bool,
     /// What a plugin of ours offers; all absent in other clients.
-    pub kode: KodeCapabilities,
+    pub kode: ClientKode,
 }
 
 /// A folder of the workspace.
@@ -51,24 +51,6 @@ pub struct WorkspaceRoot {
     pub path: AbsPath,
     /// What the user calls it.
     pub name: String,
-}
-
-/// The `experimental.kode` capabilities of a client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KodeCapabilities {
-    /// The version of the `agent/*` protocol the client speaks.
-    pub protocol_version: Option<u32>,
-    /// Whether `agent/event` notifications are wanted.
-    pub events: bool,
-    /// Whether the client asks the user for permissions itself.
-    pub permission_ui: bool,
-    /// Whether `agent/editor/save` is understood.
-    pub save_documents: bool,
-    /// Whether `agent/editor/diagnostics` is understood.
-    pub diagnostics: bool,
-    /// Whether the client shows diffs itself.
-    pub diff_ui: bool,
 }
 
 impl ClientFacts {
@@ -127,14 +109,22 @@ pub(crate) fn root_of(uri: &Url, name: Option<&str>) -> Option<WorkspaceRoot> {
     Some(WorkspaceRoot { name: name.map_or_else(|| path.file_name(), str::to_owned), path })
 }
 
-fn kode_capabilities(experimental: Option<Value>) -> KodeCapabilities {
+fn kode_capabilities(experimental: Option<Value>) -> ClientKode {
     let Some(kode) = experimental.and_then(|mut value| value.get_mut("kode").map(Value::take)) else {
-        return KodeCapabilities::default();
+        return ClientKode::default();
     };
-    serde_json::from_value(kode).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the client's `experimental.kode` capabilities are illegible and count as absent");
-        KodeCapabilities::default()
-    })
+    match serde_json::from_value::<ClientKode>(kode) {
+        Ok(kode) if kode.protocol_version == PROTOCOL_VERSION => kode,
+        Ok(kode) => {
+            let version = kode.protocol_version;
+            tracing::warn!(version, "the client speaks another version of the protocol and gets plain LSP");
+            ClientKode::default()
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the client's `experimental.kode` capabilities are illegible and count as absent");
+            ClientKode::default()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -249,12 +239,17 @@ mod tests {
         let with = |experimental: Value| facts(json!({"capabilities": {"experimental": experimental}})).kode;
         assert_eq!(
             with(json!({"kode": {"protocolVersion": 1, "events": true, "newer": {}}, "other": 1})),
-            KodeCapabilities { protocol_version: Some(1), events: true, ..KodeCapabilities::default() }
+            ClientKode { protocol_version: 1, events: true, ..ClientKode::default() }
         );
-        for garbage in
-            [json!(null), json!("x"), json!([]), json!({"kode": 7}), json!({"kode": {"events": "yes"}})]
-        {
-            assert_eq!(with(garbage.clone()), KodeCapabilities::default(), "{garbage}");
+        for garbage in [
+            json!(null),
+            json!("x"),
+            json!([]),
+            json!({"kode": 7}),
+            json!({"kode": {"events": "yes"}}),
+            json!({"kode": {"protocolVersion": 2, "events": true}}),
+        ] {
+            assert_eq!(with(garbage.clone()), ClientKode::default(), "{garbage}");
         }
     }
 }

@@ -15,18 +15,25 @@ use crate::convert;
 use crate::plain::PlainSurface;
 
 /// A task that follows a session. Dropping it ends the following.
-pub(crate) struct Follower(JoinHandle<()>);
+pub(crate) struct Follower(Option<JoinHandle<()>>);
 
 impl Follower {
     /// Whether the session, and so the following, has ended.
     pub(crate) fn is_finished(&self) -> bool {
-        self.0.is_finished()
+        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Lets the following go on until the session has ended.
+    pub(crate) fn follow_to_the_end(mut self) {
+        self.0 = None;
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
     }
 }
 
@@ -37,7 +44,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) -> F
     let mut plain = PlainSurface::new(Arc::clone(&shared), Arc::clone(&session), &kode);
     let id = session.id().clone();
     drop(session);
-    Follower(tokio::spawn(async move {
+    Follower(Some(tokio::spawn(async move {
         loop {
             let batch = match events.next().await {
                 Ok(Some(batch)) => batch,
@@ -57,7 +64,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) -> F
                 }
             }
         }
-    }))
+    })))
 }
 
 /// Joins neighboring pieces of one text that are read at once: for a client that lags behind they are one piece.

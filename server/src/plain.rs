@@ -11,6 +11,7 @@ use std::time::Duration;
 use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
+use kode_protocol::ClientKode;
 use lsp_types::notification::Progress;
 use lsp_types::request::{ShowMessageRequest, WorkDoneProgressCreate};
 use lsp_types::{
@@ -21,7 +22,6 @@ use lsp_types::{
 use tokio::time::timeout;
 
 use crate::backend::Shared;
-use crate::client::KodeCapabilities;
 use crate::display::{both_ends, printable, prompt_lines};
 
 /// A message request shows so many characters of what is asked.
@@ -48,7 +48,7 @@ pub(crate) struct PlainSurface {
 }
 
 impl PlainSurface {
-    pub(crate) fn new(shared: Arc<Shared>, session: Arc<Session>, kode: &KodeCapabilities) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, session: Arc<Session>, kode: &ClientKode) -> Self {
         Self {
             shared,
             session: Arc::downgrade(&session),

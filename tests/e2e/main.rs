@@ -1,1 +1,17 @@
+//! The end-to-end tests: one binary, one module for each side of the program.
+//!
+//! Rule: every test has its own project, server and model, so that all may run side by side; a test waits for what
+//! the program says, never for a time.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
+
+mod faults;
+mod headless;
+mod permissions;
+mod plain;
+mod prompts;
+mod resume;
+mod sessions;
+mod transport;
+mod turn;
+mod typing;

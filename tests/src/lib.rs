@@ -1,1 +1,33 @@
+//! The harness of the end-to-end tests: the built program, scripted editors and a scripted model.
+//!
+//! Rule: nothing here knows the insides of the program; what is tested is what goes over the wire. Every wait is for
+//! something that happens, with one generous limit, and never for a time; whatever is started is ended by its handle.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails a test by panicking")]
+
+mod binary;
+mod client;
+mod connection;
+mod editor;
+mod model;
+mod position;
+mod process;
+mod project;
+mod script;
+mod session;
+
+pub use binary::binary;
+pub use client::{Client, Offer};
+pub use connection::{Connection, Received, Reply, RpcError, frame};
+pub use editor::{Editor, Policy, ReceivedEdit, Typing};
+pub use model::{ScriptedModel, results_of, text_of};
+pub use position::{Encoding, offset_of, position_of};
+pub use process::{Output, Process, run};
+pub use project::Project;
+pub use script::{Script, Step, call, say, step};
+pub use session::Session;
+
+use std::time::Duration;
+
+/// The one limit of all waits. No test needs nearly so long on a machine that works.
+pub const LIMIT: Duration = Duration::from_secs(60);

@@ -3,6 +3,7 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -272,7 +273,7 @@ impl Engine {
             .flat_map(|entries| entries.flatten())
             .filter_map(|entry| self.summary(&entry.path().join(JOURNAL)))
             .collect();
-        summaries.sort_by(|one, two| two.updated.cmp(&one.updated));
+        summaries.sort_by_key(|summary| Reverse(summary.updated));
         summaries
     }
 

@@ -160,10 +160,12 @@ pub enum Event {
         /// The state now.
         state: RunState,
     },
-    /// The session's mode changed.
+    /// The session's mode or model changed.
     ModeChanged {
         /// The mode now.
         mode: crate::permission::Mode,
+        /// The name of the model profile now.
+        model: String,
     },
     /// The queue of prompts changed.
     QueueChanged {

@@ -282,8 +282,8 @@ impl Session {
         if mode == state.mode && model == state.model {
             return;
         }
-        self.commit_locked(&mut state, Record::Configured { mode, model }, |_| {
-            vec![Event::ModeChanged { mode }]
+        self.commit_locked(&mut state, Record::Configured { mode, model }, |state| {
+            vec![Event::ModeChanged { mode: state.mode, model: state.model.clone() }]
         });
     }
 

@@ -147,7 +147,13 @@ impl Printer {
                     "type": "result", "subtype": if done { "success" } else { "error" }, "is_error": !done,
                     "stop_reason": finished.reason, "result": answer, "session_id": self.session.id(),
                     "num_turns": finished.model_calls, "num_tool_calls": finished.tool_calls,
-                    "duration_ms": finished.duration_ms, "usage": finished.usage,
+                    "duration_ms": finished.duration_ms,
+                    "usage": {
+                        "input_tokens": finished.usage.input_tokens,
+                        "output_tokens": finished.usage.output_tokens,
+                        "cache_read_input_tokens": finished.usage.cache_read_tokens,
+                        "cache_creation_input_tokens": finished.usage.cache_write_tokens,
+                    },
                 }))
             }
         }

@@ -73,7 +73,7 @@ mod tests {
             ToolCallItem::pending(CallId::generate(), "Edit".into(), Some(ToolKind::Write), json!({}), at);
         let state = CallState::Completed;
         call.end(CallOutcome { state, display: String::new(), structured: Some(report), error: None }, at);
-        let body = ItemBody::ToolCall(call);
+        let body = ItemBody::ToolCall(Box::new(call));
         Item { id: ItemId::generate(), turn: TurnId::generate(), timestamp: at, body }
     }
 

@@ -47,8 +47,8 @@ pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> R
         "kode.cancel" => {
             Ok(json!({ "cancelled": agent.plain_session().map_err(error::session)?.cancel_turn() }))
         }
-        "kode.allow" => respond(agent, parse_or_default(command, argument)?, true),
-        "kode.deny" => respond(agent, parse_or_default(command, argument)?, false),
+        "kode.allow" => respond(agent, parse(command, argument)?, true),
+        "kode.deny" => respond(agent, parse(command, argument)?, false),
         "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
         "kode.newSession" => {
             agent.forget_plain_session();
@@ -102,12 +102,10 @@ fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
     Ok(json!({ "mode": mode.name() }))
 }
 
+/// Reads a command's one argument; without one all of its fields are absent.
 fn parse<T: DeserializeOwned>(command: &str, argument: Value) -> Result<T, Failure> {
+    let argument = if argument.is_null() { json!({}) } else { argument };
     serde_json::from_value(argument).map_err(|reason| {
         error::invalid_params("arguments[0]", &format!("{command} cannot be run: {reason}"))
     })
-}
-
-fn parse_or_default<T: DeserializeOwned + Default>(command: &str, argument: Value) -> Result<T, Failure> {
-    if argument.is_null() { Ok(T::default()) } else { parse(command, argument) }
 }

@@ -50,7 +50,7 @@ pub enum ItemBody {
         complete: bool,
     },
     /// A tool call.
-    ToolCall(ToolCallItem),
+    ToolCall(Box<ToolCallItem>),
     /// Something the user should know that nobody said.
     Notice {
         /// How serious it is.

@@ -216,7 +216,7 @@ impl Profile {
 
     fn with_defaults(provider: Provider, base_url: String, model: String, credentials: Credentials) -> Self {
         let name = match provider {
-            Provider::Anthropic => "anthropic",
+            Provider::Anthropic => "main",
             Provider::Demo => "demo",
         };
         Self {
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(
             profile,
             Profile {
-                name: "anthropic".into(),
+                name: "main".into(),
                 provider: Provider::Anthropic,
                 base_url: "https://gateway.example/llm".into(),
                 model: "m".into(),

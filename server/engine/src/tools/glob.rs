@@ -19,7 +19,9 @@ use serde_json::json;
 
 use crate::host::DocumentSnapshot;
 use crate::paths::{AbsPath, Target};
-use crate::tools::walk::{OpenFiles, Watch, no_such_place, run_search, untitled_name, walk, workspace_roots};
+use crate::tools::walk::{
+    OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
+};
 use crate::tools::{
     Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
 };
@@ -271,7 +273,7 @@ fn report(found: Found, workspace: &Workspace) -> ToolOutput {
     let files: Vec<String> = newest
         .into_sorted_vec()
         .into_iter()
-        .map(|Reverse(FoundFile { target: Reverse(target), .. })| workspace.display(&target))
+        .map(|Reverse(FoundFile { target: Reverse(target), .. })| result_name(workspace, &target))
         .collect();
     let truncated = files.len() < total;
     let mut model_text = files.join("\n");

@@ -25,7 +25,7 @@ use self::search::{Extent, Options, Page, Scanner, Tally, Text};
 use crate::host::DocumentSnapshot;
 use crate::paths::{AbsPath, Target};
 use crate::tools::walk::{
-    IsFolder, OpenFiles, Watch, no_such_place, run_search, untitled_name, walk, workspace_roots,
+    IsFolder, OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
 use crate::tools::{
     Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
@@ -211,7 +211,6 @@ struct Job {
     matcher: RegexMatcher,
     options: Options,
     mode: OutputMode,
-    line_numbers: bool,
     offset: usize,
     limit: usize,
 }
@@ -232,6 +231,7 @@ impl Job {
             multiline: input.multiline.unwrap_or(false),
             before: context(input.before)?,
             after: context(input.after)?,
+            line_numbers: input.line_numbers.unwrap_or(true),
         };
         if input.pattern.is_empty() {
             let hint = "Give a regular expression, or use Glob to find files by name.";
@@ -250,7 +250,6 @@ impl Job {
             matcher,
             options,
             mode: input.output_mode,
-            line_numbers: input.line_numbers.unwrap_or(true),
             offset: input.offset.unwrap_or(0),
             limit: match input.head_limit.unwrap_or(DEFAULT_HEAD_LIMIT) {
                 0 => usize::MAX,
@@ -279,7 +278,7 @@ impl Job {
         for (root, filter) in self.place.roots().iter().zip(&self.filters) {
             finder.search_root(root, filter, documents);
         }
-        let mut scanner = self.scanner(watch);
+        let mut scanner = self.counting_scanner(watch);
         match &self.place {
             Place::Untitled(document) => finder.search_document(&mut scanner, document.target(), document),
             Place::Path(_) => {}
@@ -295,8 +294,9 @@ impl Job {
         finder.found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn scanner<'w>(&self, watch: &'w Watch) -> Scanner<'w> {
-        Scanner::new(&self.matcher, self.options, watch)
+    /// A scanner that only counts, so it need not know which line it is at.
+    fn counting_scanner<'w>(&self, watch: &'w Watch) -> Scanner<'w> {
+        Scanner::new(&self.matcher, Options { line_numbers: false, ..self.options }, watch)
     }
 
     fn report(&self, found: &Found, workspace: &Workspace, watch: &Watch) -> ToolOutput {
@@ -349,12 +349,12 @@ impl Job {
 
     /// Writes the part of the results that was asked for, and lists the files in it.
     fn page(&self, found: &Found, workspace: &Workspace, watch: &Watch) -> (Page, Vec<Value>) {
-        let mut page = Page::new(self.offset, self.limit, MAX_CHARS, self.line_numbers);
-        let mut scanner = self.scanner(watch);
+        let mut page = Page::new(self.offset, self.limit, MAX_CHARS);
+        let mut scanner = Scanner::new(&self.matcher, self.options, watch);
         let with_context = self.options.before + self.options.after > 0;
         let mut shown = Vec::new();
         for hit in &found.hits {
-            let name = workspace.display(&hit.target);
+            let name = result_name(workspace, &hit.target);
             let shown_before = page.shown;
             match self.mode {
                 OutputMode::FilesWithMatches => page.add(&name),
@@ -441,7 +441,8 @@ struct Hit {
     target: Target,
     document: Option<DocumentSnapshot>,
     tally: Tally,
-    modified: SystemTime,
+    /// Known only where the order depends on it.
+    modified: Option<SystemTime>,
 }
 
 impl Hit {
@@ -495,7 +496,7 @@ impl Finder<'_> {
         };
         if root.as_path().exists() {
             walk(root, skips, self.watch, || {
-                let mut scanner = self.job.scanner(self.watch);
+                let mut scanner = self.job.counting_scanner(self.watch);
                 let open = &open;
                 move |entry| match entry {
                     Ok(entry) if is_searchable(&entry) => self.search_file(&mut scanner, entry.path(), open),
@@ -504,7 +505,7 @@ impl Finder<'_> {
                 }
             });
         }
-        let mut scanner = self.job.scanner(self.watch);
+        let mut scanner = self.job.counting_scanner(self.watch);
         for (path, document) in open.never_saved() {
             if path == root.as_path() || !filter.skips(path, IsFolder(false)) {
                 self.search_document(&mut scanner, document.target(), document);
@@ -539,8 +540,11 @@ impl Finder<'_> {
     }
 
     fn add(&self, target: Target, document: Option<DocumentSnapshot>, tally: Tally) -> WalkState {
-        let metadata = target.file().and_then(|path| path.as_path().metadata().ok());
-        let modified = metadata.and_then(|metadata| metadata.modified().ok()).unwrap_or_else(SystemTime::now);
+        let modified = match (self.job.mode, &target) {
+            (OutputMode::FilesWithMatches, Target::File(path)) => Some(modified(path)),
+            (OutputMode::FilesWithMatches, Target::Untitled(_)) => Some(SystemTime::now()),
+            (OutputMode::Content | OutputMode::Count, _) => None,
+        };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.hits.push(Hit { target, document, tally, modified });
         if found.is_full() { WalkState::Quit } else { WalkState::Continue }
@@ -550,6 +554,12 @@ impl Finder<'_> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).add_problem(problem);
         WalkState::Continue
     }
+}
+
+/// When a file was modified; a document that was never saved is as new as can be.
+fn modified(path: &AbsPath) -> SystemTime {
+    let metadata = path.as_path().metadata();
+    metadata.and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now())
 }
 
 /// Whether this is a file; a link only counts as one where the search starts.

@@ -13,7 +13,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio::time::Instant;
 
 use crate::host::DocumentSnapshot;
-use crate::paths::AbsPath;
+use crate::paths::{AbsPath, Target};
 use crate::tools::{CallContext, ToolError, ToolErrorKind};
 use crate::workspace::Workspace;
 
@@ -187,6 +187,14 @@ fn real_path(path: &Path) -> (PathBuf, bool) {
     }
 }
 
+/// What results call a text: the short form where a later call finds the same text by it, else the full path. The
+/// short form is ambiguous where the workspace has several folders or relative paths start beneath its folder.
+pub(super) fn result_name(workspace: &Workspace, target: &Target) -> String {
+    let short = workspace.display(target);
+    let is_found = workspace.resolve(&short).is_ok_and(|found| found == *target);
+    if is_found { short } else { target.to_string() }
+}
+
 /// What people call an untitled document: the end of its URI.
 pub(super) fn untitled_name(uri: &str) -> &str {
     uri.rsplit(['/', ':']).next().unwrap_or(uri)
@@ -206,6 +214,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::host::NoEditor;
     use crate::tools::testing::Fixture;
 
     fn walked(root: &AbsPath) -> Vec<String> {
@@ -270,6 +279,16 @@ mod tests {
         assert!(files.get(fixture.root().join("real/a").as_path()).is_some());
         let never_saved: Vec<_> = files.never_saved().map(|(path, _)| path.to_path_buf()).collect();
         assert_eq!(never_saved, [fixture.root().join("real/new").as_path()]);
+    }
+
+    #[test]
+    fn results_have_names_that_later_calls_find_them_by() {
+        let roots = ["/one", "/two"].map(|root| AbsPath::new(root).unwrap());
+        let workspace = Workspace::new(Arc::new(NoEditor), roots.to_vec(), roots[0].clone());
+        for (path, name) in [("/one/a", "a"), ("/two/a", "/two/a"), ("/three/a", "/three/a")] {
+            let target = Target::File(AbsPath::new(path).unwrap());
+            assert_eq!(result_name(&workspace, &target), name);
+        }
     }
 
     #[tokio::test]

@@ -331,5 +331,6 @@ fn pending_call(session: &Session, id: &str, name: &str, input: Value) -> ItemBo
     let facts = session.tools.find(name).map(|tool| tool.facts());
     let name = facts.map_or(name, |facts| facts.name).to_owned();
     let kind = facts.map(|facts| facts.kind);
-    ItemBody::ToolCall(ToolCallItem::pending(CallId::from_external(id), name, kind, input, Timestamp::now()))
+    let call = ToolCallItem::pending(CallId::from_external(id), name, kind, input, Timestamp::now());
+    ItemBody::ToolCall(Box::new(call))
 }

@@ -32,6 +32,7 @@ pub(super) struct Options {
     pub(super) multiline: bool,
     pub(super) before: usize,
     pub(super) after: usize,
+    pub(super) line_numbers: bool,
 }
 
 /// Compiles a pattern.
@@ -85,6 +86,7 @@ impl<'a> Scanner<'a> {
             .multi_line(options.multiline)
             .before_context(options.before)
             .after_context(options.after)
+            .line_number(options.line_numbers)
             .heap_limit(Some(HEAP_LIMIT))
             .build();
         Self { matcher: matcher.clone(), searcher, watch }
@@ -157,9 +159,9 @@ struct Counter {
 impl Sink for Counter {
     type Error = io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.tally.matches += 1;
-        self.tally.lines += found.lines().count();
+        self.tally.lines += if searcher.multi_line() { found.lines().count() } else { 1 };
         Ok(self.extent == Extent::All)
     }
 
@@ -187,14 +189,13 @@ pub(super) struct Page {
     limit: usize,
     max_chars: usize,
     chars: usize,
-    numbered: bool,
     full: bool,
 }
 
 impl Page {
     /// An empty page that begins after `skip` lines and takes `limit` lines of `max_chars` characters together.
-    pub(super) fn new(skip: usize, limit: usize, max_chars: usize, numbered: bool) -> Self {
-        Self { text: String::new(), shown: 0, skip, limit, max_chars, chars: 0, numbered, full: limit == 0 }
+    pub(super) fn new(skip: usize, limit: usize, max_chars: usize) -> Self {
+        Self { text: String::new(), shown: 0, skip, limit, max_chars, chars: 0, full: limit == 0 }
     }
 
     /// Whether nothing more fits.
@@ -252,8 +253,8 @@ impl Writer<'_> {
         let text = excerpt(line, focus);
         let name = self.name;
         match number {
-            Some(number) if self.page.numbered => self.page.add(&format!("{name}{mark}{number}{mark}{text}")),
-            _ => self.page.add(&format!("{name}{mark}{text}")),
+            Some(number) => self.page.add(&format!("{name}{mark}{number}{mark}{text}")),
+            None => self.page.add(&format!("{name}{mark}{text}")),
         }
     }
 }

@@ -1,0 +1,267 @@
+//! What the engine's values look like on the wire.
+//!
+//! Rule: the JSON is written by hand; every case of the engine has a line here, and every event of the wire is known
+//! to come from somewhere.
+
+use std::collections::BTreeSet;
+
+use kode_engine::paths::AbsPath;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+
+const AT: &str = "2025-03-01T09:30:00Z";
+
+fn at() -> Timestamp {
+    AT.parse().unwrap()
+}
+
+fn call() -> CallId {
+    CallId::from_external("call_1")
+}
+
+fn turn() -> TurnId {
+    TurnId::from_external("turn_1")
+}
+
+fn item_with(body: ItemBody) -> Item {
+    Item { id: ItemId::from_external("item_1"), turn: turn(), timestamp: at(), body }
+}
+
+fn call_item() -> ToolCallItem {
+    serde_json::from_value(json!({
+        "call": "call_1", "name": "Edit", "title": "Edit a.rs", "kind": "write", "input": { "any": [1] },
+        "state": "COMPLETED", "display": "done", "structured": { "patch": [null] }, "started": AT, "ended": AT,
+        "audit": [{ "state": "PENDING", "at": AT }, { "state": "COMPLETED", "at": AT }],
+    }))
+    .unwrap()
+}
+
+fn prompt() -> PermissionPrompt {
+    PermissionPrompt {
+        id: PermissionId::from_external("perm_1"),
+        call: call(),
+        item: ItemId::from_external("item_1"),
+        tool: "Bash".into(),
+        title: "Run ls".into(),
+        reason: "commands ask".into(),
+        preview: Preview::Command { command: "ls".into(), cwd: "/w".into() },
+        risks: vec!["reads".into()],
+        scopes: vec![Scope::Once, Scope::Session],
+        rule: Some("Bash(ls)".into()),
+        input: json!({ "command": "ls" }),
+        timestamp: at(),
+    }
+}
+
+fn on_the_wire(event: Event) -> Value {
+    let bookmark = Bookmark { seq: 7, timestamp: at() };
+    let record = EventRecord { session: SessionId::from_external("ses_1"), bookmark, event };
+    serde_json::to_value(super::event(record)).unwrap()
+}
+
+fn body_on_the_wire(body: ItemBody) -> Value {
+    serde_json::to_value(item(item_with(body))).unwrap()["body"].take()
+}
+
+/// One event of every case, with the name and channel it has on the wire.
+fn events() -> Vec<(Event, &'static str, &'static str)> {
+    let item = || item_with(ItemBody::ToolCall(Box::new(call_item())));
+    let item_id = || ItemId::from_external("item_1");
+    let (text, name, reason) = (|| "text".to_owned(), || "Bash".to_owned(), || "reason".to_owned());
+    let usage = Usage { input_tokens: 1, ..Usage::default() };
+    let done = Event::Done {
+        turn: turn(),
+        reason: TurnEnd::EndTurn,
+        usage,
+        duration_ms: 5,
+        model_calls: 2,
+        tool_calls: 1,
+    };
+    let decision = Decision {
+        id: PermissionId::from_external("perm_1"),
+        call: call(),
+        outcome: Outcome::Deny,
+        scope: Scope::Once,
+        by: "panel".into(),
+        feedback: None,
+    };
+    let queued = QueuedPrompt { id: QueueId::from_external("queue_1"), text: text() };
+    let executed = Event::ToolExecuted { call: call(), name: name(), duration_ms: 9, ok: true };
+    vec![
+        (Event::TurnStarted { turn: turn() }, "turn_started", "progress"),
+        (Event::ItemAdded { item: item() }, "item_added", "progress"),
+        (Event::ItemUpdated { item: item() }, "item_updated", "progress"),
+        (Event::TextChunk { item: item_id(), text: text() }, "text_chunk", "progress"),
+        (Event::ThinkChunk { item: item_id(), text: text() }, "think_chunk", "progress"),
+        (Event::ToolStart { item: item() }, "tool:start", "progress"),
+        (Event::ToolProgress { item: item_id(), call: call(), text: text() }, "tool:progress", "progress"),
+        (Event::ToolEnd { item: item() }, "tool:end", "progress"),
+        (done, "done", "progress"),
+        (Event::PermissionRequired { prompt: prompt() }, "permission_required", "control"),
+        (Event::PermissionDecided { decision }, "permission_decided", "control"),
+        (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
+        (Event::ModeChanged { mode: Mode::Plan, model: name() }, "mode_changed", "monitor"),
+        (Event::QueueChanged { queue: vec![queued] }, "queue_changed", "monitor"),
+        (Event::ToolQueued { call: call(), name: name(), queue_length: 3 }, "tool:queued", "monitor"),
+        (Event::ToolTimeout { call: call(), name: name() }, "tool:timeout", "monitor"),
+        (Event::ToolDenied { call: call(), name: name(), reason: reason() }, "tool:denied", "monitor"),
+        (executed, "tool_executed", "monitor"),
+        (Event::EditsChanged { targets: vec![] }, "edits_changed", "monitor"),
+        (Event::TokenUsage { turn: turn(), usage }, "token_usage", "monitor"),
+        (Event::ModelRetry { attempt: 1, delay_ms: 500, reason: reason() }, "model_retry", "monitor"),
+        (Event::AgentResumed { sealed: vec![call()], skipped_records: 2 }, "agent_resumed", "monitor"),
+        (Event::StorageFailure { message: text() }, "storage_failure", "monitor"),
+        (Event::Error { message: text(), hint: text() }, "error", "monitor"),
+    ]
+}
+
+#[test]
+fn every_event_has_its_name_and_channel() {
+    for (event, name, channel) in events() {
+        let wire = on_the_wire(event);
+        assert_eq!((wire["event"]["type"].as_str(), wire["channel"].as_str()), (Some(name), Some(channel)));
+        assert_eq!(wire["sessionId"], "ses_1");
+        assert_eq!(wire["bookmark"], json!({ "seq": 7, "timestamp": AT }));
+    }
+}
+
+#[test]
+fn every_event_of_the_wire_comes_from_the_engine_but_the_gap() {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../protocol/generated/schema.json")).unwrap();
+    let known = schema["$defs"]["Event"]["oneOf"].as_array().unwrap().iter();
+    let known: BTreeSet<_> =
+        known.map(|case| case["properties"]["type"]["const"].as_str().unwrap()).collect();
+    let made = events().into_iter().map(|(_, name, _)| name).chain(["gap"]);
+    assert_eq!(made.collect::<BTreeSet<_>>(), known);
+}
+
+#[test]
+fn facts_of_an_event_pass_unchanged() {
+    let body = |wanted: &str| {
+        let event = events().into_iter().find(|(_, name, _)| *name == wanted).unwrap().0;
+        on_the_wire(event)["event"].take()
+    };
+    assert_eq!(
+        body("done"),
+        json!({
+            "type": "done", "turnId": "turn_1", "stopReason": "end_turn", "durationMs": 5, "modelCalls": 2,
+            "toolCalls": 1,
+            "usage": { "inputTokens": 1, "outputTokens": 0, "cacheReadTokens": 0, "cacheWriteTokens": 0 },
+        })
+    );
+    assert_eq!(
+        body("permission_decided"),
+        json!({
+            "type": "permission_decided", "permissionId": "perm_1", "callId": "call_1", "outcome": "deny",
+            "scope": "once", "by": "panel",
+        })
+    );
+    assert_eq!(
+        body("tool:queued"),
+        json!({ "type": "tool:queued", "callId": "call_1", "name": "Bash", "queueLength": 3 })
+    );
+}
+
+#[test]
+fn a_gap_stands_at_the_place_of_the_client() {
+    let told = gap(&SessionId::from_external("ses_1"), Gap { since: 3, oldest: 9 });
+    assert_eq!((told.bookmark.seq, told.channel), (3, wire::Channel::Monitor));
+    assert_eq!(told.event, wire::Event::Gap(wire::Gap { since: 3, oldest: 9 }));
+}
+
+#[test]
+fn a_tool_call_keeps_its_input_and_result_as_they_are() {
+    assert_eq!(
+        body_on_the_wire(ItemBody::ToolCall(Box::new(call_item()))),
+        json!({
+            "type": "toolCall", "callId": "call_1", "name": "Edit", "title": "Edit a.rs", "kind": "write",
+            "input": { "any": [1] }, "state": "COMPLETED", "display": "done",
+            "structured": { "patch": [null] }, "startedAt": AT, "endedAt": AT,
+            "audit": [{ "state": "PENDING", "at": AT }, { "state": "COMPLETED", "at": AT }],
+        })
+    );
+}
+
+#[test]
+fn every_item_has_its_type() {
+    let text = || "text".to_owned();
+    let bodies = [
+        (ItemBody::UserMessage { text: text() }, json!({ "type": "userMessage", "text": "text" })),
+        (
+            ItemBody::AgentMessage { text: text(), complete: true, interrupted: false },
+            json!({ "type": "agentMessage", "text": "text", "complete": true, "interrupted": false }),
+        ),
+        (
+            ItemBody::Thinking { text: text(), complete: false },
+            json!({ "type": "thinking", "text": "text", "complete": false }),
+        ),
+        (
+            ItemBody::Notice { level: NoticeLevel::Warning, text: text(), hint: None },
+            json!({ "type": "notice", "level": "warning", "text": "text" }),
+        ),
+    ];
+    for (body, expected) in bodies {
+        assert_eq!(body_on_the_wire(body), expected);
+    }
+}
+
+#[test]
+fn a_prompt_carries_all_that_an_answer_needs() {
+    let session = SessionId::from_external("ses_1");
+    assert_eq!(
+        serde_json::to_value(super::prompt(&session, prompt())).unwrap(),
+        json!({
+            "sessionId": "ses_1", "permissionId": "perm_1", "callId": "call_1", "itemId": "item_1",
+            "tool": "Bash", "title": "Run ls", "reason": "commands ask",
+            "preview": { "type": "command", "command": "ls", "cwd": "/w" }, "risks": ["reads"],
+            "scopes": ["once", "session"], "rule": "Bash(ls)", "input": { "command": "ls" }, "timestamp": AT,
+        })
+    );
+}
+
+#[test]
+fn names_of_modes_states_and_kinds_are_the_engines_own() {
+    for from in Mode::ALL {
+        assert_eq!(serde_json::to_value(mode(from)).unwrap(), from.name());
+        assert_eq!(mode_from_wire(mode(from)), from);
+    }
+    for from in [Scope::Once, Scope::Session] {
+        assert_eq!(scope_from_wire(scope(from)), from);
+    }
+    fn each<T: DeserializeOwned + Copy, W: Serialize>(names: &[&str], convert: impl Fn(T) -> W) {
+        for name in names {
+            let engine: T = serde_json::from_value(json!(name)).unwrap();
+            assert_eq!(serde_json::to_value(convert(engine)).unwrap(), *name);
+        }
+    }
+    each(
+        &["PENDING", "APPROVAL_REQUIRED", "EXECUTING", "COMPLETED", "FAILED", "DENIED", "SEALED"],
+        call_state,
+    );
+    each(&["end_turn", "max_tokens", "max_turns", "refusal", "cancelled", "error"], stop_reason);
+    each(&["READY", "WORKING", "PAUSED"], run_state);
+    each(&["info", "warning", "error"], notice_level);
+    each(&["readOnly", "write", "execute"], tool_kind);
+    each(&["unknownTool", "invalidInput", "notFound", "forbidden", "mismatch"], tool_error_kind);
+    each(&["conflict", "denied", "timeout", "cancelled", "failed"], tool_error_kind);
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_become_encoded_uris_and_untitled_documents_keep_theirs() {
+    for (path, expected) in [
+        ("/w/a b.rs", "file:///w/a%20b.rs"),
+        ("/w/ü#?%.rs", "file:///w/%C3%BC%23%3F%25.rs"),
+        ("/", "file:///"),
+    ] {
+        let target = Target::File(AbsPath::new(path).unwrap());
+        assert_eq!(uri(&target), wire::Uri::new(expected));
+    }
+    for untitled in ["untitled:Untitled-1", "untitled:/w/A b"] {
+        assert_eq!(uri(&Target::Untitled(untitled.into())), wire::Uri::new(untitled));
+    }
+}

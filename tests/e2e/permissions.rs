@@ -1,0 +1,211 @@
+//! Who may do what: modes, answers, their reach, and the errors of answers that come too late.
+
+use kode_e2e::{Project, Script, call, say, step};
+use serde_json::{Value, json};
+
+fn bash(command: &str) -> kode_e2e::Step {
+    call("Bash", json!({ "command": command }))
+}
+
+#[test]
+fn a_refusal_reaches_the_model_with_the_users_words() {
+    let edit = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "old", "new_string": "new" });
+    let script = Script::new([
+        call("Read", json!({ "file_path": "{{cwd}}/a.txt" })),
+        call("Edit", edit),
+        say("I leave it."),
+    ]);
+    let project = Project::new(&script);
+    project.write("a.txt", "old\n");
+    let client = project.open();
+    client.editor.open(&project.uri("a.txt"), "old\n");
+    let session = client.session();
+    let turn = session.prompt("edit");
+    let prompt = session.wait_permission(0);
+    let answer = json!({ "decision": "deny", "scope": "once", "feedback": "rather rename the variable" });
+    session.respond(&prompt, answer).unwrap();
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
+    let [(text, is_error)] = project.model.last_results().try_into().unwrap();
+    assert!(is_error && text.contains("rather rename the variable"), "{text}");
+    assert_eq!(session.calls()[1]["state"], "DENIED");
+    assert!(client.editor.edits().is_empty());
+    assert_eq!(client.editor.text(&project.uri("a.txt")), "old\n");
+}
+
+#[test]
+fn arguments_changed_by_the_user_are_what_runs() {
+    let project = Project::new(&Script::new([bash("echo from-the-model"), say("Done.")]));
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let prompt = session.wait_permission(0);
+    let answer = json!({
+        "decision": "allow", "scope": "once", "updatedInput": { "command": "echo from-the-user" },
+    });
+    session.respond(&prompt, answer).unwrap();
+    session.wait_done(&turn);
+    let [(text, is_error)] = project.model.last_results().try_into().unwrap();
+    assert!(!is_error && text.contains("from-the-user") && !text.contains("from-the-model"), "{text}");
+}
+
+#[test]
+fn changed_arguments_that_do_not_fit_are_refused_like_the_models() {
+    let project = Project::new(&Script::new([bash("echo hello"), say("Done.")]));
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let prompt = session.wait_permission(0);
+    let answer = json!({ "decision": "allow", "scope": "once", "updatedInput": { "nonsense": "echo x" } });
+    session.respond(&prompt, answer).unwrap();
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
+    let [(text, is_error)] = project.model.last_results().try_into().unwrap();
+    assert!(is_error && text.contains("command"), "{text}");
+}
+
+#[test]
+fn the_first_answer_wins_and_the_second_is_told_who_was_first() {
+    let project = Project::new(&Script::new([bash("echo once"), say("Done.")]));
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let prompt = session.allow(0);
+    let error = session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap_err();
+    assert_eq!(error.kind(), "alreadyResolved", "{error:?}");
+    assert!(error.data["by"].as_str().is_some_and(|by| !by.is_empty()), "{error:?}");
+    assert!(!error.hint().is_empty(), "{error:?}");
+    session.wait_done(&turn);
+    assert_eq!(session.calls()[0]["state"], "COMPLETED");
+}
+
+#[test]
+fn unknown_sessions_and_prompts_are_typed_errors_with_a_hint() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let client = project.open();
+    let session = client.session();
+    let text = json!([{ "type": "text", "text": "hi" }]);
+    for (method, params, kind) in [
+        ("agent/turn/start", json!({ "sessionId": "ses_none", "input": text }), "unknownSession"),
+        ("agent/turn/cancel", json!({ "sessionId": "ses_none" }), "unknownSession"),
+        ("agent/session/load", json!({ "sessionId": "ses_none" }), "unknownSession"),
+        ("agent/session/load", json!({ "sessionId": "../../etc" }), "unknownSession"),
+        (
+            "agent/permission/respond",
+            json!({
+                "sessionId": session.id, "permissionId": "perm_none", "decision": "allow", "scope": "once",
+            }),
+            "unknownPermission",
+        ),
+    ] {
+        let error = client.request(method, params.clone()).unwrap_err();
+        assert_eq!(error.kind(), kind, "{method} {params}: {error:?}");
+        assert!(!error.hint().is_empty() && !error.message.is_empty(), "{method}: {error:?}");
+    }
+}
+
+#[test]
+fn a_yes_for_the_session_covers_the_same_command_and_no_other() {
+    let script =
+        Script::new([bash("echo same"), bash("echo same"), bash("echo same; echo more"), say("Done.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let first = session.wait_permission(0);
+    assert!(first["scopes"].as_array().unwrap().contains(&json!("session")), "{first}");
+    assert!(first["rule"].as_str().unwrap().contains("echo same"), "{first}");
+    session.respond(&first, json!({ "decision": "allow", "scope": "session" })).unwrap();
+    let second = session.wait_permission(1);
+    assert_eq!(
+        second["preview"]["command"], "echo same; echo more",
+        "the same command is not asked for again"
+    );
+    session.allow(1);
+    session.wait_done(&turn);
+    let states: Vec<Value> = session.calls().iter().map(|call| call["state"].clone()).collect();
+    assert_eq!(states, ["COMPLETED", "COMPLETED", "COMPLETED"]);
+}
+
+/// What happens with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Runs,
+    Asks,
+    Refused,
+}
+
+#[test]
+fn the_mode_decides_what_runs_what_asks_and_what_is_refused() {
+    use Verdict::{Asks, Refused, Runs};
+    let write = json!({ "file_path": "{{cwd}}/written.txt", "content": "written\n" });
+    let script = Script::default()
+        .when("^read", [call("Read", json!({ "file_path": "{{cwd}}/a.txt" })), say("ok")])
+        .when("^write", [call("Write", write), say("ok")])
+        .when("^command", [bash("echo ran"), say("ok")])
+        .when("^outside", [call("Read", json!({ "file_path": "{{cwd}}/../secret.txt" })), say("ok")]);
+    let matrix = [
+        ("default", [Runs, Asks, Asks, Asks]),
+        ("acceptEdits", [Runs, Runs, Asks, Asks]),
+        ("plan", [Runs, Refused, Refused, Asks]),
+        ("bypassPermissions", [Runs, Runs, Runs, Runs]),
+    ];
+    for (mode, row) in matrix {
+        let project = Project::new(&script);
+        project.write("a.txt", "text\n");
+        std::fs::write(project.outside().join("secret.txt"), "secret\n").unwrap();
+        let client = project.open();
+        for (what, expected) in ["read", "write", "command", "outside"].into_iter().zip(row) {
+            let session = client.session_with(json!({ "mode": mode }));
+            let turn = session.prompt(what);
+            session.wait_event("a prompt or the end", |event| {
+                event["type"] == "permission_required" || event["type"] == "done"
+            });
+            let asked = !session.snapshot()["pendingPermissions"].as_array().unwrap().is_empty();
+            if asked {
+                let prompt = session.wait_permission(0);
+                session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();
+            }
+            session.wait_done(&turn);
+            let call = session.calls().remove(0);
+            let got = match (asked, call["state"].as_str().unwrap()) {
+                (true, _) => Asks,
+                (false, "COMPLETED") => Runs,
+                (false, "DENIED") => Refused,
+                (false, other) => panic!("{mode} {what}: {other} {call}"),
+            };
+            assert_eq!(got, expected, "{mode} {what}: {call}");
+        }
+    }
+}
+
+#[test]
+fn the_mode_of_a_session_can_be_changed_and_holds_from_the_next_call_on() {
+    let script = Script::new([bash("echo one"), bash("echo two"), say("Done.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let prompt = session.wait_permission(0);
+    session.call("agent/session/configure", json!({ "mode": "bypassPermissions" }));
+    session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
+    session.wait_done(&turn);
+    let asked = session.events().iter().filter(|event| event["type"] == "permission_required").count();
+    assert_eq!(asked, 1);
+    assert_eq!(session.snapshot()["mode"], "bypassPermissions");
+}
+
+#[test]
+fn every_prompt_of_an_answer_is_asked_and_a_refused_one_does_not_stop_the_next() {
+    let both = step()
+        .call("Bash", json!({ "command": "echo refused" }))
+        .call("Bash", json!({ "command": "echo allowed" }));
+    let project = Project::new(&Script::new([both, say("Done.")]));
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let first = session.wait_permission(0);
+    session.respond(&first, json!({ "decision": "deny", "scope": "once" })).unwrap();
+    session.allow(1);
+    session.wait_done(&turn);
+    let results = project.model.last_results();
+    assert!(results[0].1 && !results[1].1 && results[1].0.contains("allowed"), "{results:?}");
+}

@@ -1,0 +1,227 @@
+//! Editors without a plugin: the whole agent through commands, messages and progress.
+
+use kode_e2e::{Client, Offer, Project, Script, call, say};
+use serde_json::{Value, json};
+
+fn script() -> Script {
+    Script::default()
+        .when("hello$", [say("Hello to you.")])
+        .when(
+            "^edit",
+            [
+                call("Read", json!({ "file_path": "{{cwd}}/a.txt" })),
+                call(
+                    "Edit",
+                    json!({ "file_path": "{{cwd}}/a.txt", "old_string": "old", "new_string": "new" }),
+                ),
+                say("Edited."),
+            ],
+        )
+        .when("^command", [call("Bash", json!({ "command": "echo ran" })), say("Ran or not.")])
+        .when(
+            "^twice",
+            [
+                call("Bash", json!({ "command": "echo same" })),
+                call("Bash", json!({ "command": "echo same" })),
+                say("Twice."),
+            ],
+        )
+        .when("^hold", [say("Never said.").gate("hold", 0)])
+}
+
+fn project() -> Project {
+    let project = Project::new(&script());
+    project.write("a.txt", "old\n");
+    project
+}
+
+fn execute(client: &Client, command: &str, argument: Value) -> Value {
+    client.call("workspace/executeCommand", json!({ "command": command, "arguments": [argument] }))
+}
+
+fn ask(client: &Client, text: &str) {
+    let answer = execute(client, "kode.ask", json!({ "text": text }));
+    assert!(answer["sessionId"].is_string(), "{answer}");
+}
+
+/// Waits for the `n`th message request, counted from 0.
+fn asked(client: &Client, n: usize) -> Value {
+    client.wait_for("a message request", |received| received.of("window/showMessageRequest").nth(n).cloned())
+}
+
+/// Waits until the editor has shown a message with this text.
+fn shown(client: &Client, text: &str) {
+    client.wait_for(&format!("the message {text:?}"), |received| {
+        let mut shown = received.of("window/showMessage");
+        let contains = |message: &&Value| {
+            message["params"]["message"].as_str().is_some_and(|message| message.contains(text))
+        };
+        shown.find(contains).map(drop)
+    });
+}
+
+#[test]
+fn a_question_is_answered_in_a_message_with_progress_meanwhile() {
+    let project = project();
+    let client = project.start();
+    let capabilities = client.initialize(Offer::plain().params(&project.workspace()));
+    let commands = capabilities["executeCommandProvider"]["commands"].as_array().unwrap();
+    assert!(commands.contains(&json!("kode.ask")), "{capabilities}");
+    ask(&client, "hello");
+    shown(&client, "Hello to you.");
+    client.wait_for("the whole progress", |received| {
+        let steps: Vec<&Value> =
+            received.of("$/progress").map(|message| &message["params"]["value"]).collect();
+        let end = steps.iter().position(|step| step["kind"] == "end")?;
+        assert_eq!((&steps[0]["kind"], &steps[0]["cancellable"]), (&json!("begin"), &json!(true)));
+        assert_eq!(end, steps.len() - 1);
+        Some(())
+    });
+    let events = client.look(|received| received.of("agent/event").count());
+    assert_eq!(events, 0, "events are for those who asked for them");
+}
+
+#[test]
+fn a_permission_is_asked_by_a_message_request() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    let uri = project.uri("a.txt");
+    client.editor.open(&uri, "old\n");
+    ask(&client, "edit");
+    let request = asked(&client, 0);
+    let message = request["params"]["message"].as_str().unwrap();
+    for expected in ["a.txt", "-old", "+new", "mode default asks"] {
+        assert!(message.contains(expected), "no {expected:?} in {message:?}");
+    }
+    let titles: Vec<&str> = request["params"]["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|action| action["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles, ["Allow once", "Allow for this session", "Deny"]);
+    client.answer(&request, json!({ "title": "Allow once" }));
+    shown(&client, "Edited.");
+    assert_eq!(client.editor.text(&uri), "new\n");
+}
+
+#[test]
+fn every_answer_to_a_message_request_does_what_it_says() {
+    for (prompt, answer, asked_again, refused) in [
+        ("command", json!({ "title": "Deny" }), false, true),
+        ("twice", json!({ "title": "Allow for this session" }), false, false),
+        ("twice", json!({ "title": "Allow once" }), true, false),
+        ("command", json!({ "title": "Something of my own" }), false, true),
+    ] {
+        let project = project();
+        let client = project.connect(&Offer::plain());
+        ask(&client, prompt);
+        let request = asked(&client, 0);
+        client.answer(&request, answer.clone());
+        if asked_again {
+            client.answer(&asked(&client, 1), json!({ "title": "Allow once" }));
+        }
+        shown(&client, if prompt == "twice" { "Twice." } else { "Ran or not." });
+        let requests = client.look(|received| received.of("window/showMessageRequest").count());
+        assert_eq!(requests, 1 + usize::from(asked_again), "{prompt} {answer}");
+        let (text, is_error) = project.model.last_results().pop().unwrap();
+        assert_eq!(is_error, refused, "{prompt} {answer}: {text}");
+    }
+}
+
+#[test]
+fn a_message_request_nobody_answers_blocks_nobody() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    ask(&client, "command");
+    asked(&client, 0);
+    // Another conversation goes on beside it, and the prompt can be answered by a command.
+    execute(&client, "kode.newSession", Value::Null);
+    ask(&client, "hello");
+    shown(&client, "Hello to you.");
+    let answer = execute(&client, "kode.allow", Value::Null);
+    assert!(answer["permissionId"].is_string(), "{answer}");
+    shown(&client, "Ran or not.");
+    let [(text, is_error)] = project.model.last_results().try_into().unwrap();
+    assert!(!is_error && text.contains("ran"), "{text}");
+}
+
+#[test]
+fn an_answer_that_comes_after_another_is_told_so() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    ask(&client, "command");
+    let request = asked(&client, 0);
+    execute(&client, "kode.deny", json!({ "feedback": "use make instead" }));
+    shown(&client, "Ran or not.");
+    let [(text, is_error)] = project.model.last_results().try_into().unwrap();
+    assert!(is_error && text.contains("use make instead"), "{text}");
+    client.answer(&request, json!({ "title": "Allow once" }));
+    shown(&client, "already answered");
+}
+
+#[test]
+fn an_editor_without_message_requests_is_told_the_commands() {
+    let project = project();
+    let client = project.connect(&Offer::plain().with("/window", Value::Null));
+    ask(&client, "command");
+    shown(&client, "kode.allow");
+    execute(&client, "kode.allow", Value::Null);
+    shown(&client, "Ran or not.");
+    assert_eq!(client.look(|received| received.of("window/showMessageRequest").count()), 0);
+    assert_eq!(client.look(|received| received.of("$/progress").count()), 0);
+}
+
+#[test]
+fn a_turn_is_cancelled_by_command_and_by_its_progress() {
+    for by_progress in [false, true] {
+        let project = project();
+        let client = project.connect(&Offer::plain());
+        ask(&client, "hold");
+        project.model.wait_until_held("hold");
+        let begin = client.wait_for("progress", |received| received.of("$/progress").next().cloned());
+        if by_progress {
+            let token = begin["params"]["token"].clone();
+            client.notify("window/workDoneProgress/cancel", json!({ "token": token }));
+        } else {
+            let answer = execute(&client, "kode.cancel", Value::Null);
+            assert_eq!(answer["cancelled"], true);
+        }
+        client.wait_for("the end of the progress", |received| {
+            let mut steps = received.of("$/progress").map(|message| &message["params"]["value"]);
+            steps.find(|step| step["kind"] == "end" && step["message"] == "cancelled").map(drop)
+        });
+        ask(&client, "hello");
+        shown(&client, "Hello to you.");
+    }
+}
+
+#[test]
+fn commands_that_cannot_work_say_why() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    for (command, arguments, says) in [
+        ("kode.fly", json!([]), "kode.ask"),
+        ("kode.ask", json!([]), "text"),
+        ("kode.ask", json!([{ "txt": "hello" }]), "text"),
+        ("kode.ask", json!([{ "text": "  " }]), "empty"),
+        ("kode.allow", json!([]), "no permission prompt"),
+        ("kode.setMode", json!([{ "mode": "godlike" }]), "acceptEdits"),
+    ] {
+        let params = json!({ "command": command, "arguments": arguments });
+        let error = client.request("workspace/executeCommand", params).unwrap_err();
+        assert!(error.message.contains(says) || error.hint().contains(says), "{command}: {error:?}");
+    }
+}
+
+#[test]
+fn the_mode_is_set_by_command() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    execute(&client, "kode.setMode", json!({ "mode": "bypassPermissions" }));
+    ask(&client, "command");
+    shown(&client, "Ran or not.");
+    assert_eq!(client.look(|received| received.of("window/showMessageRequest").count()), 0);
+    let [(text, is_error)] = project.model.last_results().try_into().unwrap();
+    assert!(!is_error && text.contains("ran"), "{text}");
+}

@@ -1,0 +1,175 @@
+//! Sessions and what can be asked about them: lists, snapshots, repeated events, edits, tools and models.
+
+use kode_e2e::{Offer, Project, Script, Session, call, say};
+use serde_json::{Value, json};
+
+fn project() -> Project {
+    Project::new(&Script::new([say("Hello.")]))
+}
+
+#[test]
+fn sessions_are_listed_in_pages_the_last_used_first() {
+    let project = project();
+    let client = project.open();
+    let names = ["one", "two", "three"];
+    for name in names {
+        client.session().run(name);
+    }
+    let mut titles = Vec::new();
+    let mut page = json!({ "limit": 2 });
+    loop {
+        let answer = client.call("agent/session/list", page);
+        let sessions = answer["sessions"].as_array().unwrap();
+        assert!(sessions.len() <= 2, "{answer}");
+        titles.extend(sessions.iter().map(|session| session["title"].as_str().unwrap().to_owned()));
+        match answer.get("nextCursor") {
+            Some(cursor) => page = json!({ "limit": 2, "cursor": cursor }),
+            None => break,
+        }
+    }
+    assert_eq!(titles, ["three", "two", "one"]);
+}
+
+#[test]
+fn sessions_of_other_workspaces_are_not_listed() {
+    let project = project();
+    let client = project.open();
+    client.session().run("mine");
+    drop(client);
+    let elsewhere = project.start();
+    std::fs::create_dir(project.outside().join("elsewhere")).unwrap();
+    elsewhere.initialize(Offer::kode().params(&project.outside().join("elsewhere")));
+    let list = elsewhere.call("agent/session/list", json!({}));
+    assert_eq!(list["sessions"], json!([]));
+}
+
+#[test]
+fn a_closed_session_takes_no_prompts_until_it_is_loaded_again() {
+    let project = project();
+    let client = project.open();
+    let session = client.session();
+    session.run("first");
+    let before = session.items();
+    session.call("agent/session/close", json!({}));
+    let list = client.call("agent/session/list", json!({}));
+    assert_eq!(list["sessions"][0]["state"], "stored", "{list}");
+    let text = json!([{ "type": "text", "text": "second" }]);
+    let error = session.request("agent/turn/start", json!({ "input": text })).unwrap_err();
+    assert_eq!(error.kind(), "unknownSession", "{error:?}");
+    assert_eq!(session.items(), before);
+    assert_eq!(session.run("second")["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_client_is_sent_again_what_it_has_missed() {
+    let project = project();
+    let client = project.open();
+    let session = client.session();
+    session.run("hi");
+    session.wait_event("the session to be ready", |event| event["state"] == "READY");
+    let records = session.records();
+    let since = records[2]["bookmark"]["seq"].clone();
+    session.call("agent/session/load", json!({ "since": since }));
+    let again = client.wait_for("the events again", |received| {
+        let events = received.events(&session.id);
+        (events.len() == 2 * records.len() - 3).then(|| events[records.len()..].to_vec())
+    });
+    let places = |records: &[Value]| -> Vec<Value> {
+        records.iter().map(|record| record["bookmark"].clone()).collect()
+    };
+    assert_eq!(places(&again), places(&records[3..]));
+}
+
+#[test]
+fn a_session_that_one_server_closed_goes_on_in_another() {
+    let project = project();
+    let first = project.open();
+    let session = first.session();
+    session.run("from the first");
+    session.call("agent/session/close", json!({}));
+    let second = project.open();
+    let there = Session::new(&second, &session.id);
+    assert_eq!(there.items().len(), 2);
+    assert_eq!(there.run("from the second")["stopReason"], "end_turn");
+}
+
+#[test]
+fn edits_are_listed_by_file_with_their_diffs() {
+    let write = |name: &str, content: &str| {
+        call("Write", json!({ "file_path": format!("{{{{cwd}}}}/{name}"), "content": content }))
+    };
+    let edit = json!({ "file_path": "{{cwd}}/open.txt", "old_string": "b", "new_string": "B\nb" });
+    let script = Script::new([
+        write("new.txt", "one\ntwo\n"),
+        call("Read", json!({ "file_path": "{{cwd}}/open.txt" })),
+        call("Edit", edit),
+        say("Done."),
+    ]);
+    let project = Project::new(&script);
+    project.write("open.txt", "a\nb\nc\n");
+    let client = project.open();
+    client.editor.open(&project.uri("open.txt"), "a\nb\nc\n");
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("go");
+    let changed: Vec<Value> = session
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "edits_changed")
+        .map(|event| event["uris"].clone())
+        .collect();
+    assert_eq!(changed, [json!([project.uri("new.txt")]), json!([project.uri("open.txt")])]);
+    let answer = session.call("agent/edits/list", json!({}));
+    let files = answer["files"].as_array().unwrap();
+    let summary: Vec<Value> =
+        files.iter().map(|file| json!([file["uri"], file["added"], file["removed"]])).collect();
+    assert_eq!(summary, [json!([project.uri("new.txt"), 2, 0]), json!([project.uri("open.txt"), 1, 0])]);
+    let unified = files[1]["changes"][0]["unified"].as_str().unwrap();
+    assert!(unified.contains("+B"), "{unified}");
+}
+
+#[test]
+fn tools_and_models_are_listed() {
+    let project = project();
+    let client = project.open();
+    let tools = client.call("agent/tools/list", json!({}));
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]);
+    for tool in tools["tools"].as_array().unwrap() {
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+        assert!(tool["description"].as_str().is_some_and(|text| text.len() > 40), "{tool}");
+    }
+    let models = client.call("agent/models/list", json!({}));
+    let names: Vec<&str> =
+        models["models"].as_array().unwrap().iter().map(|model| model["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["demo", "main"]);
+    assert!(!models.to_string().contains("test-key"));
+}
+
+#[test]
+fn the_model_is_told_what_it_can_call_and_where_it_is() {
+    let project = project();
+    let client = project.open();
+    client.session().run("hi");
+    let request = project.model.last_request();
+    let system = request["system"].to_string();
+    assert!(system.contains(&format!("Working directory: {}", project.workspace().display())), "{system}");
+    assert_eq!(request["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(request["stream"], true);
+}
+
+#[test]
+fn a_session_without_a_key_says_what_to_set_and_works_once_another_model_is_chosen() {
+    let project = project();
+    let client = project.start_with(&[("ANTHROPIC_API_KEY", "")]);
+    client.initialize(Offer::kode().params(&project.workspace()));
+    let error = client.request("agent/session/new", json!({ "model": "nonsense" })).unwrap_err();
+    assert_eq!(error.kind(), "modelNotConfigured", "{error:?}");
+    let session = client.session();
+    assert_eq!(session.run("hi")["stopReason"], "error");
+    let notice = session.notices().pop().unwrap();
+    assert!(notice.to_string().contains("ANTHROPIC_API_KEY"), "{notice}");
+    session.call("agent/session/configure", json!({ "model": "demo", "mode": "plan" }));
+    assert_eq!(session.run("hi")["stopReason"], "end_turn");
+}

@@ -1,0 +1,351 @@
+//! An editor: documents with versions, typing, and `workspace/applyEdit` answered as real clients do, or as bad ones
+//! do.
+//!
+//! Rule: the text here is the user's screen. Everything that changes it is sent to the server under the same lock, so
+//! that the order of the changes is the order of the notifications.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::connection::{Connection, Reply};
+use crate::position::{Encoding, offset_of, position_of};
+
+/// Something the user does with the keyboard, at a place that is looked up when it happens.
+#[derive(Clone, Debug)]
+pub struct Typing {
+    place: Place,
+    insert: String,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Before(String),
+    After(String),
+    At(u16),
+    Lowercase(u16),
+}
+
+impl Typing {
+    /// Types in front of the first `place`.
+    #[must_use]
+    pub fn before(place: &str, insert: &str) -> Self {
+        Self { place: Place::Before(place.to_owned()), insert: insert.to_owned() }
+    }
+
+    /// Types behind the first `place`.
+    #[must_use]
+    pub fn after(place: &str, insert: &str) -> Self {
+        Self { place: Place::After(place.to_owned()), insert: insert.to_owned() }
+    }
+
+    /// Types at this share of the text: 0 is its start, [`u16::MAX`] its end.
+    #[must_use]
+    pub fn at(share: u16, insert: &str) -> Self {
+        Self { place: Place::At(share), insert: insert.to_owned() }
+    }
+
+    /// Deletes the first lowercase ASCII letter behind this share of the text, if there is one.
+    #[must_use]
+    pub fn delete_lowercase(share: u16) -> Self {
+        Self { place: Place::Lowercase(share), insert: String::new() }
+    }
+
+    fn change(&self, text: &str) -> Change {
+        let find = |place: &str| {
+            let found = text.find(place);
+            found.unwrap_or_else(|| panic!("no {place:?} to type at in {text:?}"))
+        };
+        let at = |share: u16| {
+            let mut place = text.len() * usize::from(share) / usize::from(u16::MAX);
+            while !text.is_char_boundary(place) {
+                place -= 1;
+            }
+            place
+        };
+        let range = match &self.place {
+            Place::Before(place) => find(place)..find(place),
+            Place::After(place) => find(place) + place.len()..find(place) + place.len(),
+            Place::At(share) => at(*share)..at(*share),
+            Place::Lowercase(share) => {
+                let start = at(*share);
+                match text[start..].find(|char: char| char.is_ascii_lowercase()) {
+                    Some(letter) => start + letter..start + letter + 1,
+                    None => start..start,
+                }
+            }
+        };
+        (range, self.insert.clone())
+    }
+}
+
+/// What the editor does with an edit of the agent.
+#[derive(Clone, Debug)]
+pub enum Policy {
+    /// Applies it when the version fits, notifies, then answers: what a good client does.
+    Apply,
+    /// Answers first and notifies afterwards.
+    AnswerFirst,
+    /// Refuses with a reason.
+    Reject(String),
+    /// Applies nothing and never answers.
+    Ignore,
+    /// Applies it but never answers.
+    NeverAnswer,
+    /// Says that it was applied, and does nothing.
+    Lie,
+    /// The user types before the edit arrives, so that its version is stale; then as [`Policy::Apply`].
+    TypeFirst(Vec<Typing>),
+    /// Applies it; the user's typing is in the same notification.
+    TypeInBatch(Vec<Typing>),
+    /// Applies it and notifies; the user types before the answer.
+    TypeThenAnswer(Vec<Typing>),
+}
+
+/// An edit of the agent as it arrived.
+#[derive(Clone, Debug)]
+pub struct ReceivedEdit {
+    /// The parameters of `workspace/applyEdit`.
+    pub params: Value,
+    /// Whether it was applied.
+    pub applied: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Document {
+    text: String,
+    version: i64,
+}
+
+#[derive(Default)]
+struct State {
+    documents: BTreeMap<String, Document>,
+    encoding: Encoding,
+    next: VecDeque<Policy>,
+    always: Option<Policy>,
+    received: Vec<ReceivedEdit>,
+    typed: Vec<String>,
+}
+
+/// An editor on a connection. Clones are the same editor.
+#[derive(Clone)]
+pub struct Editor {
+    connection: Arc<Connection>,
+    state: Arc<Mutex<State>>,
+}
+
+/// One change of a document: byte range and new text.
+type Change = (std::ops::Range<usize>, String);
+
+impl Editor {
+    /// An editor that answers `workspace/applyEdit` on this connection.
+    #[must_use]
+    pub fn new(connection: Arc<Connection>) -> Self {
+        let editor = Self { connection: Arc::clone(&connection), state: Arc::default() };
+        let state = Arc::clone(&editor.state);
+        connection.on_request("workspace/applyEdit", move |connection, request| {
+            lock(&state).answer(connection, request)
+        });
+        editor
+    }
+
+    /// Sets what positions count, once the server has chosen.
+    pub fn set_encoding(&self, encoding: Encoding) {
+        self.lock().encoding = encoding;
+    }
+
+    /// Opens a document.
+    pub fn open(&self, uri: &str, text: &str) {
+        let mut state = self.lock();
+        state.documents.insert(uri.to_owned(), Document { text: text.to_owned(), version: 1 });
+        let document = json!({ "uri": uri, "languageId": "plaintext", "version": 1, "text": text });
+        self.connection.notify("textDocument/didOpen", json!({ "textDocument": document }));
+    }
+
+    /// Closes a document.
+    pub fn close(&self, uri: &str) {
+        self.lock().documents.remove(uri);
+        self.connection.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
+    }
+
+    /// Types into a document.
+    ///
+    /// # Panics
+    /// When the document is not open or does not hold the place.
+    pub fn type_text(&self, uri: &str, typing: &Typing) {
+        self.lock().type_text(&self.connection, uri, typing);
+    }
+
+    /// The text on the screen.
+    ///
+    /// # Panics
+    /// When the document is not open.
+    #[must_use]
+    pub fn text(&self, uri: &str) -> String {
+        self.lock().document(uri).text.clone()
+    }
+
+    /// What to do with the next edit; further calls are for the edits after it.
+    pub fn next(&self, policy: Policy) {
+        self.lock().next.push_back(policy);
+    }
+
+    /// What to do with every edit that [`Editor::next`] says nothing about.
+    pub fn always(&self, policy: Policy) {
+        self.lock().always = Some(policy);
+    }
+
+    /// Forgets what [`Editor::next`] was told, what arrived and what was typed.
+    pub fn forget(&self) {
+        let mut state = self.lock();
+        state.next.clear();
+        state.received.clear();
+        state.typed.clear();
+    }
+
+    /// Everything the user has typed, in whichever document.
+    #[must_use]
+    pub fn typed(&self) -> Vec<String> {
+        self.lock().typed.clone()
+    }
+
+    /// The edits that arrived so far.
+    #[must_use]
+    pub fn edits(&self) -> Vec<ReceivedEdit> {
+        self.lock().received.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl State {
+    fn document(&self, uri: &str) -> &Document {
+        self.documents.get(uri).unwrap_or_else(|| panic!("{uri} is not open in the editor"))
+    }
+
+    fn answer(&mut self, connection: &Connection, request: &Value) -> Reply {
+        let params = &request["params"];
+        let policy = self.next.pop_front().or_else(|| self.always.clone()).unwrap_or(Policy::Apply);
+        if let Policy::TypeFirst(typings) = &policy {
+            let uri = edits_of(params).remove(0).0;
+            typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
+        }
+        let refusal = match &policy {
+            Policy::Reject(reason) => Some(reason.clone()),
+            Policy::Ignore | Policy::Lie => Some("not even tried".to_owned()),
+            _ => self.misfit(params),
+        };
+        let applied = refusal.is_none();
+        self.received.push(ReceivedEdit { params: params.clone(), applied });
+        let yes = json!({ "applied": true });
+        if matches!(policy, Policy::AnswerFirst) && applied {
+            connection.answer(request, yes.clone());
+        }
+        if applied {
+            self.apply(connection, params, &policy);
+        }
+        match (policy, refusal) {
+            (Policy::NeverAnswer | Policy::Ignore, _) | (Policy::AnswerFirst, None) => Reply::Silence,
+            (Policy::Lie, _) | (_, None) => Reply::Result(yes),
+            (_, Some(reason)) => Reply::Result(json!({ "applied": false, "failureReason": reason })),
+        }
+    }
+
+    /// Why an edit cannot be applied: a document that is not open or not in the version the edit is for.
+    fn misfit(&self, params: &Value) -> Option<String> {
+        edits_of(params).into_iter().find_map(|(uri, version, _)| match self.documents.get(&uri) {
+            None => Some(format!("{uri} is not open")),
+            Some(document) if version.is_some_and(|version| version != document.version) => {
+                Some(format!("{uri} has changed meanwhile"))
+            }
+            Some(_) => None,
+        })
+    }
+
+    fn apply(&mut self, connection: &Connection, params: &Value, policy: &Policy) {
+        for (uri, _, edits) in edits_of(params) {
+            let document = self.document(&uri).clone();
+            let mut changes: Vec<Change> =
+                edits.iter().map(|edit| document.change_of(edit, self.encoding)).collect();
+            // From the end, so that no change moves another; the protocol says they do not overlap.
+            changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+            let overlap = changes.windows(2).any(|pair| pair[1].0.end > pair[0].0.start);
+            assert!(!overlap, "overlapping edits: {params}");
+            if let Policy::TypeInBatch(typings) = policy {
+                let mut after = document.clone();
+                changes.iter().for_each(|change| after.replace(change));
+                for typing in typings {
+                    let change = typing.change(&after.text);
+                    after.replace(&change);
+                    changes.push(change);
+                    self.typed.push(typing.insert.clone());
+                }
+            }
+            self.change(connection, &uri, changes);
+            if let Policy::TypeThenAnswer(typings) = policy {
+                typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
+            }
+        }
+    }
+
+    fn type_text(&mut self, connection: &Connection, uri: &str, typing: &Typing) {
+        let change = typing.change(&self.document(uri).text);
+        self.typed.push(typing.insert.clone());
+        self.change(connection, uri, vec![change]);
+    }
+
+    /// Makes changes, each on the text the one before has left, and tells the server in one notification.
+    fn change(&mut self, connection: &Connection, uri: &str, changes: Vec<Change>) {
+        let encoding = self.encoding;
+        let document = self.documents.get_mut(uri).unwrap_or_else(|| panic!("{uri} is not open"));
+        document.version += 1;
+        let events: Vec<Value> = changes
+            .iter()
+            .map(|change| {
+                let position = |offset| position_of(&document.text, offset, encoding);
+                let range = json!({ "start": position(change.0.start), "end": position(change.0.end) });
+                document.replace(change);
+                json!({ "range": range, "text": change.1 })
+            })
+            .collect();
+        let identifier = json!({ "uri": uri, "version": document.version });
+        let params = json!({ "textDocument": identifier, "contentChanges": events });
+        connection.notify("textDocument/didChange", params);
+    }
+}
+
+impl Document {
+    fn change_of(&self, edit: &Value, encoding: Encoding) -> Change {
+        let offset = |end: &str| offset_of(&self.text, &edit["range"][end], encoding);
+        (offset("start")..offset("end"), edit["newText"].as_str().expect("a new text").to_owned())
+    }
+
+    fn replace(&mut self, (range, text): &Change) {
+        self.text.replace_range(range.clone(), text);
+    }
+}
+
+/// The edits of a workspace edit by document: URI, version where it has one, text edits.
+fn edits_of(params: &Value) -> Vec<(String, Option<i64>, Vec<Value>)> {
+    let edits = |value: &Value| value.as_array().unwrap_or_else(|| panic!("{params} has no edits")).clone();
+    let edit = &params["edit"];
+    if let Some(changes) = edit["documentChanges"].as_array() {
+        return changes
+            .iter()
+            .map(|change| {
+                let document = &change["textDocument"];
+                let uri = document["uri"].as_str().expect("a URI").to_owned();
+                (uri, document["version"].as_i64(), edits(&change["edits"]))
+            })
+            .collect();
+    }
+    let changes = edit["changes"].as_object().unwrap_or_else(|| panic!("{params} has no changes"));
+    changes.iter().map(|(uri, changes)| (uri.clone(), None, edits(changes))).collect()
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

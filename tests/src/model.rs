@@ -1,0 +1,124 @@
+//! The scripted model as a process of its own.
+//!
+//! Rule: it is controlled over HTTP as any client could, and ends with its handle.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::LIMIT;
+use crate::process::Process;
+use crate::script::Script;
+
+/// A running scripted model.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    base_url: String,
+    /// Its standard input is open as long as this lives.
+    _process: Process,
+}
+
+impl ScriptedModel {
+    /// Serves a script, which is written to `file`.
+    ///
+    /// # Panics
+    /// When it cannot be started or says something else than where it listens.
+    #[must_use]
+    pub fn start(script: &Script, file: &Path) -> Self {
+        std::fs::write(file, script.json().to_string()).expect("the script can be written");
+        let file = file.to_str().expect("paths of tests are text");
+        let mut process = Process::start(&["scripted-model", "--script", file], None, &[]);
+        let mut line = String::new();
+        let stdout = process.child().stdout.as_mut().expect("stdout is a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("a pipe can be read");
+        let Ok(hello) = serde_json::from_str::<Value>(&line) else {
+            let mut stderr = String::new();
+            let pipe = process.child().stderr.as_mut().expect("stderr is a pipe");
+            pipe.read_to_string(&mut stderr).expect("a pipe can be read");
+            panic!("the scripted model said {line:?} instead of where it listens; {stderr}");
+        };
+        let base_url = hello["listening"].as_str().expect("an address").to_owned();
+        Self { base_url, _process: process }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// The bodies of the requests for a message so far, refused ones included.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Value> {
+        match self.control("GET", "requests") {
+            Value::Array(requests) => requests,
+            other => panic!("{other} is no list of requests"),
+        }
+    }
+
+    /// The newest request for a message.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn last_request(&self) -> Value {
+        self.requests().pop().expect("the model was asked")
+    }
+
+    /// The results in the newest request's last message: text and whether it is an error, in order.
+    #[must_use]
+    pub fn last_results(&self) -> Vec<(String, bool)> {
+        let request = self.last_request();
+        let messages = request["messages"].as_array().expect("messages");
+        results_of(messages.last().expect("a message"))
+    }
+
+    /// Opens a gate for good.
+    pub fn release(&self, gate: &str) {
+        self.control("POST", &format!("release/{gate}"));
+    }
+
+    /// Waits until an answer is held at a gate.
+    pub fn wait_until_held(&self, gate: &str) {
+        self.control("GET", &format!("waiting/{gate}"));
+    }
+
+    fn control(&self, method: &str, path: &str) -> Value {
+        let host = self.base_url.strip_prefix("http://").expect("an http address");
+        let mut stream = TcpStream::connect(host).expect("the scripted model listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a limit can be set");
+        write!(stream, "{method} /scripted/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+            .expect("the scripted model reads");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("the scripted model answers");
+        let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+        assert!(head.starts_with("HTTP/1.1 200"), "{method} /scripted/{path}: {response}");
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error} in {response}"))
+    }
+}
+
+/// The tool results in a message: text and whether it is an error, in order.
+///
+/// # Panics
+/// When the message has no list of blocks.
+#[must_use]
+pub fn results_of(message: &Value) -> Vec<(String, bool)> {
+    let blocks = message["content"].as_array().unwrap_or_else(|| panic!("{message} has no blocks"));
+    blocks
+        .iter()
+        .filter(|block| block["type"] == "tool_result")
+        .map(|block| (text_of(&block["content"]), block["is_error"] == true))
+        .collect()
+}
+
+/// The text of a content, which is a string or a list of blocks.
+#[must_use]
+pub fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}

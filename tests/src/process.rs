@@ -1,0 +1,154 @@
+//! Processes of the program under test.
+//!
+//! Rule: a process gets an environment of its own, without the keys and settings of whoever runs the tests, and a
+//! process group of its own; dropping the handle ends that group and nothing else.
+
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::{LIMIT, binary};
+
+/// Settings of the surroundings that no test may depend on.
+const REMOVED: [&str; 12] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_MODEL",
+    "KODE_LS_HOME",
+    "KODE_LS_LOG",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+];
+
+/// A started program.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+/// What a program that ran to its end has left.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code; a signal's number plus 128 when a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Process {
+    /// Starts `kode-ls` with pipes on all three streams.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(arguments: &[&str], cwd: Option<&Path>, environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(binary());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(cwd) = cwd {
+            command.current_dir(cwd);
+        }
+        for name in REMOVED {
+            command.env_remove(name);
+        }
+        command.envs(environment.iter().copied()).process_group(0);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", binary().display()));
+        Self { child, ended: None }
+    }
+
+    /// The child process, for its streams.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Kills the process at once, as a crash would.
+    pub fn kill(&mut self) {
+        if self.ended.is_none() {
+            // Fails only when the process has ended by itself.
+            let _ = self.child.kill();
+            self.ended = self.child.wait().ok();
+        }
+    }
+
+    /// Waits for the end of the process and gives its exit code.
+    ///
+    /// # Panics
+    /// When it does not end within [`LIMIT`].
+    pub fn wait(&mut self, what: &str) -> i32 {
+        if let Some(status) = self.ended {
+            return code(status);
+        }
+        let pid = self.pid();
+        let (done, ended) = mpsc::channel::<()>();
+        // `wait` has no limit of its own: a watcher kills the group when the limit is over.
+        let watcher = thread::spawn(move || {
+            let late = ended.recv_timeout(LIMIT).is_err_and(|error| error == mpsc::RecvTimeoutError::Timeout);
+            if late {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            late
+        });
+        let status = self.child.wait().expect("a child can be waited for");
+        drop(done);
+        self.ended = Some(status);
+        assert!(!watcher.join().expect("the watcher does not panic"), "{what}: did not end within {LIMIT:?}");
+        code(status)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = kill_process_group(self.pid(), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Runs `kode-ls` to its end with `input` on standard input.
+///
+/// # Panics
+/// When it does not end within [`LIMIT`].
+#[must_use]
+pub fn run(arguments: &[&str], cwd: Option<&Path>, environment: &[(&str, &str)], input: &str) -> Output {
+    let mut process = Process::start(arguments, cwd, environment);
+    let child = process.child();
+    let mut stdin = child.stdin.take().expect("stdin is a pipe");
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let input = input.to_owned();
+    thread::spawn(move || {
+        // A program that does not read its input closes it.
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let stdout = thread::spawn(move || read_all(stdout.expect("stdout is a pipe")));
+    let stderr = thread::spawn(move || read_all(stderr.expect("stderr is a pipe")));
+    let code = process.wait(&format!("kode-ls {}", arguments.join(" ")));
+    let joined = |reader: thread::JoinHandle<String>| reader.join().expect("reading does not panic");
+    Output { code, stdout: joined(stdout), stderr: joined(stderr) }
+}
+
+fn read_all(mut stream: impl Read) -> String {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("a pipe can be read");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}

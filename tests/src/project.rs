@@ -1,0 +1,133 @@
+//! A workspace in a temporary folder, a state folder, and the scripted model that works on it.
+//!
+//! Rule: nothing outside the temporary folder is read or written, so that any number of projects live side by side.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::client::{Client, Offer};
+use crate::model::ScriptedModel;
+use crate::process::{Output, run};
+use crate::script::Script;
+
+/// A temporary project with its model.
+pub struct Project {
+    /// The model.
+    pub model: ScriptedModel,
+    root: PathBuf,
+    _folder: TempDir,
+}
+
+impl Project {
+    /// Makes an empty workspace and serves the script.
+    ///
+    /// # Panics
+    /// When there is no place for it.
+    #[must_use]
+    pub fn new(script: &Script) -> Self {
+        let folder = tempfile::Builder::new().prefix("kode-e2e-").tempdir().expect("a temporary folder");
+        let root = folder.path().canonicalize().expect("it exists");
+        fs::create_dir(root.join("workspace")).expect("it is ours");
+        let model = ScriptedModel::start(script, &root.join("script.json"));
+        Self { model, root, _folder: folder }
+    }
+
+    /// The folder of the workspace.
+    #[must_use]
+    pub fn workspace(&self) -> PathBuf {
+        self.root.join("workspace")
+    }
+
+    /// A folder outside the workspace, for what the agent must not reach unasked.
+    #[must_use]
+    pub fn outside(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of the program's state.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// The path of a file of the workspace.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.workspace().join(name)
+    }
+
+    /// The URI of a file of the workspace.
+    ///
+    /// # Panics
+    /// Never: the path is absolute.
+    #[must_use]
+    pub fn uri(&self, name: &str) -> String {
+        url::Url::from_file_path(self.path(name)).expect("an absolute path").to_string()
+    }
+
+    /// Writes a file of the workspace.
+    ///
+    /// # Panics
+    /// When that does not work.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a file has a folder")).expect("it is ours");
+        fs::write(path, content).expect("it is ours");
+        self
+    }
+
+    /// Reads a file of the workspace.
+    ///
+    /// # Panics
+    /// When it is not there or no text.
+    #[must_use]
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Starts a server that asks the scripted model; nothing is sent to it yet.
+    #[must_use]
+    pub fn start(&self) -> Client {
+        self.start_with(&[])
+    }
+
+    /// As [`Project::start`], with further variables in the environment.
+    #[must_use]
+    pub fn start_with(&self, variables: &[(&str, &str)]) -> Client {
+        let home = self.home();
+        let mut environment = self.environment(&home);
+        environment.extend_from_slice(variables);
+        Client::start(&environment, &self.workspace())
+    }
+
+    /// Starts a server and does the handshake.
+    #[must_use]
+    pub fn connect(&self, offer: &Offer) -> Client {
+        let client = self.start();
+        client.initialize(offer.params(&self.workspace()));
+        client
+    }
+
+    /// Starts a server for a client with a panel of its own.
+    #[must_use]
+    pub fn open(&self) -> Client {
+        self.connect(&Offer::kode())
+    }
+
+    /// Runs `kode-ls` with the scripted model in the workspace to its end.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let home = self.home();
+        run(arguments, Some(&self.workspace()), &self.environment(&home), input)
+    }
+
+    fn environment<'a>(&'a self, home: &'a Path) -> Vec<(&'a str, &'a str)> {
+        vec![
+            ("KODE_LS_HOME", home.to_str().expect("paths of tests are text")),
+            ("ANTHROPIC_BASE_URL", self.model.base_url()),
+            ("ANTHROPIC_API_KEY", "test-key"),
+        ]
+    }
+}
