@@ -110,8 +110,12 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Engine::load_session`].
-    pub fn load_session(&self, id: &SessionId, since: Option<u64>) -> Result<Arc<Session>, SessionError> {
-        let session = self.engine.load_session(&self.folders(), id)?;
+    pub async fn load_session(
+        &self,
+        id: &SessionId,
+        since: Option<u64>,
+    ) -> Result<Arc<Session>, SessionError> {
+        let session = self.engine.load_session(&self.folders(), id).await?;
         if since.is_some() {
             self.followed().remove(id);
         }

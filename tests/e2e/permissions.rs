@@ -1,6 +1,6 @@
 //! Who may do what: modes, answers, their reach, and the errors of answers that come too late.
 
-use kode_e2e::{Project, Script, call, say, step};
+use kode_e2e::{Offer, Project, Script, call, say, step};
 use serde_json::{Value, json};
 
 fn bash(command: &str) -> kode_e2e::Step {
@@ -208,4 +208,53 @@ fn every_prompt_of_an_answer_is_asked_and_a_refused_one_does_not_stop_the_next()
     session.wait_done(&turn);
     let results = project.model.last_results();
     assert!(results[0].1 && !results[1].1 && results[1].0.contains("allowed"), "{results:?}");
+}
+
+#[test]
+fn links_and_further_folders_are_judged_by_where_they_lead() {
+    let read = |path: &str| call("Read", json!({ "file_path": path }));
+    let script = Script::default()
+        .when("^link", [read("{{cwd}}/link.txt"), say("ok")])
+        .when("^second", [read("{{cwd}}/../second/b.txt"), say("ok")])
+        .when("^beside", [read("{{cwd}}/../workspace-beside/c.txt"), say("ok")]);
+    let project = Project::new(&script);
+    for folder in ["second", "workspace-beside"] {
+        std::fs::create_dir(project.outside().join(folder)).unwrap();
+    }
+    std::fs::write(project.outside().join("secret.txt"), "secret\n").unwrap();
+    std::fs::write(project.outside().join("second/b.txt"), "in the second folder\n").unwrap();
+    std::fs::write(project.outside().join("workspace-beside/c.txt"), "beside\n").unwrap();
+    std::os::unix::fs::symlink(project.outside().join("secret.txt"), project.path("link.txt")).unwrap();
+    let client = project.start();
+    let mut params = Offer::kode().params(&project.workspace());
+    let second = Offer::kode().params(&project.outside().join("second"));
+    params["workspaceFolders"].as_array_mut().unwrap().push(second["workspaceFolders"][0].clone());
+    client.initialize(params);
+    for (what, asks) in [("link", true), ("beside", true), ("second", false)] {
+        let session = client.session();
+        let turn = session.prompt(what);
+        if asks {
+            let prompt = session.wait_permission(0);
+            assert!(prompt["reason"].as_str().unwrap().contains("outside"), "{what}: {prompt}");
+            session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();
+        }
+        session.wait_done(&turn);
+        let state = if asks { "DENIED" } else { "COMPLETED" };
+        assert_eq!(session.calls()[0]["state"], state, "{what}");
+    }
+}
+
+#[test]
+fn what_steers_other_programs_is_asked_for_even_when_edits_are_accepted() {
+    let write = json!({ "file_path": "{{cwd}}/.git/hooks/pre-commit", "content": "#!/bin/sh\n" });
+    let project = Project::new(&Script::new([call("Write", write), say("ok")]));
+    project.write(".git/config", "");
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    let turn = session.prompt("go");
+    let prompt = session.wait_permission(0);
+    assert!(prompt["reason"].as_str().unwrap().contains(".git"), "{prompt}");
+    session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();
+    session.wait_done(&turn);
+    assert!(!project.path(".git/hooks/pre-commit").exists());
 }

@@ -1,6 +1,6 @@
 //! Sessions and what can be asked about them: lists, snapshots, repeated events, edits, tools and models.
 
-use kode_e2e::{Offer, Project, Script, Session, call, say};
+use kode_e2e::{Offer, Project, Script, Session, call, conforms, say, step};
 use serde_json::{Value, json};
 
 fn project() -> Project {
@@ -94,6 +94,58 @@ fn a_session_that_one_server_closed_goes_on_in_another() {
 }
 
 #[test]
+fn a_session_that_is_closed_in_the_middle_of_a_turn_is_whole_when_it_is_loaded_again() {
+    let script = Script::default()
+        .when("again$", [say("Here again.")])
+        .when("^run", [call("Bash", json!({ "command": "echo begun; sleep 600" })), say("never")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    session.prompt("run");
+    session.wait_event("output of the command", |event| event["type"] == "tool:progress");
+    session.call("agent/session/close", json!({}));
+    // At once, while the closed one may still be ending.
+    session.call("agent/session/load", json!({}));
+    assert_eq!(session.run("again")["stopReason"], "end_turn");
+    let states = |session: &Session<'_>| -> Vec<Value> {
+        session.calls().iter().map(|call| call["state"].clone()).collect()
+    };
+    let before = (session.items(), states(&session));
+    assert!(["FAILED", "SEALED"].contains(&before.1[0].as_str().unwrap()), "{before:?}");
+    let id = session.id.clone();
+    drop(client);
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    assert_eq!((session.items(), states(&session)), before, "the journal tells the same");
+}
+
+#[test]
+fn a_client_that_stops_reading_holds_up_no_turn_and_finds_its_way_again() {
+    let long = "many words that nobody reads now. ".repeat(20_000);
+    let script = Script::new([
+        step().text(&long).call("Bash", json!({ "command": "echo ran" })).chunk(64),
+        say("Read me.").gate("second", 0),
+    ]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    let request = json!({
+        "sessionId": session.id, "input": [{ "type": "text", "text": "go" }],
+    });
+    let reading = client.stop_reading();
+    client.send_request("agent/turn/start", request);
+    project.model.wait_until_held("second");
+    project.model.release("second");
+    drop(reading);
+    client.wait_for("the end of the turn, or to be told what was missed", |received| {
+        let mut events = received.events(&session.id).iter().map(|record| &record["event"]["type"]);
+        events.find(|kind| **kind == "done" || **kind == "gap").map(drop)
+    });
+    let items = session.items();
+    assert_eq!(items[1]["body"]["text"], long.as_str(), "the snapshot has all of it");
+}
+
+#[test]
 fn edits_are_listed_by_file_with_their_diffs() {
     let write = |name: &str, content: &str| {
         call("Write", json!({ "file_path": format!("{{{{cwd}}}}/{name}"), "content": content }))
@@ -125,6 +177,35 @@ fn edits_are_listed_by_file_with_their_diffs() {
     assert_eq!(summary, [json!([project.uri("new.txt"), 2, 0]), json!([project.uri("open.txt"), 1, 0])]);
     let unified = files[1]["changes"][0]["unified"].as_str().unwrap();
     assert!(unified.contains("+B"), "{unified}");
+}
+
+#[test]
+fn answers_are_what_the_protocol_says() {
+    let write = json!({ "file_path": "{{cwd}}/new.txt", "content": "new\n" });
+    let script = Script::new([
+        step().thinking("Hm.").text("I write.").call("Write", write),
+        call("Read", json!({ "file_path": "no such file" })),
+        call("Bash", json!({ "command": "echo asked" })),
+        say("Done."),
+    ]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.prompt("go");
+    session.wait_permission(0);
+    session.submit("waits");
+    let ask = |method: &str| session.call(method, json!({}));
+    conforms::<kode_protocol::Snapshot>(&ask("agent/session/load")).unwrap();
+    conforms::<kode_protocol::ListSessionsResult>(&ask("agent/session/list")).unwrap();
+    conforms::<kode_protocol::ListPermissionsResult>(&ask("agent/permission/list")).unwrap();
+    conforms::<kode_protocol::ListEditsResult>(&ask("agent/edits/list")).unwrap();
+    conforms::<kode_protocol::ListToolsResult>(&ask("agent/tools/list")).unwrap();
+    conforms::<kode_protocol::ListModelsResult>(&ask("agent/models/list")).unwrap();
+    conforms::<kode_protocol::ConfigureSessionResult>(&ask("agent/session/configure")).unwrap();
+    conforms::<kode_protocol::CancelResult>(&ask("agent/turn/cancel")).unwrap();
+    conforms::<kode_protocol::NewSessionResult>(&client.call("agent/session/new", json!({}))).unwrap();
+    let error = client.request("agent/session/load", json!({ "sessionId": "ses_none" })).unwrap_err();
+    conforms::<kode_protocol::ErrorData>(&error.data).unwrap();
 }
 
 #[test]
@@ -162,7 +243,7 @@ fn the_model_is_told_what_it_can_call_and_where_it_is() {
 #[test]
 fn a_session_without_a_key_says_what_to_set_and_works_once_another_model_is_chosen() {
     let project = project();
-    let client = project.start_with(&[("ANTHROPIC_API_KEY", "")]);
+    let client = project.start_as(&[], &[("ANTHROPIC_API_KEY", "")]);
     client.initialize(Offer::kode().params(&project.workspace()));
     let error = client.request("agent/session/new", json!({ "model": "nonsense" })).unwrap_err();
     assert_eq!(error.kind(), "modelNotConfigured", "{error:?}");

@@ -144,16 +144,45 @@ fn the_exit_code_says_whether_shutdown_came_first() {
     assert_eq!(late.wait_for_exit(), 0);
 }
 
+/// Whether a process is there and not only its entry.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 #[test]
-fn the_server_ends_with_its_input_even_while_a_turn_runs() {
-    let script = Script::new([call("Bash", json!({ "command": "echo begun; sleep 600" })), say("never")]);
-    let project = Project::new(&script);
+fn the_server_ends_with_its_input_and_takes_its_commands_along() {
+    let command = "echo $$ > pid.txt; echo begun; sleep 600 & sleep 600";
+    let project = Project::new(&Script::new([call("Bash", json!({ "command": command })), say("never")]));
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
     session.prompt("go");
-    session.wait_event("the command to run", |event| event["type"] == "tool:start");
+    session.wait_event("output of the command", |event| event["type"] == "tool:progress");
+    let shell = project.read("pid.txt").trim().to_owned();
+    assert!(is_alive(&shell));
     client.close_input();
     assert_eq!(client.wait_for_exit(), 1);
+    assert!(!is_alive(&shell), "the command outlives the server");
+}
+
+#[test]
+fn a_second_initialize_is_refused() {
+    let project = project();
+    let client = project.open();
+    let error = client.request("initialize", Offer::kode().params(&project.workspace())).unwrap_err();
+    assert_eq!(error.code, -32600, "{error:?}");
+    assert_serves(&client, "after a second initialize");
+}
+
+#[test]
+fn the_arguments_editors_add_change_nothing() {
+    for arguments in [&["--stdio"][..], &["lsp"], &["lsp", "--stdio"]] {
+        let project = project();
+        let client = project.start_as(arguments, &[]);
+        client.initialize(Offer::kode().params(&project.workspace()));
+        assert_serves(&client, &arguments.join(" "));
+    }
 }
 
 #[test]

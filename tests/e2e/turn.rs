@@ -308,6 +308,26 @@ fn an_untitled_document_is_read_and_edited_by_its_uri() {
 }
 
 #[test]
+fn a_buffer_is_found_however_its_uri_is_written() {
+    let path = "{{cwd}}/a b#ü%.txt";
+    let script = Script::new([
+        call("Read", json!({ "file_path": path })),
+        call("Edit", json!({ "file_path": path, "old_string": "buffer", "new_string": "edited" })),
+        say("Edited."),
+    ]);
+    for encoded in ["a%20b%23%C3%BC%25.txt", "a%20b%23%c3%bc%25.txt", "%61%20b%23%C3%BC%25%2Etxt"] {
+        let project = Project::new(&script);
+        project.write("a b#ü%.txt", "disk\n");
+        let client = project.open();
+        let uri = project.uri("x").replace("/x", &format!("/{encoded}"));
+        client.editor.open(&uri, "buffer\n");
+        client.session_with(json!({ "mode": "acceptEdits" })).run("edit");
+        assert_eq!(client.editor.text(&uri), "edited\n", "{uri}: {:?}", project.model.last_results());
+        assert_eq!(project.read("a b#ü%.txt"), "disk\n", "{uri}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_open_is_written_to_disk() {
     let script = Script::new([
         call("Write", json!({ "file_path": "{{cwd}}/new/file.txt", "content": "fresh\n" })),

@@ -125,8 +125,8 @@ pub struct Client {
 impl Client {
     /// Starts a server; nothing is sent yet.
     #[must_use]
-    pub fn start(environment: &[(&str, &str)], cwd: &Path) -> Self {
-        let mut process = Process::start(&[], Some(cwd), environment);
+    pub fn start(arguments: &[&str], environment: &[(&str, &str)], cwd: &Path) -> Self {
+        let mut process = Process::start(arguments, Some(cwd), environment);
         let connection = Connection::new(&mut process);
         let editor = Editor::new(Arc::clone(&connection));
         Self { connection, process: Mutex::new(process), editor }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::LIMIT;
@@ -100,6 +102,8 @@ pub struct Connection {
     inbox: Inbox,
     responders: Mutex<HashMap<String, Responder>>,
     next_id: AtomicI64,
+    /// Held while the client does not read.
+    reading: Mutex<()>,
 }
 
 impl fmt::Debug for Connection {
@@ -133,6 +137,7 @@ impl Connection {
             inbox: Inbox::default(),
             responders: Mutex::default(),
             next_id: AtomicI64::new(1),
+            reading: Mutex::new(()),
         });
         let reading = Arc::clone(&connection);
         thread::spawn(move || reading.read(BufReader::new(stdout)));
@@ -213,6 +218,11 @@ impl Connection {
         lock(&self.outbox).take();
     }
 
+    /// Stops reading, but for the message that is being read, as long as the guard lives.
+    pub fn stop_reading(&self) -> MutexGuard<'_, ()> {
+        lock(&self.reading)
+    }
+
     /// Says how requests of the server with this method are answered from now on; the responder gets the whole
     /// request.
     pub fn on_request(&self, method: &str, responder: impl FnMut(&Self, &Value) -> Reply + Send + 'static) {
@@ -270,6 +280,7 @@ impl Connection {
     fn read(&self, mut reader: impl BufRead) {
         let _end = End(self);
         loop {
+            drop(lock(&self.reading));
             match read_frame(&mut reader) {
                 Ok(Some(message)) => self.take(message),
                 Ok(None) => break,
@@ -296,6 +307,9 @@ impl Connection {
                 (None, None) => received.strays.push(message.clone()),
             }
             if method.as_deref() == Some("agent/event") {
+                if let Err(fault) = conforms::<kode_protocol::AgentEventParams>(&message["params"]) {
+                    received.fault = Some(fault);
+                }
                 let session = message["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
                 received.events.entry(session).or_default().push(message["params"].clone());
             }
@@ -354,6 +368,19 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
     let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
     frame.extend_from_slice(body);
     frame
+}
+
+/// Whether a value is exactly one of the protocol's type: nothing missing, nothing that the type does not know.
+///
+/// # Errors
+/// What differs.
+pub fn conforms<T: DeserializeOwned + Serialize>(value: &Value) -> Result<(), String> {
+    let typed: T = serde_json::from_value(value.clone()).map_err(|error| format!("{error} in {value}"))?;
+    match serde_json::to_value(typed) {
+        Ok(again) if again == *value => Ok(()),
+        Ok(again) => Err(format!("{value} is {again} to the protocol")),
+        Err(error) => Err(format!("{value} has a case that the protocol does not know: {error}")),
+    }
 }
 
 fn default_reply(method: &str) -> Reply {

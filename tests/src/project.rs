@@ -90,16 +90,16 @@ impl Project {
     /// Starts a server that asks the scripted model; nothing is sent to it yet.
     #[must_use]
     pub fn start(&self) -> Client {
-        self.start_with(&[])
+        self.start_as(&[], &[])
     }
 
-    /// As [`Project::start`], with further variables in the environment.
+    /// As [`Project::start`], with arguments and with further variables in the environment.
     #[must_use]
-    pub fn start_with(&self, variables: &[(&str, &str)]) -> Client {
+    pub fn start_as(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Client {
         let home = self.home();
         let mut environment = self.environment(&home);
         environment.extend_from_slice(variables);
-        Client::start(&environment, &self.workspace())
+        Client::start(arguments, &environment, &self.workspace())
     }
 
     /// Starts a server and does the handshake.

@@ -181,7 +181,10 @@ pub struct Engine {
     host: Arc<dyn Host>,
     models: Arc<Models>,
     tools: Arc<Registry>,
+    /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// Held while a session is loaded, so that none is loaded twice.
+    loading: tokio::sync::Mutex<()>,
 }
 
 impl Engine {
@@ -195,7 +198,14 @@ impl Engine {
     #[must_use]
     pub fn with_tools(options: EngineOptions, tools: Registry) -> Self {
         let EngineOptions { home, host, models } = options;
-        Self { home, host, models: Arc::new(models), tools: Arc::new(tools), sessions: Mutex::default() }
+        Self {
+            home,
+            host,
+            models: Arc::new(models),
+            tools: Arc::new(tools),
+            sessions: Mutex::default(),
+            loading: tokio::sync::Mutex::default(),
+        }
     }
 
     /// The models.
@@ -235,16 +245,27 @@ impl Engine {
     /// # Errors
     /// [`SessionError::Unknown`] when it is not live here.
     pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
-        self.sessions().get(id).cloned().ok_or_else(|| SessionError::Unknown(id.clone()))
+        let live = self.sessions().get(id).filter(|session| !session.is_closing()).cloned();
+        live.ok_or_else(|| SessionError::Unknown(id.clone()))
     }
 
-    /// The live session of that id, or the stored one of a workspace folder taken up again.
+    /// The live session of that id, or the stored one of a workspace folder taken up again. One that is being closed
+    /// is waited for: two sessions must not write one journal.
     ///
     /// # Errors
     /// [`SessionError`]: unknown, unreadable or damaged beyond use.
-    pub fn load_session(&self, folders: &[AbsPath], id: &SessionId) -> Result<Arc<Session>, SessionError> {
+    pub async fn load_session(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+    ) -> Result<Arc<Session>, SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
         if let Ok(session) = self.session(id) {
             return Ok(session);
+        }
+        let closing = self.sessions().get(id).cloned();
+        if let Some(session) = closing {
+            session.closed().await;
         }
         // An id is looked up as one path component: it must not be able to name anything else.
         let unknown = || SessionError::Unknown(id.clone());
@@ -282,15 +303,14 @@ impl Engine {
     /// # Errors
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        let session = self.sessions().remove(id).ok_or_else(|| SessionError::Unknown(id.clone()))?;
-        session.close();
+        self.session(id)?.close();
         Ok(())
     }
 
     /// The live sessions.
     #[must_use]
     pub fn live_sessions(&self) -> Vec<Arc<Session>> {
-        self.sessions().values().cloned().collect()
+        self.sessions().values().filter(|session| !session.is_closing()).cloned().collect()
     }
 
     /// Ends all sessions and waits until their commands are gone and their journals are written.
@@ -313,7 +333,9 @@ impl Engine {
             state,
         };
         let session = Session::start(parts, skipped_records);
-        self.sessions().insert(session.id().clone(), Arc::clone(&session));
+        let mut sessions = self.sessions();
+        sessions.retain(|_, session| !session.is_closed());
+        sessions.insert(session.id().clone(), Arc::clone(&session));
         session
     }
 
@@ -324,7 +346,7 @@ impl Engine {
             Ok(session) => session.snapshot(0).title,
             Err(_) => journal::title(journal),
         };
-        let live = self.sessions().contains_key(&id);
+        let live = self.session(&id).is_ok();
         Some(SessionSummary { id, title, updated: Timestamp::try_from(modified).ok()?, live })
     }
 

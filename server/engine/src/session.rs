@@ -327,6 +327,18 @@ impl Session {
         self.cancel_turn();
     }
 
+    /// Whether [`Session::close`] was called.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Whether the session's task has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.turns.is_closed()
+    }
+
     /// Waits until the session's task has ended after [`Session::close`].
     pub async fn closed(&self) {
         self.turns.closed().await;

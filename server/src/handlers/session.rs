@@ -73,7 +73,7 @@ pub(crate) async fn load(
 ) -> Result<wire::Snapshot, Failure> {
     let agent = backend.agent()?;
     let id = SessionId::from_external(params.session_id.as_str());
-    let session = agent.load_session(&id, params.since).map_err(error::session)?;
+    let session = agent.load_session(&id, params.since).await.map_err(error::session)?;
     snapshot(backend, &session, limit(params.items, DEFAULT_ITEMS, MOST_ITEMS))
 }
 

@@ -433,7 +433,7 @@ async fn a_session_killed_after_any_record_goes_on() {
     let mut bench = Bench::in_home(bench.home, vec![]);
     for kept in 1..=lines.len() {
         std::fs::write(&journal, lines[..kept].join("\n") + "\n{\"v\":1,\"torn").unwrap();
-        let session = bench.engine.load_session(&[bench.root()], &id).unwrap();
+        let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
         let items = session.snapshot(usize::MAX).items;
         for item in &items {
             if let ItemBody::ToolCall(call) = &item.body {
