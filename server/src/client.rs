@@ -63,6 +63,9 @@ impl ClientFacts {
         let ClientCapabilities { workspace, window, general, experimental, .. } = capabilities;
         let workspace = workspace.unwrap_or_default();
         let workspace_edit = workspace.workspace_edit.unwrap_or_default();
+        // Neovim announces only what is within `documentChanges`: operations on files. Without a version it puts
+        // an edit into a text the edit was not computed on.
+        let operations = workspace_edit.resource_operations.as_ref().is_some_and(|kinds| !kinds.is_empty());
         let window = window.unwrap_or_default();
         let offered = general.and_then(|general| general.position_encodings).unwrap_or_default();
         let (name, version) = client_info.map_or((None, None), |info| (Some(info.name), info.version));
@@ -75,7 +78,7 @@ impl ClientFacts {
             initialization_options: initialization_options.unwrap_or_default(),
             encoding: PositionEncoding::negotiate(&offered),
             apply_edit: workspace.apply_edit.unwrap_or_default(),
-            document_changes: workspace_edit.document_changes.unwrap_or_default(),
+            document_changes: workspace_edit.document_changes.unwrap_or(operations),
             change_annotations: workspace_edit.change_annotation_support.is_some(),
             show_message_request: window.show_message.is_some(),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
@@ -144,7 +147,9 @@ mod tests {
         let edits = |value: Value| json!({"applyEdit": true, "workspaceEdit": value});
         let annotated =
             json!({"changeAnnotationSupport": {"groupsOnLabel": true}, "normalizesLineEndings": true});
-        let mut vscode = annotated.clone();
+        let mut neovim = annotated.clone();
+        neovim["resourceOperations"] = json!(["rename", "create", "delete"]);
+        let mut vscode = annotated;
         vscode["documentChanges"] = json!(true);
         vscode["failureHandling"] = json!("textOnlyTransactional");
         for (client, workspace, encodings, expected) in [
@@ -156,9 +161,9 @@ mod tests {
             ),
             (
                 "neovim",
-                edits(annotated),
+                edits(neovim),
                 json!(["utf-8", "utf-16", "utf-32"]),
-                (PositionEncoding::Utf8, true, false, true),
+                (PositionEncoding::Utf8, true, true, true),
             ),
             ("vscode", edits(vscode), json!(["utf-16"]), (PositionEncoding::Utf16, true, true, true)),
             (

@@ -33,6 +33,9 @@ pub const SHOW_GRACE: Duration = Duration::from_secs(5);
 /// How long after a refusal a change of the document may arrive that explains it.
 pub const STALE_GRACE: Duration = Duration::from_secs(1);
 
+/// How long a document that has moved may take to show a versioned edit the editor says it has applied.
+pub const DROP_GRACE: Duration = Duration::from_secs(1);
+
 /// The engine's host over one LSP client.
 pub struct LspHost {
     shared: Arc<Shared>,
@@ -115,7 +118,7 @@ impl Host for LspHost {
             biased;
             settled = expectation.settled() => settled.into(),
             answer = answer => match answer {
-                Ok(answer) => after_answer(answer, expectation, deadline).await,
+                Ok(answer) => after_answer(answer, expectation, deadline, facts.document_changes).await,
                 Err(_) => unconfirmed("the connection to the editor ended"),
             },
             () = sleep_until(deadline) => {
@@ -139,7 +142,9 @@ async fn after_answer(
     answer: Answer,
     mut expectation: Expectation,
     deadline: Instant,
+    versioned: bool,
 ) -> DocumentEditOutcome {
+    let deadline_to_show = deadline.min(Instant::now() + SHOW_GRACE);
     let said = match answer {
         Answer::Refused(reason) => {
             return match timeout(STALE_GRACE, expectation.moved()).await {
@@ -147,10 +152,20 @@ async fn after_answer(
                 Err(_) => DocumentEditOutcome::Rejected { reason },
             };
         }
-        Answer::Applied => "said it applied the edit".to_owned(),
+        Answer::Applied => {
+            // Neovim drops an edit whose version has passed and says that it applied it; the text that made the
+            // version pass comes after that.
+            if versioned
+                && timeout_at(deadline_to_show, expectation.moved()).await.is_ok()
+                && let Err(_) = timeout(DROP_GRACE, expectation.settled()).await
+            {
+                return DocumentEditOutcome::Stale;
+            }
+            "said it applied the edit".to_owned()
+        }
         Answer::Illegible(error) => format!("gave an illegible answer ({error})"),
     };
-    match timeout_at(deadline.min(Instant::now() + SHOW_GRACE), expectation.settled()).await {
+    match timeout_at(deadline_to_show, expectation.settled()).await {
         Ok(settled) => settled.into(),
         Err(_) => {
             unconfirmed(&format!("the editor {said}, but the document did not show the new text in time"))

@@ -194,6 +194,33 @@ async fn a_refusal_is_stale_when_the_document_moved_and_a_rejection_when_it_did_
     }
 }
 
+/// What Neovim does: it holds back what was typed for a moment, and an edit that comes in that moment is lost.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_is_said_to_be_applied_but_was_dropped_for_typing_is_stale() {
+    for (typed_before, shown) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut editor = Editor::versioned("abc").await;
+        let outcome = editor.edit(0..1, "x");
+        let request = editor.asked().await;
+        if typed_before {
+            editor.type_text(2, (0, 3), (0, 3), "d").await;
+        }
+        editor.answer(&request, json!({"applied": true})).await;
+        if !typed_before {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            editor.type_text(2, (0, 3), (0, 3), "d").await;
+        }
+        if shown {
+            tokio::time::sleep(Duration::from_millis(900)).await;
+            editor.type_text(3, (0, 0), (0, 1), "x").await;
+        }
+        match outcome.await.unwrap() {
+            Applied(snapshot) => assert_eq!((shown, snapshot.text.to_string().as_str()), (true, "xbcd")),
+            Stale => assert!(!shown),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn errors_and_illegible_answers_end_in_an_outcome() {
     let mut editor = Editor::versioned("abc").await;
