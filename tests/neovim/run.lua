@@ -241,9 +241,8 @@ end
 tests['a prompt is answered by keys in the picker Neovim has by itself'] = function(world)
   fix_a_typo(world)
   world:type(':Kode fix the typo<CR>')
-  -- The picker reads a number, and nothing but typing goes on while it does.
-  wait_until('the picker waits for a key', function()
-    return vim.rpcrequest(world.nvim, 'nvim_get_mode').blocking
+  wait_until('the picker reads a number', function()
+    return vim.rpcrequest(world.nvim, 'nvim_get_mode').mode == 'c'
   end)
   world:type('1<CR>')
   world:wait_text('mine = "unsaved 🙂"\nfirst = 1\ngreeting = "Hello 🙂"\nlast = 3\n')
@@ -281,10 +280,14 @@ tests['the demo needs no key'] = function(world)
   world:edit(readme_config(), 'a.txt')
   world:use_picker()
   world:type(':Kode hello<CR>')
+  assert(world:answer('Allow once'):find('kode-demo.md', 1, true), 'the first prompt is for a file')
+  assert(world:answer('Allow once'):find('echo', 1, true), 'the second prompt is for a command')
   local told = world:wait_turn()
   equal(told[#told].message, 'done', 'the last progress')
+  assert(read(world:path('kode-demo.md')):find('> hello', 1, true), 'the file has the prompt')
+  local shown = "return vim.api.nvim_exec2('messages', { output = true }).output"
   wait_until('the answer is shown', function()
-    return #vim.trim(world:lua([[return vim.api.nvim_exec2('messages', { output = true }).output]])) > 0
+    return world:lua(shown):find('hello from the demo', 1, true)
   end)
 end
 

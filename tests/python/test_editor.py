@@ -49,7 +49,7 @@ async def test_an_allowed_edit_reaches_the_open_document(connect, serve, project
     editor.change(uri, lsp.TextEdit(at(0, 0), "# 🙂 mine\n"))
 
     started = await editor.execute("kode.ask", text="Fix the greeting.")
-    assert started.sessionId and started.turnId
+    assert started["sessionId"] and started["turnId"]
     question = await editor.answer("Allow once")
     assert "greeting.py" in question and "Hello" in question
     await editor.until(lambda: editor.messages)
@@ -101,7 +101,7 @@ async def test_custom_requests_and_events(connect, serve, project):
         scope="once",
     )
     done = await editor.until(lambda: event("done"))
-    assert (done.turnId, done.stopReason) == (turn, "endTurn")
+    assert (done.turnId, done.stopReason) == (turn, "end_turn")
     assert path.read_text("utf-8") == "new\n"
     assert {params.sessionId for params in editor.events} == {session}
     sequence = [params.bookmark.seq for params in editor.events]
