@@ -165,7 +165,7 @@ fn keys() -> impl Strategy<Value = Vec<Key>> {
 }
 
 fn schedules() -> impl Strategy<Value = Schedule> {
-    let moment = prop_oneof![Just(Moment::First), Just(Moment::InBatch), Just(Moment::ThenAnswer)];
+    let moment = prop::sample::select(vec![Moment::First, Moment::InBatch, Moment::ThenAnswer]);
     (keys(), keys(), keys(), moment).prop_map(|(while_asked, while_arriving, afterwards, moment)| Schedule {
         while_asked,
         while_arriving,
