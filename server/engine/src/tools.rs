@@ -154,12 +154,14 @@ pub struct ToolError {
     pub hint: String,
     /// A number some clients and reminders know: 1 means more than one match.
     pub code: Option<u32>,
+    /// What is known of the failure, for machines: the exit code of a command.
+    pub structured: Option<Value>,
 }
 
 impl ToolError {
     /// An error with its hint.
     pub fn new(kind: ToolErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: hint.into(), code: None }
+        Self { kind, message: message.into(), hint: hint.into(), code: None, structured: None }
     }
 
     /// The text for the model.

@@ -202,21 +202,23 @@ fn result(outcome: &CommandOutcome, notes: &[String], limit: Duration) -> Result
         text.push_str("\n\n");
         text.push_str(note);
     }
-    let failed = |kind, what: String, hint: &str| Err(ToolError::new(kind, format!("{what}\n{text}"), hint));
+    let structured = Some(json!({
+        "exitCode": match outcome.exit {
+            Exit::Code(code) => Some(code),
+            Exit::Signal(_) | Exit::TimedOut | Exit::Cancelled => None,
+        },
+        "durationMs": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        "truncatedChars": outcome.output.cut,
+        "timedOut": outcome.exit == Exit::TimedOut,
+    }));
+    let failed = |kind, what: String, hint: &str| {
+        let error = ToolError::new(kind, format!("{what}\n{text}"), hint);
+        Err(ToolError { structured: structured.clone(), ..error })
+    };
     match outcome.exit {
         Exit::Code(0) => {
             let seconds = outcome.duration.as_secs_f64();
-            let structured = json!({
-                "exitCode": 0,
-                "durationMs": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
-                "truncatedChars": outcome.output.cut,
-                "timedOut": false,
-            });
-            Ok(ToolOutput {
-                display: format!("Done in {seconds:.1} s"),
-                model_text: text,
-                structured: Some(structured),
-            })
+            Ok(ToolOutput { display: format!("Done in {seconds:.1} s"), model_text: text, structured })
         }
         Exit::Code(code) => failed(ToolErrorKind::Failed, format!("Exit code {code}"), exit_hint(code)),
         Exit::Signal(signal) => failed(

@@ -23,7 +23,7 @@ use crate::permission::gate::{Circumstances, judge};
 use crate::permission::{Answered, Decision, Grant, Outcome, PermissionPrompt, Preview, Scope, Verdict};
 use crate::session::Session;
 use crate::tools::{
-    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolOutput, Touch,
+    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
 };
 use crate::turn::sample::Call;
 
@@ -85,7 +85,7 @@ impl Pipeline<'_> {
         };
 
         trace(self.call, Stage::Execution);
-        let output = self.execute(plan, context).await?;
+        let output = self.execute(tool.facts().kind, plan, context).await?;
 
         // Hooks join here: they may add to the result.
         trace(self.call, Stage::PostHook);
@@ -171,8 +171,8 @@ impl Pipeline<'_> {
         };
         let grants = if answer.allow && answer.scope == Scope::Session { grants } else { Vec::new() };
         self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
-        self.session.sync().await;
         if !answer.allow {
+            self.session.sync().await;
             return Err(refused(&plan.title, answer.feedback.as_deref()));
         }
         match answer.updated_input {
@@ -194,7 +194,7 @@ impl Pipeline<'_> {
                 unified: diff::preview(change, workspace),
             },
             (Action::Run(_), [Touch::Command { command }, ..]) => {
-                Preview::Command { command: command.clone(), cwd: workspace.cwd().to_string() }
+                Preview::Command { command: command.clone(), cwd: self.session.shell.directory().to_string() }
             }
             (Action::Run(_), touches) => Preview::Paths {
                 paths: touches
@@ -228,11 +228,20 @@ impl Pipeline<'_> {
         }
     }
 
-    async fn execute(&self, plan: Plan, context: CallContext) -> Result<ToolOutput, ToolError> {
+    async fn execute(
+        &self,
+        kind: ToolKind,
+        plan: Plan,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
         if self.cancel.is_cancelled() {
             return Err(cancelled());
         }
         self.session.move_call(&self.call.item, CallState::Executing, &plan.title);
+        if kind != ToolKind::ReadOnly {
+            // After a power cut it must be known that this call had begun, and who allowed it.
+            self.session.sync().await;
+        }
         match plan.action {
             Action::Change(change) => {
                 let summary = change.summary.clone();
@@ -359,9 +368,12 @@ fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, Tool
             let display = if output.display.is_empty() { first_line() } else { output.display };
             CallOutcome { state, display, structured: output.structured, error: None }
         }
-        Err(error) => {
-            CallOutcome { state, display: error.message, structured: None, error: Some(error.kind) }
-        }
+        Err(error) => CallOutcome {
+            state,
+            display: error.message.lines().next().unwrap_or_default().to_owned(),
+            structured: error.structured,
+            error: Some(error.kind),
+        },
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, is_error };
     let executed = Event::ToolExecuted { call: id, name, duration_ms, ok: !is_error };
