@@ -45,9 +45,12 @@ fn typing_elsewhere_during_an_edit_loses_nothing() {
         .replace("first", "first TYPED")
         .replace("fifth", "TYPED\nfifth")
         .replace("third line", "THIRD LINE (agent)");
-    for policy in
-        [Policy::TypeFirst(typing()), Policy::TypeInBatch(typing()), Policy::TypeThenAnswer(typing())]
-    {
+    for policy in [
+        Policy::TypeFirst(typing()),
+        Policy::TypeInBatch(typing()),
+        Policy::TypeThenAnswer(typing()),
+        Policy::TypeInWhole(typing()),
+    ] {
         let (text, state, result) = edited(policy.clone());
         assert_eq!(text, expected, "{policy:?}: {result:?}");
         assert_eq!(state, "COMPLETED", "{policy:?}: {result:?}");
