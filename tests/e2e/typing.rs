@@ -45,9 +45,12 @@ fn typing_elsewhere_during_an_edit_loses_nothing() {
         .replace("first", "first TYPED")
         .replace("fifth", "TYPED\nfifth")
         .replace("third line", "THIRD LINE (agent)");
-    for policy in
-        [Policy::TypeFirst(typing()), Policy::TypeInBatch(typing()), Policy::TypeThenAnswer(typing())]
-    {
+    for policy in [
+        Policy::TypeFirst(typing()),
+        Policy::TypeInBatch(typing()),
+        Policy::TypeThenAnswer(typing()),
+        Policy::TypeInWhole(typing()),
+    ] {
         let (text, state, result) = edited(policy.clone());
         assert_eq!(text, expected, "{policy:?}: {result:?}");
         assert_eq!(state, "COMPLETED", "{policy:?}: {result:?}");
@@ -165,7 +168,7 @@ fn keys() -> impl Strategy<Value = Vec<Key>> {
 }
 
 fn schedules() -> impl Strategy<Value = Schedule> {
-    let moment = prop_oneof![Just(Moment::First), Just(Moment::InBatch), Just(Moment::ThenAnswer)];
+    let moment = prop::sample::select(vec![Moment::First, Moment::InBatch, Moment::ThenAnswer]);
     (keys(), keys(), keys(), moment).prop_map(|(while_asked, while_arriving, afterwards, moment)| Schedule {
         while_asked,
         while_arriving,

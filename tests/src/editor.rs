@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::connection::{Connection, Reply};
 use crate::position::{Encoding, offset_of, position_of};
 
+/// Some editors count more than one version for one notification.
+const SKIPPED_VERSIONS: i64 = 3;
+
 /// Something the user does with the keyboard, at a place that is looked up when it happens.
 #[derive(Clone, Debug)]
 pub struct Typing {
@@ -101,6 +104,8 @@ pub enum Policy {
     TypeInBatch(Vec<Typing>),
     /// Applies it and notifies; the user types before the answer.
     TypeThenAnswer(Vec<Typing>),
+    /// Applies it and sends the whole text with the user's typing in it, as one change that skips versions.
+    TypeInWhole(Vec<Typing>),
 }
 
 /// An edit of the agent as it arrived.
@@ -274,7 +279,7 @@ impl State {
             changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
             let overlap = changes.windows(2).any(|pair| pair[1].0.end > pair[0].0.start);
             assert!(!overlap, "overlapping edits: {params}");
-            if let Policy::TypeInBatch(typings) = policy {
+            if let Policy::TypeInBatch(typings) | Policy::TypeInWhole(typings) = policy {
                 let mut after = document.clone();
                 changes.iter().for_each(|change| after.replace(change));
                 for typing in typings {
@@ -284,11 +289,24 @@ impl State {
                     self.typed.push(typing.insert.clone());
                 }
             }
-            self.change(connection, &uri, changes);
+            if matches!(policy, Policy::TypeInWhole(_)) {
+                self.replace_whole(connection, &uri, &changes);
+            } else {
+                self.change(connection, &uri, changes);
+            }
             if let Policy::TypeThenAnswer(typings) = policy {
                 typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
             }
         }
+    }
+
+    fn replace_whole(&mut self, connection: &Connection, uri: &str, changes: &[Change]) {
+        let document = self.documents.get_mut(uri).unwrap_or_else(|| panic!("{uri} is not open"));
+        changes.iter().for_each(|change| document.replace(change));
+        document.version += SKIPPED_VERSIONS;
+        let identifier = json!({ "uri": uri, "version": document.version });
+        let params = json!({ "textDocument": identifier, "contentChanges": [{ "text": document.text }] });
+        connection.notify("textDocument/didChange", params);
     }
 
     fn type_text(&mut self, connection: &Connection, uri: &str, typing: &Typing) {
