@@ -137,6 +137,13 @@ impl Agent {
         Ok(session)
     }
 
+    /// That session, if it was begun.
+    #[must_use]
+    pub fn begun_plain_session(&self) -> Option<Arc<Session>> {
+        let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        plain.as_ref().and_then(|id| self.engine.session(id).ok())
+    }
+
     /// Lets the next prompt without a session begin a new one.
     pub fn forget_plain_session(&self) {
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -159,8 +166,8 @@ impl Agent {
     fn follow(&self, session: &Arc<Session>, since: u64) {
         let mut followed = self.followed();
         let follow = || follow::start(Arc::clone(&self.shared), Arc::clone(session), since);
-        followed.entry(session.id().clone()).or_insert_with(follow);
         followed.retain(|_, follower| !follower.is_finished());
+        followed.entry(session.id().clone()).or_insert_with(follow);
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Follower>> {
@@ -176,8 +183,12 @@ pub(crate) fn user_options(value: &Value) -> Result<UserOptions, String> {
     if value.is_null() {
         return Ok(UserOptions::default());
     }
-    UserOptions::deserialize(value)
-        .map_err(|error| format!("initializationOptions of kode-ls cannot be read and are ignored: {error}"))
+    UserOptions::deserialize(value).map_err(|error| {
+        // The reader quotes texts that are of the wrong type; such a text may be a key.
+        let reason = error.to_string();
+        let reason = reason.split("string \"").next().unwrap_or_default().trim_end();
+        format!("initializationOptions of kode-ls cannot be read and are ignored: {reason}")
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the client told about itself in `initialize`.
 //!
-//! Rule: read once, by capability and never by client name; whatever is missing, null or garbage counts as not
-//! offered.
+//! Rule: read once, by capability and never by client name; whatever is missing or null counts as not
+//! offered, and so do capabilities of ours that cannot be read.
 
 use kode_engine::paths::AbsPath;
 use kode_protocol::{ClientKode, PROTOCOL_VERSION};

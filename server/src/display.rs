@@ -15,6 +15,19 @@ pub fn printable(text: &str) -> String {
     safe
 }
 
+/// Makes prose safe to show: control characters and those that turn the direction of writing are escaped; joiners
+/// and variants, without which emoji and some scripts fall apart, stay.
+#[must_use]
+pub fn readable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for char in text.chars() {
+        let steers = char.is_control() && !matches!(char, '\n' | '\t')
+            || matches!(char, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if steers { safe.extend(char.escape_unicode()) } else { safe.push(char) }
+    }
+    safe
+}
+
 /// Cuts text to about `limit` characters, the middle left out and the cut named.
 #[must_use]
 pub fn both_ends(text: &str, limit: usize) -> String {
@@ -41,7 +54,8 @@ pub fn prompt_lines(prompt: &PermissionPrompt) -> Vec<String> {
         Preview::Paths { paths } => lines.extend(paths.iter().cloned()),
     }
     lines.extend(prompt.risks.iter().map(|risk| format!("! {risk}")));
-    lines.iter().map(|line| printable(line)).collect()
+    // One line each: a path with a line end in it must not be able to add lines of its own.
+    lines.iter().map(|line| printable(line).replace('\n', "\\n")).collect()
 }
 
 fn is_hidden(char: char) -> bool {
@@ -65,6 +79,11 @@ mod tests {
         assert_eq!(printable("rm -rf x\r\u{1b}[2K ls"), "rm -rf x\\u{d}\\u{1b}[2K ls");
         assert_eq!(printable("a\u{202e}b\u{200b}c"), "a\\u{202e}b\\u{200b}c");
         assert_eq!(printable("Grüße, 世界 🙂\n\tok"), "Grüße, 世界 🙂\n\tok");
+    }
+
+    #[test]
+    fn prose_keeps_its_emoji_and_loses_what_steers() {
+        assert_eq!(readable("⚠\u{fe0f} ok\u{1b}[2J\u{202e}x"), "⚠\u{fe0f} ok\\u{1b}[2J\\u{202e}x");
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) -> F
                     if kode.events {
                         shared.client.send_notification::<AgentEvent>(convert::gap(&id, gap)).await;
                     }
+                    plain.catch_up().await;
                     continue;
                 }
             };

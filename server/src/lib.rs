@@ -19,6 +19,7 @@ pub mod logging;
 pub mod lsp;
 pub mod plain;
 pub mod server;
+mod signals;
 pub mod transport;
 
 #[cfg(test)]

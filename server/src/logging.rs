@@ -27,10 +27,16 @@ const KEPT_FILES: usize = 7;
 /// the start, and the library's own limit would cost half of the start-up time.
 const BUFFERED_LINES: usize = 4_096;
 
-/// Starts logging for the process. The log file is complete once the guard is dropped; there is none when no file
-/// could be opened.
+/// Keeps logging alive; what was logged is written once this is dropped.
+#[derive(Debug)]
 #[must_use]
-pub fn init() -> Option<WorkerGuard> {
+pub struct Guards {
+    _file: Option<WorkerGuard>,
+    _stderr: WorkerGuard,
+}
+
+/// Starts logging for the process, to stderr and, where one can be opened, to a file.
+pub fn init() -> Guards {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(LEVEL_VARIABLE)
@@ -44,14 +50,17 @@ pub fn init() -> Option<WorkerGuard> {
             (None, None)
         }
     };
+    // An editor that does not read our stderr must not be able to stop us with a full pipe.
+    let (stderr, stderr_guard) =
+        NonBlockingBuilder::default().buffered_lines_limit(BUFFERED_LINES).finish(io::stderr());
     let subscriber = tracing_subscriber::registry()
         .with(filter)
-        .with(fmt::layer().with_ansi(false).with_writer(io::stderr))
+        .with(fmt::layer().with_ansi(false).with_writer(stderr))
         .with(file.map(|file| fmt::layer().with_ansi(false).with_writer(file)));
     if subscriber.try_init().is_ok() {
         std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
     }
-    guard
+    Guards { _file: guard, _stderr: stderr_guard }
 }
 
 fn open_file(folder: &Path) -> io::Result<(NonBlocking, WorkerGuard)> {

@@ -8,7 +8,7 @@ pub mod commands;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, TurnEnd};
+use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
 use kode_protocol::ClientKode;
@@ -22,7 +22,7 @@ use lsp_types::{
 use tokio::time::timeout;
 
 use crate::backend::Shared;
-use crate::display::{both_ends, printable, prompt_lines};
+use crate::display::{both_ends, printable, prompt_lines, readable};
 
 /// A message request shows so many characters of what is asked.
 const PROMPT_LIMIT: usize = 2_000;
@@ -53,7 +53,8 @@ impl PlainSurface {
             shared,
             session: Arc::downgrade(&session),
             watches: !kode.events,
-            asks: !kode.permission_ui,
+            // A client that hears of no events cannot ask either.
+            asks: !(kode.events && kode.permission_ui),
             progress: None,
             answer: String::new(),
         }
@@ -62,7 +63,12 @@ impl PlainSurface {
     /// Shows one event, in whichever form the client can take.
     pub(crate) async fn show(&mut self, event: &Event) {
         if let (Event::PermissionRequired { prompt }, true) = (event, self.asks) {
-            self.ask(prompt).await;
+            // An event that is read late, or read again, may be of a prompt that is long closed.
+            let waits =
+                |session: Arc<Session>| session.pending().iter().any(|pending| pending.id == prompt.id);
+            if self.session.upgrade().is_some_and(waits) {
+                self.ask(prompt).await;
+            }
         }
         if !self.watches {
             return;
@@ -101,8 +107,24 @@ impl PlainSurface {
         }
     }
 
+    /// Catches up after events were lost: asks what waits and ends a progress whose turn is over.
+    pub(crate) async fn catch_up(&mut self) {
+        let Some(session) = self.session.upgrade() else { return };
+        let snapshot = session.snapshot(0);
+        drop(session);
+        if self.asks {
+            for prompt in &snapshot.pending {
+                self.ask(prompt).await;
+            }
+        }
+        if self.watches && snapshot.state == RunState::Ready {
+            self.close_progress("done").await;
+        }
+    }
+
     async fn begin(&mut self, turn: &str) {
         self.answer.clear();
+        self.close_progress("done").await;
         if !self.shared.facts.get().is_some_and(|facts| facts.work_done_progress) {
             return;
         }
@@ -142,12 +164,16 @@ impl PlainSurface {
             TurnEnd::Cancelled => "cancelled",
             TurnEnd::MaxTokens | TurnEnd::MaxTurns | TurnEnd::Refusal | TurnEnd::Error => "not finished",
         };
-        self.send(WorkDoneProgress::End(WorkDoneProgressEnd { message: Some(message.to_owned()) })).await;
-        self.progress = None;
+        self.close_progress(message).await;
         if !self.answer.is_empty() {
             let answer = both_ends(self.answer.trim(), ANSWER_LIMIT);
             self.message(MessageType::INFO, &answer).await;
         }
+    }
+
+    async fn close_progress(&mut self, message: &str) {
+        self.send(WorkDoneProgress::End(WorkDoneProgressEnd { message: Some(message.to_owned()) })).await;
+        self.progress = None;
     }
 
     async fn send(&self, value: WorkDoneProgress) {
@@ -158,22 +184,26 @@ impl PlainSurface {
     }
 
     async fn log(&self, kind: MessageType, text: &str) {
-        self.shared.client.log_message(kind, printable(text)).await;
+        self.shared.client.log_message(kind, readable(text)).await;
     }
 
     async fn message(&self, kind: MessageType, text: &str) {
-        self.shared.client.show_message(kind, printable(text)).await;
+        self.shared.client.show_message(kind, readable(text)).await;
     }
 
-    /// Asks by a message request in a task of its own. A client that has none is told the commands.
+    /// Asks by a message request in a task of its own. A client that has none, or whose user closes it without an
+    /// answer, is told the commands.
     async fn ask(&self, prompt: &PermissionPrompt) {
-        let text = both_ends(&prompt_lines(prompt).join("\n"), PROMPT_LIMIT);
+        let mut lines = prompt_lines(prompt);
+        if let (Some(rule), true) = (&prompt.rule, prompt.scopes.contains(&Scope::Session)) {
+            lines.insert(2, format!("A yes for this session would cover: {}", printable(rule)));
+        }
+        let text = both_ends(&lines.join("\n"), PROMPT_LIMIT);
+        let (prompt, client, session) = (prompt.clone(), self.shared.client.clone(), self.session.clone());
         if !self.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
-            let text = format!("{text}\nRun the command `kode.allow` or `kode.deny` to answer.");
-            self.shared.client.show_message(MessageType::WARNING, text).await;
+            client.show_message(MessageType::WARNING, format!("{text}\n{}", how_to_answer(&prompt))).await;
             return;
         }
-        let (prompt, client, session) = (prompt.clone(), self.shared.client.clone(), self.session.clone());
         tokio::spawn(async move {
             let answered = client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
                 typ: MessageType::INFO,
@@ -182,13 +212,21 @@ impl PlainSurface {
             });
             // Waits as long as the user does; nothing else waits for this task.
             let chosen = match answered.await {
-                Ok(Some(chosen)) => chosen.title,
-                Ok(None) => {
-                    return tracing::debug!(id = %prompt.id, "the message request was closed without an answer");
+                Ok(chosen) => chosen.map(|chosen| chosen.title),
+                Err(error) => {
+                    tracing::warn!(%error, "the message request failed");
+                    None
                 }
-                Err(error) => return tracing::warn!(%error, "the message request failed"),
             };
             let Some(session) = session.upgrade() else { return };
+            let Some(chosen) = chosen else {
+                if session.pending().iter().any(|pending| pending.id == prompt.id) {
+                    let title = printable(&prompt.title);
+                    let text = format!("Still waiting for an answer: {title}\n{}", how_to_answer(&prompt));
+                    client.show_message(MessageType::WARNING, text).await;
+                }
+                return;
+            };
             let answer = Answer {
                 allow: chosen == ALLOW || chosen == ALLOW_SESSION,
                 scope: if chosen == ALLOW_SESSION { Scope::Session } else { Scope::Once },
@@ -201,6 +239,13 @@ impl PlainSurface {
             }
         });
     }
+}
+
+fn how_to_answer(prompt: &PermissionPrompt) -> String {
+    format!(
+        "Answer with the command `kode.allow` or `kode.deny` and {{\"permissionId\": \"{}\"}}.",
+        prompt.id
+    )
 }
 
 fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {

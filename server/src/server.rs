@@ -3,6 +3,7 @@
 //! Rule: what is not needed to answer `initialize` is not done before it.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,6 +11,8 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
 use crate::handlers::{catalogue, edits, permission, progress, session, turn};
+use crate::lifecycle::Lifecycle;
+use crate::signals::EndSignals;
 use crate::{logging, transport};
 
 /// The work of the server's own tasks is short; more threads would only cost start-up time.
@@ -36,6 +39,19 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .finish()
 }
 
+/// Ends the server in order when the system asks for it.
+fn end_on_signal(lifecycle: Arc<Lifecycle>) {
+    match EndSignals::listen() {
+        Ok(mut signals) => {
+            tokio::spawn(async move {
+                signals.next().await;
+                lifecycle.stop();
+            });
+        }
+        Err(error) => tracing::warn!(%error, "signals end this process at once"),
+    }
+}
+
 /// Serves one client on standard input and output until it leaves.
 ///
 /// # Errors
@@ -50,6 +66,7 @@ pub fn main() -> anyhow::Result<ExitCode> {
     let ended = runtime.block_on(async {
         let (service, socket) = service();
         let shared = service.inner().shared().clone();
+        end_on_signal(Arc::clone(&shared.lifecycle));
         transport::serve(tokio::io::stdin(), tokio::io::stdout(), service, socket, &shared.lifecycle).await
     });
     // A read of standard input that is under way cannot be cancelled and must not keep the process alive.

@@ -56,20 +56,74 @@ fn environment(cwd: &AbsPath, roots: &[AbsPath], date: jiff::civil::Date) -> Str
     lines.join("\n")
 }
 
-/// Makes a history valid for sending: no empty blocks or messages, roles alternating from the user on.
+/// Makes a history valid for sending: no empty blocks or messages, roles alternating from the user on, every call
+/// answered once and right after it, no result without its call. A whole history comes out as it went in; a damaged
+/// one loses what cannot be sent.
 fn normalise(messages: &[Message]) -> Vec<Message> {
     let mut normal: Vec<Message> = Vec::with_capacity(messages.len());
-    for message in messages {
-        let content: Vec<_> = message.content.iter().filter(|block| !is_empty(block)).cloned().collect();
-        if content.is_empty() || (normal.is_empty() && message.role == Role::Assistant) {
-            continue;
-        }
-        match normal.last_mut() {
-            Some(last) if last.role == message.role => last.content.extend(content),
-            _ => normal.push(Message { role: message.role, content }),
+    for message in merge(messages) {
+        match message.role {
+            Role::Assistant if normal.is_empty() => {}
+            Role::Assistant => push(&mut normal, message),
+            Role::User => {
+                let calls = normal.last().map(calls).unwrap_or_default();
+                let content = answer(&calls, message.content);
+                push(&mut normal, Message { role: Role::User, content });
+            }
         }
     }
+    let open = normal.last().map(calls).unwrap_or_default();
+    push(&mut normal, Message { role: Role::User, content: answer(&open, Vec::new()) });
     normal
+}
+
+/// Leaves out what is empty, and makes neighbors of one role one message.
+fn merge(messages: &[Message]) -> Vec<Message> {
+    let mut merged = Vec::with_capacity(messages.len());
+    for message in messages {
+        let mut content: Vec<_> = message.content.iter().filter(|block| !is_empty(block)).cloned().collect();
+        // An answer that was cut before its call leaves thinking at its end, which providers do not take back.
+        while message.role == Role::Assistant
+            && matches!(content.last(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }))
+        {
+            content.pop();
+        }
+        push(&mut merged, Message { role: message.role, content });
+    }
+    merged
+}
+
+fn push(messages: &mut Vec<Message>, message: Message) {
+    match messages.last_mut() {
+        _ if message.content.is_empty() => {}
+        Some(last) if last.role == message.role => last.content.extend(message.content),
+        _ => messages.push(message),
+    }
+}
+
+/// The calls of an answer.
+fn calls(message: &Message) -> Vec<String> {
+    let id = |block: &Block| match block {
+        Block::ToolUse { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    message.content.iter().filter_map(id).collect()
+}
+
+/// The results of these calls in their order, then the rest; results of other calls are left out.
+fn answer(calls: &[String], content: Vec<Block>) -> Vec<Block> {
+    let (results, rest): (Vec<_>, Vec<_>) =
+        content.into_iter().partition(|block| matches!(block, Block::ToolResult { .. }));
+    let result_of = |call: &String| {
+        let of =
+            |block: &&Block| matches!(block, Block::ToolResult { tool_use_id, .. } if tool_use_id == call);
+        results.iter().find(of).cloned().unwrap_or_else(|| Block::ToolResult {
+            tool_use_id: call.clone(),
+            content: "The result of this call was lost; check what it did before you repeat it.".to_owned(),
+            is_error: true,
+        })
+    };
+    calls.iter().map(result_of).chain(rest).collect()
 }
 
 fn is_empty(block: &Block) -> bool {
@@ -82,6 +136,8 @@ fn is_empty(block: &Block) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn text(role: Role, text: &str) -> Message {
@@ -101,6 +157,65 @@ mod tests {
         let normal = normalise(&history);
         let shape: Vec<_> = normal.iter().map(|message| (message.role, message.content.len())).collect();
         assert_eq!(shape, [(Role::User, 3), (Role::Assistant, 1)]);
+    }
+
+    #[test]
+    fn calls_and_results_are_paired_whatever_is_missing() {
+        let call = |id: &str| Block::ToolUse {
+            id: id.into(),
+            name: "Read".into(),
+            input: json!({}),
+            input_error: None,
+        };
+        let result =
+            |id: &str| Block::ToolResult { tool_use_id: id.into(), content: id.into(), is_error: false };
+        let assistant = |content| Message { role: Role::Assistant, content };
+        let user = |content| Message { role: Role::User, content };
+        let whole = [
+            text(Role::User, "one"),
+            assistant(vec![call("a"), call("b")]),
+            user(vec![result("a"), result("b")]),
+            assistant(vec![call("c")]),
+            user(vec![result("c"), Block::Text { text: "and".into() }]),
+            text(Role::Assistant, "done"),
+            text(Role::User, "two"),
+        ];
+        assert_eq!(normalise(&whole), whole);
+        for missing in 0..whole.len() {
+            let mut damaged = whole.to_vec();
+            damaged.remove(missing);
+            damaged.reverse();
+            for history in [damaged.clone(), damaged.into_iter().rev().collect()] {
+                let normal = normalise(&history);
+                for (at, message) in normal.iter().enumerate() {
+                    assert_eq!(message.role, if at % 2 == 0 { Role::User } else { Role::Assistant });
+                    let answered = normal.get(at + 1).map(|next| {
+                        let id = |block: &Block| match block {
+                            Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.clone()),
+                            _ => None,
+                        };
+                        next.content.iter().filter_map(id).collect::<Vec<_>>()
+                    });
+                    assert_eq!(
+                        answered.unwrap_or_default(),
+                        calls(message),
+                        "without {missing}: {normal:#?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn thinking_at_the_end_of_a_cut_answer_is_not_sent_back() {
+        let thinking = Block::Thinking { thinking: "hm".into(), signature: "signed".into() };
+        let cut = Message { role: Role::Assistant, content: vec![thinking.clone()] };
+        let whole =
+            Message { role: Role::Assistant, content: vec![thinking, Block::Text { text: "so".into() }] };
+        let history = [text(Role::User, "one"), cut, text(Role::User, "two"), whole.clone()];
+        let normal = normalise(&history);
+        assert_eq!(normal.len(), 2);
+        assert_eq!(normal[1], whole);
     }
 
     #[test]

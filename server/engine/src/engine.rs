@@ -277,12 +277,9 @@ impl Engine {
             .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
             .find(|path| path.is_file())
             .ok_or_else(unknown)?;
-        let read =
-            journal::read(&path).map_err(|source| SessionError::Storage { path: path.clone(), source })?;
-        let skipped = read.skipped;
-        let state = SessionState::fold(read.records)
-            .ok_or_else(|| SessionError::Corrupted { path: path.clone(), skipped })?;
-        Ok(self.start(open_journal(&path)?, state, skipped))
+        let (journal, state, skipped) =
+            tokio::task::spawn_blocking(move || open_session(&path)).await.map_err(|_| unknown())??;
+        Ok(self.start(journal, state, skipped))
     }
 
     /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.
@@ -356,6 +353,19 @@ impl Engine {
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens a stored session for writing and folds its journal; also answers how many lines could not be read.
+fn open_session(path: &std::path::Path) -> Result<(Journal, SessionState, u64), SessionError> {
+    // Opened first: from then on nobody else writes what is read.
+    let journal = open_journal(path)?;
+    let read =
+        journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    let skipped = read.skipped;
+    match SessionState::fold(read.records) {
+        Some(state) => Ok((journal, state, skipped)),
+        None => Err(SessionError::Corrupted { path: path.to_path_buf(), skipped }),
     }
 }
 

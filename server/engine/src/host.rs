@@ -12,7 +12,7 @@ use crate::paths::{AbsPath, Target};
 /// An open document as the user sees it at this moment. Cloning is cheap: the rope is shared.
 #[derive(Clone, Debug)]
 pub struct DocumentSnapshot {
-    /// The URI exactly as the editor wrote it.
+    /// The URI, percent-encoded as URLs are.
     pub uri: String,
     /// The file behind the document; `None` for untitled documents and foreign schemes.
     pub path: Option<AbsPath>,

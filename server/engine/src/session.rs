@@ -207,17 +207,18 @@ impl Session {
         if prompt.text.trim().is_empty() && prompt.attachments.iter().all(|text| text.trim().is_empty()) {
             return Err(SubmitError::Empty);
         }
+        let content = prompt_content(&prompt);
+        let mut state = self.state();
+        // Under the lock that closing takes as well: a prompt is taken and its turn ends, or it is not taken.
         if self.cancel.is_cancelled() {
             return Err(SubmitError::Closed);
         }
-        let content = prompt_content(&prompt);
-        let mut state = self.state();
         let mut active = self.active();
         if active.is_none() && state.queue.is_empty() {
             let turn = self.begin_turn(&mut state, &mut active, None, prompt.text, content);
             return Ok(Submitted::Started(turn));
         }
-        if state.queue.len() >= QUEUE_LIMIT {
+        if active.is_some() && state.queue.len() >= QUEUE_LIMIT {
             return Err(SubmitError::QueueFull);
         }
         let queued = QueuedPrompt { id: QueueId::generate(), text: prompt.text };
@@ -245,8 +246,13 @@ impl Session {
 
     /// Cancels the running turn if it is the one of that id. False when it is not.
     pub fn cancel_turn_of(&self, turn: &str) -> bool {
-        let runs = self.active().as_ref().is_some_and(|active| active.id.as_str() == turn);
-        runs && self.cancel_turn()
+        match self.active().as_ref().filter(|active| active.id.as_str() == turn) {
+            Some(turn) => {
+                turn.cancel.cancel();
+                true
+            }
+            None => false,
+        }
     }
 
     /// Cancels one call of the running turn; its siblings go on. False when no such call is unfinished.
@@ -279,7 +285,7 @@ impl Session {
         let mut state = self.state();
         let mode = mode.unwrap_or(state.mode);
         let model = model.unwrap_or_else(|| state.model.clone());
-        if mode == state.mode && model == state.model {
+        if self.cancel.is_cancelled() || (mode == state.mode && model == state.model) {
             return;
         }
         self.commit_locked(&mut state, Record::Configured { mode, model }, |state| {
@@ -323,6 +329,7 @@ impl Session {
 
     /// Cancels what runs and ends the session's task. The journal stays.
     pub fn close(&self) {
+        let _no_prompt_is_taken_meanwhile = self.state();
         self.cancel.cancel();
         self.cancel_turn();
     }
@@ -513,23 +520,6 @@ impl Session {
     fn take_up(&self, skipped_records: u64) {
         let sealed = turn::seal(self, "the server ended before the call did");
         let mut state = self.state();
-        for mut item in state.items.clone() {
-            let unfinished = match &mut item.body {
-                ItemBody::AgentMessage { complete, interrupted, .. } if !*complete => {
-                    *complete = true;
-                    *interrupted = true;
-                    true
-                }
-                ItemBody::Thinking { complete, .. } if !*complete => {
-                    *complete = true;
-                    true
-                }
-                _ => false,
-            };
-            if unfinished {
-                self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
-            }
-        }
         if let Some(turn) = state.turn.clone() {
             let item = new_item(
                 &turn,
@@ -591,5 +581,6 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }
+    session.journal.release();
     session.events.close();
 }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::edit::ChangeSet;
 use crate::ids::CallId;
 use crate::model::ToolDeclaration;
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
 use crate::workspace::Workspace;
 
@@ -71,6 +71,8 @@ pub enum Touch {
     Command {
         /// The command line, exactly.
         command: String,
+        /// The folder it starts in.
+        directory: AbsPath,
     },
 }
 

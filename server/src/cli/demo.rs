@@ -69,7 +69,9 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
 
     let items = session.snapshot(usize::MAX).items;
     let answer = session.answer();
-    terminal::output(&format!("\n{}\n\n", answer.trim()))?;
+    terminal::output("\n")?;
+    terminal::answer(answer.trim())?;
+    terminal::output("\n")?;
     let greeting = std::fs::read_to_string(project.join("src/greeting.py")).unwrap_or_default();
     let completed = |tool| items.iter().any(|item| is_completed(item, tool));
     let checks = [

@@ -85,11 +85,17 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     };
 
     let mut printer = Printer { format: args.output_format, session: Arc::clone(&session), printed: 1 };
-    printer.start(&engine)?;
-    let finished = watch(&session, events, &turn, Answerer::at_hand(), |event| printer.event(event)).await?;
-    printer.finish(&finished)?;
+    let outcome = async {
+        printer.start(&engine)?;
+        let finished =
+            watch(&session, events, &turn, Answerer::at_hand(), |event| printer.event(event)).await?;
+        printer.finish(&finished)?;
+        Ok(exit_code(finished.reason))
+    }
+    .await;
+    // Also when nobody reads the output any more: what runs must not outlive this process.
     engine.shutdown().await;
-    Ok(exit_code(finished.reason))
+    outcome
 }
 
 fn exit_code(reason: TurnEnd) -> ExitCode {
@@ -140,7 +146,7 @@ impl Printer {
         let answer = self.session.answer();
         match self.format {
             OutputFormat::Text if answer.is_empty() => Ok(()),
-            OutputFormat::Text => terminal::output(&format!("{}\n", answer.trim_end())),
+            OutputFormat::Text => terminal::answer(answer.trim_end()),
             OutputFormat::Json | OutputFormat::StreamJson => {
                 let done = finished.reason == TurnEnd::EndTurn;
                 line(&json!({
@@ -190,7 +196,7 @@ pub(super) fn narrate(event: &Event) {
                 terminal::error_line(&format!("{mark} {} {}", printable(text), printable(hint)));
             }
         }
-        Event::StorageFailure { message } => terminal::error_line(&format!("! {message}")),
+        Event::StorageFailure { message } => terminal::error_line(&format!("! {}", printable(message))),
         _ => {}
     }
 }

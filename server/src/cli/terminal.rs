@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 
 use kode_engine::permission::{PermissionPrompt, Preview, Scope};
 
-use crate::display::{printable, prompt_lines};
+use crate::display::{printable, prompt_lines, readable};
 
 /// Writes a line to standard error. A closed standard error is nobody's loss.
 pub(super) fn error_line(text: &str) {
@@ -22,6 +22,15 @@ pub(super) fn output(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// Writes the model's answer to standard output: to a terminal without what could steer it, else as it is.
+///
+/// # Errors
+/// As [`output`].
+pub(super) fn answer(text: &str) -> io::Result<()> {
+    let text = if io::stdout().is_terminal() { readable(text) } else { text.to_owned() };
+    output(&format!("{text}\n"))
 }
 
 /// Whether a person can be asked: both ends are a terminal.

@@ -13,6 +13,7 @@ use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
 
 use crate::cli::terminal;
+use crate::signals::EndSignals;
 
 /// Who answers permission prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(super) struct Finished {
     pub(super) tool_calls: u32,
 }
 
-/// Follows the events until the turn is done. Interrupting cancels the turn.
+/// Follows the events until the turn is done. A signal that asks for the end cancels the turn.
 pub(super) async fn watch(
     session: &Arc<Session>,
     mut events: Subscription,
@@ -50,10 +51,11 @@ pub(super) async fn watch(
     answerer: Answerer,
     mut on_event: impl FnMut(&Event) -> io::Result<()>,
 ) -> anyhow::Result<Finished> {
+    let mut signals = EndSignals::listen().context("could not listen for signals")?;
     loop {
         let batch = tokio::select! {
             batch = events.next() => batch,
-            _ = tokio::signal::ctrl_c() => {
+            () = signals.next() => {
                 session.cancel_turn();
                 continue;
             }

@@ -26,6 +26,11 @@ pub(crate) fn invalid_params(path: &str, message: &str) -> Failure {
     failure(ErrorKind::InvalidParams { path: path.to_owned() }, message.to_owned(), hint)
 }
 
+/// A fault of the server.
+pub(crate) fn internal(message: &str) -> Failure {
+    failure(ErrorKind::Internal, message.to_owned(), "Try again; the log has the details.")
+}
+
 /// There is no place for the user's state.
 pub(crate) fn no_home(message: &str) -> Failure {
     failure(ErrorKind::StorageFailure, message.to_owned(), "Set KODE_LS_HOME to a folder you can write to.")
@@ -41,6 +46,11 @@ pub(crate) fn session(error: SessionError) -> Failure {
         SessionError::NoFolder => invalid_params(
             "workspaceFolder",
             "there is no folder to work in: open a folder or file, or name one",
+        ),
+        SessionError::Storage { source, .. } if source.kind() == std::io::ErrorKind::ResourceBusy => failure(
+            ErrorKind::SessionBusy,
+            message,
+            "Close the session in the other editor, or begin a new one.",
         ),
         SessionError::Storage { .. } => failure(
             ErrorKind::StorageFailure,

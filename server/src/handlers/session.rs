@@ -1,5 +1,7 @@
 //! `agent/session/*`.
 
+use std::sync::Arc;
+
 use kode_engine::ids::SessionId;
 use kode_engine::permission::Mode;
 use kode_engine::session::Session;
@@ -51,7 +53,9 @@ pub(crate) async fn list(
 ) -> Result<wire::ListSessionsResult, Failure> {
     let agent = backend.agent()?;
     let limit = limit(params.limit, DEFAULT_PAGE, MOST_PAGE);
-    let mut sessions = agent.engine.list_sessions(&agent.folders());
+    let lister = Arc::clone(agent);
+    let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&lister.folders())).await;
+    let mut sessions = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
     if let Some(cursor) = params.cursor {
         // The cursor is the last session of the page before; one that is gone meanwhile would begin anew.
         let last = sessions.iter().position(|session| session.id.as_str() == cursor);

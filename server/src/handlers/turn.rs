@@ -100,12 +100,12 @@ fn shown(uri: &wire::Uri) -> String {
 
 /// Lines as people and models count them, from 1.
 fn lines(range: lsp_types::Range) -> String {
-    let first = range.start.line + 1;
+    let first = range.start.line.saturating_add(1);
     // A range that ends at the start of a line does not contain that line.
     let last = if range.end.character == 0 && range.end.line > range.start.line {
         range.end.line
     } else {
-        range.end.line + 1
+        range.end.line.saturating_add(1)
     };
     if first == last { format!(", line {first}") } else { format!(", lines {first}-{last}") }
 }

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::display::printable;
 use crate::handlers::error::{self, Failure};
 
 /// The commands, as announced in `initialize`.
@@ -45,12 +46,17 @@ pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> R
     match command {
         "kode.ask" => ask(agent, parse(command, argument)?),
         "kode.cancel" => {
-            Ok(json!({ "cancelled": agent.plain_session().map_err(error::session)?.cancel_turn() }))
+            let cancelled = agent.begun_plain_session().is_some_and(|session| session.cancel_turn());
+            Ok(json!({ "cancelled": cancelled }))
         }
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
         "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
         "kode.newSession" => {
+            // What the old one still does could not be cancelled by command any more.
+            if let Some(session) = agent.begun_plain_session() {
+                session.cancel_turn();
+            }
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
@@ -70,16 +76,27 @@ fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
     })
 }
 
-/// Answers the prompt that is named, or the oldest that waits in any session.
+/// Answers the prompt that is named, or the only one that waits: which of several is meant would be a guess.
 fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failure> {
-    let waiting = agent.engine.live_sessions().into_iter().flat_map(|session| {
-        let pending = session.pending();
-        pending.into_iter().map(move |prompt| (Arc::clone(&session), prompt))
-    });
+    let sessions = agent.engine.live_sessions().into_iter();
+    let waiting: Vec<_> = sessions
+        .flat_map(|session| {
+            let pending = session.pending();
+            pending.into_iter().map(move |prompt| (Arc::clone(&session), prompt))
+        })
+        .collect();
     let named = respond.permission_id.map(PermissionId::from_external);
     let found: Option<(Arc<Session>, PermissionPrompt)> = match &named {
         Some(id) => waiting.into_iter().find(|(_, prompt)| prompt.id == *id),
-        None => waiting.min_by_key(|(_, prompt)| prompt.timestamp),
+        None if waiting.len() > 1 => {
+            let several: Vec<_> = waiting
+                .iter()
+                .map(|(_, prompt)| format!("{} ({})", prompt.id, printable(&prompt.title)))
+                .collect();
+            let message = format!("several prompts wait, name one of them: {}", several.join(", "));
+            return Err(error::invalid_params("permissionId", &message));
+        }
+        None => waiting.into_iter().next(),
     };
     let (session, prompt) = found.ok_or_else(|| error::unknown_permission(named.as_ref()))?;
     let answer = Answer {

@@ -3,7 +3,7 @@
 //! Rule: every body gets a verdict and nothing here fails for good; who sent something illegible is told so with
 //! the standard JSON-RPC codes.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response};
 
 use super::frame::FrameError;
@@ -83,7 +83,8 @@ fn classify(mut fields: Map<String, Value>) -> Message {
                 Message::Answer(Response::from_error(id, foreign_error(error)))
             }
             (Some(result), _) => Message::Answer(Response::from_ok(id, result)),
-            (None, _) => invalid_request(Id::Null, "a message needs a `method`, a `result` or an `error`"),
+            // Some clients leave out a result that is undefined to them; whoever asked must not wait for ever.
+            (None, _) => Message::Answer(Response::from_ok(id, Value::Null)),
         },
         (_, Some(None)) => invalid_request(Id::Null, "`id` must be an integer or a string"),
         (None, None) => invalid_request(Id::Null, "a message needs a `method` or an `id`"),
@@ -94,9 +95,12 @@ fn classify(mut fields: Map<String, Value>) -> Message {
 /// `shutdown` and `exit`, which have none; the router takes only the plain form.
 fn call(method: String, id: Option<Id>, params: Option<Value>) -> Request {
     let without = matches!(method.as_str(), "shutdown" | "exit");
+    let request_takes_object = method.starts_with("agent/");
     let request = Request::build(method);
     let request = match params {
         Some(params) if !params.is_null() && !without => request.params(params),
+        // All fields of these may be left out, and then so may the object.
+        None | Some(Value::Null) if request_takes_object => request.params(json!({})),
         Some(_) | None => request,
     };
     match id {

@@ -29,7 +29,7 @@ pub struct EventLog {
     closed: CancellationToken,
 }
 
-/// The events after a bookmark are no longer in memory.
+/// The events after a bookmark are not in memory: no longer, or the bookmark is of an earlier life of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the events after {since} are no longer kept (the oldest is {oldest}); take a snapshot of the session"
@@ -98,7 +98,7 @@ impl EventLog {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = *self.newest.borrow();
         let oldest = events.front().map_or(newest + 1, |record| record.bookmark.seq);
-        if since + 1 < oldest {
+        if since > newest || since + 1 < oldest {
             return Err(Gap { since, oldest });
         }
         let skip = usize::try_from(since + 1 - oldest).unwrap_or(usize::MAX);

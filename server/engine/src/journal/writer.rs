@@ -4,7 +4,7 @@
 //! failed write the file is cut back to its last whole line and the records wait in memory for the next try.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::journal::record::{Line, Record, VERSION};
 
-/// So many records wait in memory while the disk refuses them; more end the session's turn with an error.
+/// So many records wait in memory while the disk refuses them; more are refused until it takes some.
 const UNWRITTEN_LIMIT: usize = 1_000;
 
 /// A failed append.
@@ -48,7 +48,8 @@ impl Journal {
     /// Opens a journal, making it and its folder when missing, and cuts a stump at its end.
     ///
     /// # Errors
-    /// What the system says about the folder or the file.
+    /// What the system says about the folder or the file; of kind [`io::ErrorKind::ResourceBusy`] when another process
+    /// writes this journal.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             create_private_folder(folder)?;
@@ -58,11 +59,24 @@ impl Journal {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
+        // Two writers would tell two stories. The lock is gone with the process, however it ends.
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another kode-ls has this session open")
+            }
+            TryLockError::Error(error) => error,
+        })?;
         let length = whole_length(&mut file)?;
         file.set_len(length)?;
-        file.seek(SeekFrom::Start(length))?;
         let writer = Writer { file, length, unwritten: VecDeque::new() };
         Ok(Self { path: path.to_path_buf(), writer: Arc::new(Mutex::new(writer)) })
+    }
+
+    /// Lets others write the journal from now on.
+    pub fn release(&self) {
+        if let Err(error) = self.lock().file.unlock() {
+            tracing::warn!(%error, path = %self.path.display(), "the journal stays locked until this process ends");
+        }
     }
 
     /// Where the journal is.
@@ -79,7 +93,11 @@ impl Journal {
         let journal = self.clone();
         // The file is synced through a handle of its own, so that appends go on meanwhile.
         let synced = tokio::task::spawn_blocking(move || {
-            let file = journal.lock().file.try_clone()?;
+            let file = {
+                let mut writer = journal.lock();
+                writer.flush()?;
+                writer.file.try_clone()?
+            };
             file.sync_data()
         })
         .await;
@@ -90,15 +108,19 @@ impl Journal {
     /// after [`Journal::sync`] a power cut.
     ///
     /// # Errors
-    /// [`JournalError`]; the record is kept and goes first at the next append.
+    /// [`JournalError`]; the record is kept, if not too many wait already, and written before the next.
     pub fn append(&self, record: &Record) -> Result<(), JournalError> {
         let line = Line { v: VERSION, written: Timestamp::now(), record: record.clone() };
         let mut bytes = serde_json::to_vec(&line).map_err(|error| self.error(error.into()))?;
         bytes.push(b'\n');
         let mut writer = self.lock();
-        if writer.unwritten.len() == UNWRITTEN_LIMIT {
+        if writer.unwritten.len() >= UNWRITTEN_LIMIT
+            && let Err(source) = writer.flush()
+        {
             drop(writer);
-            return Err(self.error(io::Error::other("too many records wait; this one was not kept")));
+            return Err(
+                self.error(io::Error::new(source.kind(), format!("{source}; this record was not kept")))
+            );
         }
         writer.unwritten.push_back(bytes);
         let flushed = writer.flush();
@@ -118,11 +140,11 @@ impl Journal {
 impl Writer {
     fn flush(&mut self) -> io::Result<()> {
         while let Some(line) = self.unwritten.front() {
+            // From the end of the last whole line, whatever an earlier try has left behind it.
+            self.file.seek(SeekFrom::Start(self.length))?;
             if let Err(error) = self.file.write_all(line) {
-                // Half a line must not stay before the next try; should even this fail, the next open cuts it.
-                if self.file.set_len(self.length).is_ok() {
-                    self.file.seek(SeekFrom::Start(self.length))?;
-                }
+                // Half a line must not stay; should even this fail, the next open cuts it.
+                drop(self.file.set_len(self.length));
                 return Err(error);
             }
             self.length += line.len() as u64;
@@ -227,6 +249,32 @@ mod tests {
         assert_eq!(read(&path).unwrap().records, [remark("one"), remark("two"), remark("three")]);
     }
 
+    #[test]
+    fn a_journal_has_one_writer_and_the_next_may_begin_when_it_lets_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let first = Journal::open(&path).unwrap();
+        assert_eq!(Journal::open(&path).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        first.release();
+        Journal::open(&path).unwrap().append(&remark("second")).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_of_unwritten_records_is_written_once_the_disk_has_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let journal = Journal::open(&path).unwrap();
+        let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let good = std::mem::replace(&mut journal.lock().file, full);
+        for number in 0..=UNWRITTEN_LIMIT {
+            assert!(journal.append(&remark(&number.to_string())).is_err());
+        }
+        assert!(journal.sync().await.is_err());
+        journal.lock().file = good;
+        journal.sync().await.unwrap();
+        assert_eq!(read(&path).unwrap().records.len(), UNWRITTEN_LIMIT);
+    }
+
     proptest! {
         #[test]
         fn a_journal_cut_at_any_byte_keeps_every_whole_line(cut in 0_usize..400, texts in proptest::collection::vec(".{0,20}", 1..5)) {
@@ -236,6 +284,7 @@ mod tests {
             for text in &texts {
                 journal.append(&remark(text)).unwrap();
             }
+            drop(journal);
             let bytes = std::fs::read(&path).unwrap();
             let cut = cut.min(bytes.len());
             std::fs::write(&path, &bytes[..cut]).unwrap();

@@ -5,7 +5,7 @@
 
 use std::path::Component;
 
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::permission::Mode;
 use crate::tools::{ToolKind, Touch};
 
@@ -46,24 +46,32 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Grant {
-    /// This command line.
-    Command(String),
-    /// Changes to this file or document, by whichever tool.
+    /// This command line in this folder.
+    #[serde(rename_all = "camelCase")]
+    Command {
+        /// The command line, exactly.
+        command: String,
+        /// The folder it starts in.
+        directory: AbsPath,
+    },
+    /// Changes to this file or document, links followed, by whichever tool.
     Write(Target),
-    /// Reading this file, document or folder.
+    /// Reading this file, document or folder, links followed.
     Read(Target),
 }
 
 impl Grant {
     /// What a standing yes to a call would be: one grant for each thing it touches.
     #[must_use]
-    pub fn for_touches(touches: &[Touch]) -> Vec<Self> {
+    pub fn for_touches(touches: &[Touch], real: &dyn Fn(&Target) -> Target) -> Vec<Self> {
         touches
             .iter()
             .map(|touch| match touch {
-                Touch::Read(target) => Self::Read(target.clone()),
-                Touch::Write(target) => Self::Write(target.clone()),
-                Touch::Command { command } => Self::Command(command.clone()),
+                Touch::Read(target) => Self::Read(real(target)),
+                Touch::Write(target) => Self::Write(real(target)),
+                Touch::Command { command, directory } => {
+                    Self::Command { command: command.clone(), directory: directory.clone() }
+                }
             })
             .collect()
     }
@@ -72,18 +80,20 @@ impl Grant {
     #[must_use]
     pub fn rule(&self) -> String {
         match self {
-            Self::Command(command) => format!("Bash({command})"),
+            Self::Command { command, directory } => format!("Bash({command}) in {directory}"),
             Self::Write(target) => format!("Edit({target})"),
             Self::Read(target) => format!("Read({target})"),
         }
     }
 
-    fn covers(&self, touch: &Touch) -> bool {
+    fn covers(&self, touch: &Touch, real: &dyn Fn(&Target) -> Target) -> bool {
         match (self, touch) {
-            (Self::Command(granted), Touch::Command { command }) => granted == command,
-            (Self::Write(granted), Touch::Write(target)) => granted == target,
+            (Self::Command { command: granted, directory: place }, Touch::Command { command, directory }) => {
+                granted == command && place == directory
+            }
+            (Self::Write(granted), Touch::Write(target)) => *granted == real(target),
             // Who may change a file may read it.
-            (Self::Read(granted) | Self::Write(granted), Touch::Read(target)) => granted == target,
+            (Self::Read(granted) | Self::Write(granted), Touch::Read(target)) => *granted == real(target),
             _ => false,
         }
     }
@@ -97,6 +107,8 @@ pub struct Circumstances<'a> {
     pub grants: &'a [Grant],
     /// Whether a target lies in the workspace, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
+    /// Where a target leads, links followed.
+    pub real: &'a dyn Fn(&Target) -> Target,
 }
 
 /// Judges a call by what it touches. A tool that touches nothing is judged by its kind.
@@ -109,8 +121,9 @@ pub fn judge(kind: ToolKind, touches: &[Touch], circumstances: &Circumstances<'_
         match judge_touch(kind, touch, circumstances) {
             Verdict::Allow => {}
             Verdict::Ask(reason) => {
-                let granted =
-                    touch.is_some_and(|touch| circumstances.grants.iter().any(|grant| grant.covers(touch)));
+                let granted = touch.is_some_and(|touch| {
+                    circumstances.grants.iter().any(|grant| grant.covers(touch, circumstances.real))
+                });
                 if !granted {
                     asked.get_or_insert(reason);
                 }
@@ -133,10 +146,16 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
         Some(Touch::Command { .. }) | None => None,
     };
     let outside = target.filter(|target| !(circumstances.contains)(target));
+    // A link must not lead past the guard under another name.
+    let guarded_place = |target: &Target| guarded(target).or_else(|| guarded(&(circumstances.real)(target)));
+    let place = |target: &Target| match (circumstances.real)(target) {
+        real if real == *target => format!("{target} is outside the workspace"),
+        real => format!("{target} leads to {real}, which is outside the workspace"),
+    };
     match (circumstances.mode, kind) {
         (Mode::BypassPermissions, _) => Verdict::Allow,
         (_, ToolKind::ReadOnly) => match outside {
-            Some(target) => Verdict::Ask(format!("{target} is outside the workspace")),
+            Some(target) => Verdict::Ask(place(target)),
             None => Verdict::Allow,
         },
         (Mode::Plan, ToolKind::Write) => {
@@ -145,15 +164,15 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
         (Mode::Plan, ToolKind::Execute) => {
             Verdict::Deny("plan mode runs no commands; present the plan instead".to_owned())
         }
-        (Mode::AcceptEdits, ToolKind::Write) => match (outside, target.and_then(guarded)) {
-            (Some(target), _) => Verdict::Ask(format!("{target} is outside the workspace")),
+        (Mode::AcceptEdits, ToolKind::Write) => match (outside, target.and_then(guarded_place)) {
+            (Some(target), _) => Verdict::Ask(place(target)),
             (None, Some(name)) => Verdict::Ask(format!(
                 "`{name}` steers other programs or agents, so changes to it are always asked for"
             )),
             (None, None) => Verdict::Allow,
         },
         (Mode::Default, ToolKind::Write) => Verdict::Ask(match outside {
-            Some(target) => format!("{target} is outside the workspace"),
+            Some(target) => place(target),
             None => "mode default asks before files are changed".to_owned(),
         }),
         (Mode::Default | Mode::AcceptEdits, ToolKind::Execute) => {
@@ -176,19 +195,26 @@ fn guarded(target: &Target) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::AbsPath;
 
     fn file(path: &str) -> Target {
         Target::File(AbsPath::new(path).unwrap())
     }
 
     fn command(text: &str) -> Touch {
-        Touch::Command { command: text.to_owned() }
+        Touch::Command { command: text.to_owned(), directory: AbsPath::new("/w").unwrap() }
+    }
+
+    /// `/w/docs` is a link to `/w/.git`.
+    fn real(target: &Target) -> Target {
+        match target.file().and_then(|path| path.as_path().strip_prefix("/w/docs").ok()) {
+            Some(rest) => file(&format!("/w/.git/{}", rest.display())),
+            None => target.clone(),
+        }
     }
 
     fn verdict(mode: Mode, touches: &[Touch], grants: &[Grant]) -> Verdict {
         let contains = |target: &Target| target.file().is_none_or(|path| path.as_path().starts_with("/w"));
-        judge(ToolKind::Execute, touches, &Circumstances { mode, grants, contains: &contains })
+        judge(ToolKind::Execute, touches, &Circumstances { mode, grants, contains: &contains, real: &real })
     }
 
     #[test]
@@ -228,9 +254,13 @@ mod tests {
 
     #[test]
     fn what_steers_other_programs_is_asked_for_even_when_edits_are_accepted() {
-        for path in
-            ["/w/.git/hooks/pre-commit", "/w/sub/.GIT/config", "/w/.mcp.json", "/w/.kode/settings.json"]
-        {
+        for path in [
+            "/w/.git/hooks/pre-commit",
+            "/w/sub/.GIT/config",
+            "/w/.mcp.json",
+            "/w/.kode/settings.json",
+            "/w/docs/config",
+        ] {
             assert!(
                 matches!(verdict(Mode::AcceptEdits, &[Touch::Write(file(path))], &[]), Verdict::Ask(_)),
                 "{path}"
@@ -241,18 +271,21 @@ mod tests {
 
     #[test]
     fn a_standing_yes_covers_the_very_thing_and_nothing_else() {
-        let grants = Grant::for_touches(&[command("cargo test"), Touch::Write(file("/w/a"))]);
+        let grants = Grant::for_touches(&[command("cargo test"), Touch::Write(file("/w/a"))], &real);
         assert_eq!(verdict(Mode::Default, &[command("cargo test")], &grants), Verdict::Allow);
         assert_eq!(verdict(Mode::Default, &[Touch::Write(file("/w/a"))], &grants), Verdict::Allow);
         assert!(matches!(verdict(Mode::Default, &[command("cargo test; rm x")], &grants), Verdict::Ask(_)));
         assert!(matches!(verdict(Mode::Default, &[Touch::Write(file("/w/b"))], &grants), Verdict::Ask(_)));
+        let elsewhere =
+            Touch::Command { command: "cargo test".into(), directory: AbsPath::new("/w/sub").unwrap() };
+        assert!(matches!(verdict(Mode::Default, &[elsewhere], &grants), Verdict::Ask(_)));
         let both = [Touch::Write(file("/w/a")), Touch::Write(file("/w/b"))];
         assert!(matches!(verdict(Mode::Default, &both, &grants), Verdict::Ask(_)));
     }
 
     #[test]
     fn a_standing_yes_never_lifts_a_refusal() {
-        let grants = Grant::for_touches(&[command("ls")]);
+        let grants = Grant::for_touches(&[command("ls")], &real);
         assert!(matches!(verdict(Mode::Plan, &[command("ls")], &grants), Verdict::Deny(_)));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::event::{Item, ItemBody, QueuedPrompt, ToolCallItem};
+use crate::event::{CallOutcome, CallState, Item, ItemBody, QueuedPrompt, ToolCallItem};
 use crate::ids::{ItemId, SessionId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, Message, Role, Usage};
@@ -90,10 +90,12 @@ impl SessionState {
                     self.title = title_from(text);
                 }
                 self.turn = Some(turn);
+                self.close_calls();
                 self.put(item);
                 self.messages.push(Message { role: Role::User, content });
             }
             Record::Answer { turn: _, message, items } => {
+                self.close_calls();
                 self.calls = message
                     .content
                     .iter()
@@ -121,6 +123,7 @@ impl SessionState {
                 self.take_result(result);
             }
             Record::Remark { turn: _, text } => {
+                self.close_calls();
                 self.messages.push(Message { role: Role::User, content: vec![Block::Text { text }] });
             }
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
@@ -192,6 +195,26 @@ impl SessionState {
             ItemBody::ToolCall(call) => Some(call),
             _ => None,
         }
+    }
+
+    /// Answers the calls whose results the journal has lost, so that the history stays one that can be sent.
+    fn close_calls(&mut self) {
+        for item in self.unanswered() {
+            if let Some(call) = self.call_mut(&item.id) {
+                let lost = "The result was lost with a damaged line of the journal.".to_owned();
+                let outcome =
+                    CallOutcome { state: CallState::Sealed, display: lost, structured: None, error: None };
+                call.end(outcome, item.timestamp);
+            }
+        }
+        let lost = |id: &str| Block::ToolResult {
+            tool_use_id: id.to_owned(),
+            content: "The result of this call was lost; check what it did before you repeat it.".to_owned(),
+            is_error: true,
+        };
+        let open: Vec<_> =
+            self.calls.iter().filter(|(_, known)| known.is_none()).map(|(id, _)| lost(id)).collect();
+        open.into_iter().for_each(|result| self.take_result(result));
     }
 
     fn take_result(&mut self, result: Block) {

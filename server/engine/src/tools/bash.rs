@@ -81,10 +81,11 @@ impl Tool for Bash {
         }
     }
 
-    async fn plan(&self, input: BashInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: BashInput, context: &CallContext) -> Result<Plan, ToolError> {
         let spec = check(&input)?;
         let title = format!("Run `{}`", first_line(&input.command));
-        let touches = vec![Touch::Command { command: input.command }];
+        let directory = context.shell.directory();
+        let touches = vec![Touch::Command { command: input.command, directory }];
         Ok(Plan { title, touches, action: Action::Run(Box::new(move |context| run(spec, context).boxed())) })
     }
 }
@@ -405,7 +406,9 @@ mod tests {
             let plan = fixture.plan(Bash, input.clone()).await.unwrap();
             assert_eq!(plan.title, title);
             let command = input["command"].as_str().unwrap().to_owned();
-            assert_eq!(plan.touches, [Touch::Command { command }]);
+            let is_command =
+                |touch: &Touch| matches!(touch, Touch::Command { command: given, .. } if *given == command);
+            assert!(plan.touches.iter().all(is_command) && plan.touches.len() == 1);
         }
     }
 

@@ -43,8 +43,7 @@ enum Stage {
 }
 
 /// Runs one call to its result and records it.
-pub(super) async fn run(session: &Session, call: Call, cancel: &CancellationToken) {
-    let cancel = session.register_call(&call.id, cancel);
+pub(super) async fn run(session: &Session, call: Call, cancel: CancellationToken) {
     let started = Instant::now();
     let pipeline = Pipeline { session, call: &call, cancel: &cancel };
     // A fault in a tool ends its call and nothing else.
@@ -129,8 +128,10 @@ impl Pipeline<'_> {
             let state = self.session.state();
             (state.mode, state.grants.clone())
         };
-        let contains = |target: &Target| self.session.workspace.contains(target);
-        let circumstances = Circumstances { mode, grants: &grants, contains: &contains };
+        let workspace = &self.session.workspace;
+        let (contains, real) =
+            (|target: &Target| workspace.contains(target), |target: &Target| workspace.real(target));
+        let circumstances = Circumstances { mode, grants: &grants, contains: &contains, real: &real };
         match judge(tool.facts().kind, &plan.touches, &circumstances) {
             Verdict::Allow => Ok(None),
             Verdict::Ask(reason) => Ok(Some(reason)),
@@ -150,8 +151,7 @@ impl Pipeline<'_> {
         reason: String,
         context: &CallContext,
     ) -> Result<Plan, ToolError> {
-        let grants = Grant::for_touches(&plan.touches);
-        let prompt = self.prompt(&plan, reason, &grants);
+        let prompt = self.prompt(&plan, reason);
         let id = prompt.id.clone();
         self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
@@ -161,6 +161,18 @@ impl Pipeline<'_> {
             Answered::By(answer) => answer,
             Answered::Cancelled => return Err(cancelled()),
         };
+        let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
+            None => Ok(plan),
+            // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
+            Some(input) => {
+                self.plan(tool, input, context).await.and_then(|plan| self.judge(tool, &plan).map(|_| plan))
+            }
+        };
+        let grants = match &planned {
+            // What stands from now on is what runs now, not what the model had asked for.
+            Ok(plan) if answer.allow && answer.scope == Scope::Session => self.grants(plan),
+            _ => Vec::new(),
+        };
         let decision = Decision {
             id,
             call: self.call.id.clone(),
@@ -169,44 +181,40 @@ impl Pipeline<'_> {
             by: answer.by.clone(),
             feedback: answer.feedback.clone(),
         };
-        let grants = if answer.allow && answer.scope == Scope::Session { grants } else { Vec::new() };
         self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
-        if !answer.allow {
-            self.session.sync().await;
-            return Err(refused(&plan.title, answer.feedback.as_deref()));
-        }
-        match answer.updated_input {
-            None => Ok(plan),
-            Some(input) => {
-                // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
-                let plan = self.plan(tool, input, context).await?;
-                self.judge(tool, &plan)?;
-                Ok(plan)
-            }
-        }
+        self.session.sync().await;
+        let plan = planned?;
+        if answer.allow { Ok(plan) } else { Err(refused(&plan.title, answer.feedback.as_deref())) }
     }
 
-    fn prompt(&self, plan: &Plan, reason: String, grants: &[Grant]) -> PermissionPrompt {
+    fn grants(&self, plan: &Plan) -> Vec<Grant> {
+        Grant::for_touches(&plan.touches, &|target| self.session.workspace.real(target))
+    }
+
+    fn prompt(&self, plan: &Plan, reason: String) -> PermissionPrompt {
         let workspace = &self.session.workspace;
+        let grants = self.grants(plan);
         let preview = match (&plan.action, plan.touches.as_slice()) {
             (Action::Change(change), _) => Preview::Diff {
                 paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
                 unified: diff::preview(change, workspace),
             },
-            (Action::Run(_), [Touch::Command { command }, ..]) => {
-                Preview::Command { command: command.clone(), cwd: self.session.shell.directory().to_string() }
+            (Action::Run(_), [Touch::Command { command, directory }, ..]) => {
+                Preview::Command { command: command.clone(), cwd: directory.to_string() }
             }
             (Action::Run(_), touches) => Preview::Paths {
                 paths: touches
                     .iter()
                     .filter_map(|touch| match touch {
-                        Touch::Read(target) | Touch::Write(target) => Some(target.to_string()),
+                        Touch::Read(target) | Touch::Write(target) => {
+                            Some(shown(target, &workspace.real(target)))
+                        }
                         Touch::Command { .. } => None,
                     })
                     .collect(),
             },
         };
-        let rule = match grants {
+        let rule = match grants.as_slice() {
             [] => None,
             grants => Some(grants.iter().map(Grant::rule).collect::<Vec<_>>().join(", ")),
         };
@@ -292,6 +300,11 @@ impl Pipeline<'_> {
 
 async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
     tokio::time::timeout(CANCEL_GRACE, task).await.ok()
+}
+
+/// A path, and where it leads when it is a link.
+fn shown(target: &Target, real: &Target) -> String {
+    if target == real { target.to_string() } else { format!("{target} → {real}") }
 }
 
 fn fault(call: &Call) -> ToolError {

@@ -255,9 +255,9 @@ fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut
     let mut items = Vec::new();
     let mut calls = Vec::new();
     for block in &response.content {
+        let Some(body) = body(session, block) else { continue };
         let known = shown.take(session, block);
         let streamed = known.is_some();
-        let Some(body) = body(session, block) else { continue };
         let mut item = new_item(turn, body);
         if let Some(id) = known {
             item.id = id;
@@ -319,6 +319,7 @@ fn body(session: &Session, block: &Block) -> Option<ItemBody> {
         Block::Text { text } => {
             Some(ItemBody::AgentMessage { text: text.clone(), complete: true, interrupted: false })
         }
+        Block::Thinking { thinking, .. } if thinking.is_empty() => None,
         Block::Thinking { thinking, .. } => {
             Some(ItemBody::Thinking { text: thinking.clone(), complete: true })
         }

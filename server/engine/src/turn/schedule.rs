@@ -22,12 +22,14 @@ pub(super) async fn run(session: &Session, calls: Vec<Call>, cancel: &Cancellati
         let (call, name) = (call.id.clone(), call.name.clone());
         session.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
-    for group in groups(calls, |call| is_safe(session, call)) {
+    // All of them at once: a call that waits can be cancelled as well as one that runs.
+    let calls = calls.into_iter().map(|call| (session.register_call(&call.id, cancel), call)).collect();
+    for group in groups(calls, |(_, call)| is_safe(session, call)) {
         if cancel.is_cancelled() {
             return;
         }
         stream::iter(group)
-            .for_each_concurrent(CONCURRENCY, |call| pipeline::run(session, call, cancel))
+            .for_each_concurrent(CONCURRENCY, |(cancel, call)| pipeline::run(session, call, cancel))
             .await;
     }
 }

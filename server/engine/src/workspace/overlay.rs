@@ -222,6 +222,15 @@ impl Workspace {
         }
     }
 
+    /// Where a target leads, links followed; the target itself when it is no link or cannot be followed. Looks at
+    /// the disk.
+    pub fn real(&self, target: &Target) -> Target {
+        match target {
+            Target::File(path) => Target::File(real_path(path).unwrap_or_else(|_| path.clone())),
+            Target::Untitled(_) => target.clone(),
+        }
+    }
+
     /// The short form of a target for people: relative to the workspace where possible.
     pub fn display(&self, target: &Target) -> String {
         let Target::File(path) = target else { return target.to_string() };

@@ -90,6 +90,8 @@ fn kind_of_status(status: StatusCode) -> ModelErrorKind {
         300..=399 => ModelErrorKind::Configuration,
         401 | 403 => ModelErrorKind::Authentication,
         429 => ModelErrorKind::RateLimited,
+        // A timeout and a request that came too early pass by themselves.
+        408 | 425 => ModelErrorKind::Server,
         400..=499 => ModelErrorKind::BadRequest,
         500..=599 => ModelErrorKind::Server,
         _ => ModelErrorKind::Protocol,
@@ -154,7 +156,7 @@ mod tests {
             (401, Authentication),
             (403, Authentication),
             (404, BadRequest),
-            (408, BadRequest),
+            (408, Server),
             (413, BadRequest),
             (422, BadRequest),
             (429, RateLimited),
