@@ -28,6 +28,9 @@ const MAX_PATCH_LINES: usize = 2_000;
 /// Lines of the changed text that a report shows the model.
 const MAX_SNIPPET_LINES: usize = 120;
 
+/// Characters of one line of a patch.
+const MAX_PATCH_LINE_CHARS: usize = 2_000;
+
 /// Characters of one line that a report shows the model.
 const MAX_SNIPPET_LINE_CHARS: usize = 400;
 
@@ -79,10 +82,11 @@ impl Patch {
             if patch.truncated {
                 continue;
             }
-            let hunk = Hunk::new(&group, &old, &new);
+            let mut hunk = Hunk::new(&group, &old, &new);
+            // What fits of a long hunk is shown: who is asked about it must see how it begins.
+            patch.truncated = hunk.cut(MAX_PATCH_LINES - kept_lines);
             kept_lines += hunk.lines.len();
-            patch.truncated = kept_lines > MAX_PATCH_LINES;
-            if !patch.truncated {
+            if !hunk.lines.is_empty() {
                 patch.hunks.push(hunk);
             }
         }
@@ -133,6 +137,23 @@ impl Hunk {
             new_lines: new_range.len(),
             lines,
         }
+    }
+
+    /// Leaves at most so many lines, none of them longer than [`MAX_PATCH_LINE_CHARS`], and corrects the counts; true
+    /// when lines were left out or cut.
+    fn cut(&mut self, lines: usize) -> bool {
+        let mut cut = self.lines.len() > lines;
+        self.lines.truncate(lines);
+        for line in &mut self.lines {
+            if let Some((end, _)) = line.char_indices().nth(MAX_PATCH_LINE_CHARS) {
+                line.truncate(end);
+                line.push('…');
+                cut = true;
+            }
+        }
+        let of = |signs: [char; 2]| self.lines.iter().filter(|line| line.starts_with(signs)).count();
+        (self.old_lines, self.new_lines) = (of([' ', '-']), of([' ', '+']));
+        cut
     }
 
     fn count(&self, sign: char) -> usize {

@@ -78,13 +78,16 @@ impl Pipeline<'_> {
         trace(self.call, Stage::PreHook);
 
         trace(self.call, Stage::Confirmation);
-        let plan = match verdict {
-            None => plan,
+        let (plan, changed) = match verdict {
+            None => (plan, None),
             Some(reason) => self.confirm(tool.as_ref(), plan, reason, &context).await?,
         };
 
         trace(self.call, Stage::Execution);
-        let output = self.execute(tool.facts().kind, plan, context).await?;
+        let mut output = self.execute(tool.facts().kind, plan, context).await?;
+        if let Some(input) = changed {
+            output.model_text = format!("The user changed the arguments to {input}\n{}", output.model_text);
+        }
 
         // Hooks join here: they may add to the result.
         trace(self.call, Stage::PostHook);
@@ -143,14 +146,15 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Asks the user. What they allow is the plan that was shown, or one made from the arguments they gave instead.
+    /// Asks the user. What they allow is the plan that was shown, or one made from the arguments they gave instead,
+    /// which then come with it.
     async fn confirm(
         &self,
         tool: &dyn ErasedTool,
         plan: Plan,
         reason: String,
         context: &CallContext,
-    ) -> Result<Plan, ToolError> {
+    ) -> Result<(Plan, Option<Value>), ToolError> {
         let prompt = self.prompt(&plan, reason);
         let id = prompt.id.clone();
         self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
@@ -184,7 +188,11 @@ impl Pipeline<'_> {
         self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
         self.session.sync().await;
         let plan = planned?;
-        if answer.allow { Ok(plan) } else { Err(refused(&plan.title, answer.feedback.as_deref())) }
+        if answer.allow {
+            Ok((plan, answer.updated_input))
+        } else {
+            Err(refused(&plan.title, answer.feedback.as_deref()))
+        }
     }
 
     fn grants(&self, plan: &Plan) -> Vec<Grant> {

@@ -266,7 +266,7 @@ fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut
             calls.push(Call {
                 id: CallId::from_external(id),
                 item: item.id.clone(),
-                name: name.clone(),
+                name: canonical(session, name),
                 input: input.clone(),
                 input_error: input_error.clone(),
             });
@@ -328,10 +328,14 @@ fn body(session: &Session, block: &Block) -> Option<ItemBody> {
     }
 }
 
+/// A tool's own name for whatever name the model has used.
+fn canonical(session: &Session, name: &str) -> String {
+    session.tools.find(name).map_or(name, |tool| tool.facts().name).to_owned()
+}
+
 fn pending_call(session: &Session, id: &str, name: &str, input: Value) -> ItemBody {
-    let facts = session.tools.find(name).map(|tool| tool.facts());
-    let name = facts.map_or(name, |facts| facts.name).to_owned();
-    let kind = facts.map(|facts| facts.kind);
+    let kind = session.tools.find(name).map(|tool| tool.facts().kind);
+    let name = canonical(session, name);
     let call = ToolCallItem::pending(CallId::from_external(id), name, kind, input, Timestamp::now());
     ItemBody::ToolCall(Box::new(call))
 }
