@@ -98,7 +98,7 @@ fn memory() {
     let client = project.open();
     let idle = proportional_set_size(&client);
     let done = client.session().run("read it");
-    assert_eq!(done["reason"], "endTurn", "{done}");
+    assert_eq!(done["stopReason"], "end_turn", "{done}");
     let after = proportional_set_size(&client);
     println!("{:<34}{:>11}{:24}budget", "memory (PSS)", "", "");
     println!("{:<34}{:>7.1} MiB{:24}15 MiB", "after `initialize`", idle / MIB, "");

@@ -188,6 +188,12 @@ impl Client {
         self.lock().kill();
     }
 
+    /// The id of the server's process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.lock().child().id()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
