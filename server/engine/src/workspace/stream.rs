@@ -200,42 +200,42 @@ mod tests {
         text
     }
 
-    /// Long text in which no character stands at the same place of two pieces.
-    fn long(line: &str, last: &str) -> String {
-        let lines = usize::try_from(MAX_WHOLE_BYTES).unwrap() / line.chars().count() + 2;
-        format!("{}{last}", line.repeat(lines))
+    /// So many repetitions of a line are more than is read whole, and more than one piece, in `encoded` bytes each.
+    fn enough(encoded: &[u8]) -> usize {
+        usize::try_from(MAX_WHOLE_BYTES).unwrap() / encoded.len() + 1
     }
 
     #[tokio::test]
     async fn every_encoding_is_streamed_as_it_is_read_whole() {
-        let utf_16 = |text: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
-            text.encode_utf16().flat_map(to_bytes).collect()
-        };
-        let (chinese, japanese, french) = (long(CHINESE, "没有"), long(JAPANESE, "a"), long(FRENCH, "é"));
-        let legacy =
-            |encoding: &'static encoding_rs::Encoding, text: &str| encoding.encode(text).0.into_owned();
-        for (name, bytes, text) in [
-            ("UTF-8", french.clone().into_bytes(), &french),
-            ("UTF-8 with BOM", format!("\u{feff}{japanese}").into_bytes(), &japanese),
-            ("UTF-16LE with BOM", utf_16(&format!("\u{feff}{chinese}"), u16::to_le_bytes), &chinese),
-            ("UTF-16BE with BOM", utf_16(&format!("\u{feff}{chinese}"), u16::to_be_bytes), &chinese),
-            ("UTF-16LE", utf_16(&chinese, u16::to_le_bytes), &chinese),
-            ("UTF-16BE", utf_16(&french, u16::to_be_bytes), &french),
-            ("GBK", legacy(GBK, &chinese), &chinese),
-            ("gb18030", legacy(GB18030, &long(CHINESE, "\u{20087}")), &long(CHINESE, "\u{20087}")),
-            ("Big5", legacy(BIG5, &long(TAIWANESE, "平")), &long(TAIWANESE, "平")),
-            ("Shift_JIS", legacy(SHIFT_JIS, &japanese), &japanese),
-            ("EUC-JP", legacy(EUC_JP, &japanese), &japanese),
-            ("windows-1252", legacy(WINDOWS_1252, &french), &french),
-        ] {
+        type Encode = fn(&str) -> Vec<u8>;
+        let utf_8: Encode = |text| text.as_bytes().to_vec();
+        let utf_16_le: Encode = |text| text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let utf_16_be: Encode = |text| text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let cases: [(&str, &str, Encode, &str, &str); 12] = [
+            ("UTF-8", "", utf_8, FRENCH, "é"),
+            ("UTF-8 with BOM", "\u{feff}", utf_8, JAPANESE, "a"),
+            ("UTF-16LE with BOM", "\u{feff}", utf_16_le, CHINESE, "没有"),
+            ("UTF-16BE with BOM", "\u{feff}", utf_16_be, CHINESE, "没有"),
+            ("UTF-16LE", "", utf_16_le, CHINESE, "没有"),
+            ("UTF-16BE", "", utf_16_be, FRENCH, "é"),
+            ("GBK", "", |text| GBK.encode(text).0.into_owned(), CHINESE, "没有"),
+            ("gb18030", "", |text| GB18030.encode(text).0.into_owned(), CHINESE, "\u{20087}"),
+            ("Big5", "", |text| BIG5.encode(text).0.into_owned(), TAIWANESE, "平"),
+            ("Shift_JIS", "", |text| SHIFT_JIS.encode(text).0.into_owned(), JAPANESE, "a"),
+            ("EUC-JP", "", |text| EUC_JP.encode(text).0.into_owned(), JAPANESE, "a"),
+            ("windows-1252", "", |text| WINDOWS_1252.encode(text).0.into_owned(), FRENCH, "é"),
+        ];
+        for (name, mark, encode, line, last) in cases {
+            let count = enough(&encode(line));
+            let text = format!("{}{last}", line.repeat(count));
             let rig = Rig::new();
-            rig.write("a.txt", bytes);
+            rig.write("a.txt", [encode(mark), encode(line).repeat(count), encode(last)].concat());
             let mut stream = stream(&rig, "a.txt").await;
             assert_eq!(stream.format().to_string(), name);
-            assert!(rest(&mut stream) == *text, "{name}");
+            assert!(rest(&mut stream) == text, "{name}");
             rig.workspace().note_stream_read(&stream);
             let whole = rig.workspace().text(&rig.target("a.txt")).await.unwrap();
-            assert_eq!((whole.format, &*whole.text == text), (stream.format(), true), "{name}");
+            assert_eq!((whole.format, *whole.text == *text), (stream.format(), true), "{name}");
             assert_eq!(rig.workspace().freshness(&whole), Freshness::Current, "{name}");
         }
     }
@@ -243,7 +243,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_stream_read_to_its_end_counts_as_read() {
         let rig = Rig::new();
-        rig.write("a.txt", long("line\n", ""));
+        rig.write("a.txt", "line\n".repeat(enough(b"line\n")));
         let mut stream = stream(&rig, "a.txt").await;
         stream.next_piece().unwrap();
         rig.workspace().note_stream_read(&stream);
@@ -255,13 +255,13 @@ mod tests {
     async fn documents_and_short_files_are_whole_and_binary_files_are_refused() {
         let rig = Rig::new();
         rig.write("short.txt", "x".repeat(usize::try_from(MAX_WHOLE_BYTES).unwrap()));
-        rig.write("open.txt", long("line\n", ""));
+        rig.write("open.txt", "line\n".repeat(enough(b"line\n")));
         rig.open("open.txt", "unsaved");
         for name in ["short.txt", "open.txt"] {
             let open = rig.workspace().open(&rig.target(name)).await.unwrap();
             assert!(matches!(open, OpenText::Whole(_)), "{name}");
         }
-        rig.write("late.bin", long("line\n", "\0"));
+        rig.write("late.bin", format!("{}\0", "line\n".repeat(enough(b"line\n"))));
         File::create(rig.path("sparse.bin")).unwrap().set_len(500 << 20).unwrap();
         for name in ["late.bin", "sparse.bin"] {
             let open = rig.workspace().open(&rig.target(name)).await;
