@@ -9,6 +9,7 @@ pub mod glob;
 pub mod grep;
 mod input;
 pub mod multi_edit;
+pub mod notebook_edit;
 pub mod read;
 mod replacement;
 #[cfg(test)]
@@ -262,6 +263,7 @@ impl Registry {
         registry.add(glob::Glob);
         registry.add(grep::Grep);
         registry.add(multi_edit::MultiEdit);
+        registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
         registry.add(write::Write);
         registry
