@@ -8,7 +8,10 @@ pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod multi_edit;
+pub mod notebook_edit;
 pub mod read;
+mod replacement;
 #[cfg(test)]
 pub(crate) mod testing;
 mod walk;
@@ -261,6 +264,8 @@ impl Registry {
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(multi_edit::MultiEdit);
+        registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
         registry.add(write::Write);
         registry

@@ -6,9 +6,12 @@
 mod atomic;
 pub mod encoding;
 pub mod overlay;
+pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod write;
 
+pub(crate) use overlay::blocking;
 pub use overlay::{FileText, Freshness, PathError, ReadError, Source, Workspace};
+pub use stream::{OpenText, TextStream};
 pub use write::ApplyError;

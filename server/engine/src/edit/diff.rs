@@ -248,13 +248,17 @@ fn describe(text: &mut String, path: &str, file: &AppliedFile, patch: &Patch) {
 /// Appends a line numbered like `cat -n`, without its line break, cut after `max_chars` characters with a marker.
 pub(crate) fn push_numbered(text: &mut String, number: usize, line: &str, max_chars: usize) {
     let line = line.trim_end_matches(['\r', '\n']);
-    let _ = write!(text, "{number:>6}\t");
     match line.char_indices().nth(max_chars) {
-        Some((cut, _)) => {
-            let left_out = line[cut..].chars().count();
-            let _ = write!(text, "{}... [{left_out} more characters]", &line[..cut]);
-        }
-        None => text.push_str(line),
+        Some((cut, _)) => push_numbered_cut(text, number, &line[..cut], line[cut..].chars().count()),
+        None => push_numbered_cut(text, number, line, 0),
+    }
+}
+
+/// Appends the beginning of a line, numbered like `cat -n`, and how many characters are left out after it.
+pub(crate) fn push_numbered_cut(text: &mut String, number: usize, start: &str, left_out: usize) {
+    let _ = write!(text, "{number:>6}\t{start}");
+    if left_out > 0 {
+        let _ = write!(text, "... [{left_out} more characters]");
     }
 }
 

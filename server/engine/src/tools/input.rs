@@ -14,6 +14,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("file_path", "path"),
     ("filePath", "file_path"),
     ("filename", "file_path"),
+    ("file_path", "notebook_path"),
+    ("path", "notebook_path"),
     ("oldString", "old_string"),
     ("old_str", "old_string"),
     ("old_text", "old_string"),
@@ -141,13 +143,18 @@ fn coerce(root: &Value, schema: &Value, value: Value, path: &str) -> Result<Valu
             Ok(Value::Array(items.collect::<Result<_, _>>()?))
         }
         Value::Object(mut object) if accepts("object") => {
-            if let Some(known) = schema.get("properties").and_then(Value::as_object) {
-                for (name, value) in &mut object {
-                    let Some(schema) = known.get(name) else {
-                        return Err(format!("`{path}` has no field `{name}`"));
-                    };
-                    *value = coerce(root, schema, value.take(), &format!("{path}.{name}"))?;
-                }
+            let fields = Fields::of(schema);
+            let Some(known) = fields.known else { return Ok(Value::Object(object)) };
+            rename(&mut object, &fields);
+            object.retain(|name, value| !value.is_null() || fields.required.contains(&name.as_str()));
+            if let Some(missing) = fields.required.iter().find(|name| !object.contains_key(**name)) {
+                return Err(format!("`{path}` lacks the field `{missing}`"));
+            }
+            for (name, value) in &mut object {
+                let Some(schema) = known.get(name) else {
+                    return Err(format!("`{path}` has no field `{name}`"));
+                };
+                *value = coerce(root, schema, value.take(), &format!("{path}.{name}"))?;
             }
             Ok(Value::Object(object))
         }
@@ -321,7 +328,8 @@ mod tests {
                 json!({"file_path": "a", "edits": [{"count": []}]}),
                 "Try: `edits[0].count` must be a whole number, not a list",
             ),
-            (json!({"file_path": "a", "edits": [{"x": 1}]}), "Try: `edits[0]` has no field `x`"),
+            (json!({"file_path": "a", "edits": [{"count": 1, "x": 1}]}), "Try: `edits[0]` has no field `x`"),
+            (json!({"file_path": "a", "edits": [{}]}), "Try: `edits[0]` lacks the field `count`"),
             (
                 json!({"file_path": "a", "start_line": 4, "end_line": 2}),
                 "Try: `end_line` lies before `start_line`",

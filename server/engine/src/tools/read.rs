@@ -1,6 +1,9 @@
 //! The `Read` tool: numbered lines of a file or open document.
 //!
 //! Rule: what is shown is what the user sees, every cut is marked, and only a text that was shown counts as read.
+//! Long files are read as streams, open documents never.
+
+mod page;
 
 use std::fmt::Write as _;
 
@@ -9,22 +12,21 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::edit::diff::{push_numbered, split_lines};
+use page::Page;
+
 use crate::paths::Target;
 use crate::tools::{
     Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
 };
-use crate::workspace::encoding::{LineEnding, TextFormat};
-use crate::workspace::{FileText, Source};
+use crate::workspace::encoding::TextFormat;
+use crate::workspace::overlay::MAX_FILE_BYTES;
+use crate::workspace::{FileText, OpenText, Source, TextStream, blocking};
 
 /// Lines shown when no limit is given.
 const DEFAULT_LINES: usize = 2_000;
 
-/// Characters of a line that are shown.
-const MAX_LINE_CHARS: usize = 2_000;
-
-/// The most text one call shows.
-const MAX_OUTPUT_BYTES: usize = 256 << 10;
+/// A long file reports every so many lines found.
+const PROGRESS_LINES: usize = 100;
 
 /// Arguments of `Read`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -87,6 +89,18 @@ Reads a file or an open document as the user sees it, unsaved changes included.
 - A file must be read before Edit or Write may change it.
 - Several files can be read at once by several calls in one answer.";
 
+/// What was read, apart from the lines.
+struct Reading {
+    page: Page,
+    /// How many lines there are; `None` when the end was not reached.
+    total: Option<usize>,
+    source: &'static str,
+    /// `None` for an open document, which its editor writes.
+    format: Option<TextFormat>,
+    /// Size in bytes of a file that is too long to be edited.
+    too_long: Option<u64>,
+}
+
 async fn read(
     target: Target,
     first: usize,
@@ -94,93 +108,133 @@ async fn read(
     context: CallContext,
 ) -> Result<ToolOutput, ToolError> {
     let workspace = &context.workspace;
-    let file = tokio::select! {
-        file = workspace.text(&target) => file?,
+    let path = workspace.display(&target);
+    let open = tokio::select! {
+        open = workspace.open(&target) => open?,
         () = context.cancel.cancelled() => return Err(cancelled()),
     };
-    let path = workspace.display(&target);
-    let lines = split_lines(&file.text);
-    if first > lines.len().max(1) {
-        let count = lines.len();
-        return Err(ToolError::new(
-            ToolErrorKind::InvalidInput,
-            format!("`{path}` has {count} lines; line {first} is past its end"),
-            "Read it without offset, or with a smaller one.",
-        ));
-    }
-    let page = Page::of(&lines, first, limit);
-    workspace.note_read(&file);
+    let page = Page::new(first, limit);
+    let reading = match open {
+        OpenText::Whole(file) => {
+            let reading = read_whole(&file, page);
+            refuse_past_end(&reading, first, &path)?;
+            workspace.note_read(&file);
+            reading
+        }
+        OpenText::Stream(stream) => {
+            let work = {
+                let (context, path) = (context.clone(), path.clone());
+                move || read_stream(stream, page, &path, &context)
+            };
+            let (reading, stream) = blocking(work).await?;
+            refuse_past_end(&reading, first, &path)?;
+            workspace.note_stream_read(&stream);
+            reading
+        }
+    };
     Ok(ToolOutput {
-        display: format!("Read {} lines of {path}", page.shown),
+        display: format!("Read {} lines of {path}", reading.page.shown()),
         structured: Some(json!({
             "path": path,
             "absolutePath": target.file().map(ToString::to_string),
             "firstLine": first,
-            "lines": page.shown,
-            "totalLines": lines.len(),
-            "partial": page.shown < lines.len(),
-            "source": source_name(&file.source),
-            "encoding": encoding_name(&file),
-            "lineEnding": LineEnding::of(&file.text).name(),
+            "lines": reading.page.shown(),
+            "totalLines": reading.total,
+            "partial": reading.total.is_none_or(|total| reading.page.shown() < total),
+            "source": reading.source,
+            "encoding": reading.format.map(|format| format.to_string()),
+            "lineEnding": reading.page.line_ending().name(),
         })),
-        model_text: page.into_text(&file, first, lines.len()),
+        model_text: reading.into_text(first),
     })
 }
 
-/// The lines that are shown.
-struct Page {
-    text: String,
-    shown: usize,
+fn read_whole(file: &FileText, mut page: Page) -> Reading {
+    page.feed(&file.text);
+    page.end();
+    let total = Some(page.lines());
+    let (source, format) = match file.source {
+        Source::Document(_) => ("document", None),
+        Source::Disk => ("disk", Some(file.format)),
+    };
+    Reading { page, total, source, format, too_long: None }
 }
 
-impl Page {
-    fn of(lines: &[&str], first: usize, limit: usize) -> Self {
-        let mut page = Self { text: String::new(), shown: 0 };
-        for (number, line) in (first..).zip(lines[first - 1..].iter().take(limit)) {
-            let before = page.text.len();
-            push_numbered(&mut page.text, number, line, MAX_LINE_CHARS);
-            page.text.push('\n');
-            if page.text.len() > MAX_OUTPUT_BYTES && page.shown > 0 {
-                page.text.truncate(before);
-                break;
-            }
-            page.shown += 1;
+/// Goes through the file until the page is full; to its end if it can be edited, so that what was read is known.
+fn read_stream(
+    mut stream: TextStream,
+    mut page: Page,
+    path: &str,
+    context: &CallContext,
+) -> Result<(Reading, TextStream), ToolError> {
+    let mut told = 0;
+    let is_editable = stream.is_editable();
+    let mut total = None;
+    while is_editable || !page.has_more() {
+        if context.cancel.is_cancelled() {
+            return Err(cancelled());
         }
-        page
+        let Some(piece) = stream.next_piece()? else {
+            page.end();
+            total = Some(page.lines());
+            break;
+        };
+        page.feed(piece);
+        while told + PROGRESS_LINES <= page.shown() {
+            told += PROGRESS_LINES;
+            (context.progress)(format!("Read {told} lines of {path}"));
+        }
     }
+    let too_long = (!is_editable).then(|| stream.size());
+    let format = Some(stream.format());
+    Ok((Reading { page, total, source: "disk", format, too_long }, stream))
+}
 
-    fn into_text(self, file: &FileText, first: usize, total: usize) -> String {
-        let Self { mut text, shown } = self;
-        if total == 0 {
-            text.push_str("[The file is empty]\n");
-        } else if shown < total {
-            let last = first + shown - 1;
-            let _ = write!(text, "[Lines {first} to {last} of {total}");
-            if last < total {
-                let _ = write!(text, "; go on with offset {}", last + 1);
+fn refuse_past_end(reading: &Reading, first: usize, path: &str) -> Result<(), ToolError> {
+    match reading.total {
+        Some(total) if first > total.max(1) => Err(ToolError::new(
+            ToolErrorKind::InvalidInput,
+            format!("`{path}` has {total} lines; line {first} is past its end"),
+            "Read it without offset, or with a smaller one.",
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+impl Reading {
+    fn into_text(self, first: usize) -> String {
+        let Self { page, total, format, too_long, .. } = self;
+        let shown = page.shown();
+        let (last, next) = ((first + shown).saturating_sub(1), first + shown);
+        let mut text = page.into_text();
+        match total {
+            Some(0) => text.push_str("[The file is empty]\n"),
+            Some(total) if last < total => {
+                let _ = writeln!(text, "[Lines {first} to {last} of {total}; go on with offset {next}]");
             }
-            text.push_str("]\n");
+            Some(total) if shown < total => {
+                let _ = writeln!(text, "[Lines {first} to {last} of {total}]");
+            }
+            Some(_) => {}
+            None => {
+                let _ =
+                    writeln!(text, "[Lines {first} to {last}; more lines follow, go on with offset {next}]");
+            }
         }
         // UTF-8 goes without saying; anything else was found out by looking, and that is never silent.
-        if file.format != TextFormat::UTF_8 {
-            let _ = writeln!(text, "[Encoding: {}, kept when the file is edited]", file.format);
+        if let Some(format) = format.filter(|format| *format != TextFormat::UTF_8) {
+            let kept = if too_long.is_some() { "" } else { ", kept when the file is edited" };
+            let _ = writeln!(text, "[Encoding: {format}{kept}]");
+        }
+        if let Some(size) = too_long {
+            let _ = writeln!(
+                text,
+                "[The file is too long to be changed with Edit or Write: {size} bytes, the limit is \
+                 {MAX_FILE_BYTES}]"
+            );
         }
         text.pop();
         text
-    }
-}
-
-fn source_name(source: &Source) -> &'static str {
-    match source {
-        Source::Document(_) => "document",
-        Source::Disk => "disk",
-    }
-}
-
-fn encoding_name(file: &FileText) -> Option<String> {
-    match file.source {
-        Source::Document(_) => None,
-        Source::Disk => Some(file.format.to_string()),
     }
 }
 
@@ -190,6 +244,9 @@ fn cancelled() -> ToolError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::page::{MAX_LINE_CHARS, MAX_OUTPUT_BYTES};
     use super::*;
     use crate::workspace::testing::Rig;
 
@@ -265,5 +322,69 @@ mod tests {
         let plan = Read.plan(input, &rig.context).await.unwrap();
         assert_eq!(plan.title, "Read missing.txt");
         assert_eq!(plan.touches, [Touch::Read(rig.target("missing.txt"))]);
+    }
+
+    /// Numbered lines, together longer than what is read whole.
+    fn long_text(lines: usize) -> String {
+        (1..=lines).map(|number| format!("{number:030}\n")).collect()
+    }
+
+    #[tokio::test]
+    async fn a_window_of_a_long_file_is_exact_and_counts_as_read() {
+        let rig = Rig::new();
+        rig.write("a.log", format!("{}last", long_text(50_000)));
+        let input = json!({"file_path": "a.log", "offset": 40_000, "limit": 2});
+        let output = rig.call("Read", input).await.unwrap();
+        assert_eq!(
+            output.model_text,
+            format!(
+                " 40000\t{:030}\n 40001\t{:030}\n[Lines 40000 to 40001 of 50001; go on with offset 40002]",
+                40_000, 40_001
+            )
+        );
+        let structured = output.structured.unwrap();
+        assert_eq!((&structured["totalLines"], &structured["lines"]), (&json!(50_001), &json!(2)));
+        let text = read(&rig, json!({"file_path": "a.log", "offset": 50_001})).await;
+        assert_eq!(text, " 50001\tlast\n[Lines 50001 to 50001 of 50001]");
+        let edit = json!({"file_path": "a.log", "old_string": "last", "new_string": "end"});
+        rig.call("Edit", edit).await.unwrap();
+        assert!(rig.text("a.log").ends_with("50000\nend"));
+        let error = rig.call("Read", json!({"file_path": "a.log", "offset": 50_002})).await.unwrap_err();
+        assert_eq!(error.message, "`a.log` has 50001 lines; line 50002 is past its end");
+    }
+
+    #[tokio::test]
+    async fn of_a_huge_file_no_more_is_read_than_is_shown() {
+        let rig = Rig::new();
+        rig.write("huge.log", long_text(60_000));
+        // What follows is no text: reading it would be an error.
+        let file = std::fs::File::options().write(true).open(rig.path("huge.log")).unwrap();
+        file.set_len(500 << 20).unwrap();
+        let output = rig.call("Read", json!({"file_path": "huge.log", "limit": 100})).await.unwrap();
+        let ending = format!(
+            "   100\t{:030}\n[Lines 1 to 100; more lines follow, go on with offset 101]\n[The file is too long to be \
+             changed with Edit or Write: 524288000 bytes, the limit is 67108864]",
+            100
+        );
+        assert!(output.model_text.ends_with(&ending), "{}", output.model_text);
+        let structured = output.structured.unwrap();
+        assert_eq!((&structured["totalLines"], &structured["partial"]), (&json!(null), &json!(true)));
+    }
+
+    #[tokio::test]
+    async fn a_long_file_reports_every_hundred_lines_and_can_be_cancelled() {
+        let rig = Rig::new();
+        rig.write("a.log", long_text(40_000));
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let mut context = rig.context.clone();
+        let sink = Arc::clone(&reports);
+        context.progress = Arc::new(move |text| sink.lock().unwrap().push(text));
+        let input = json!({"file_path": "a.log", "offset": 5, "limit": 1_000});
+        rig.call_in(&context, "Read", input.clone()).await.unwrap();
+        let reports = reports.lock().unwrap().clone();
+        assert_eq!((reports.len(), reports[9].as_str()), (10, "Read 1000 lines of a.log"));
+        context.cancel.cancel();
+        let error = rig.call_in(&context, "Read", input).await.unwrap_err();
+        assert_eq!(error.kind, ToolErrorKind::Cancelled);
     }
 }

@@ -3,23 +3,18 @@
 //! Rule: a guess is never silent and never costs a byte: text is written back in the encoding it was read in, only
 //! when that encoding gives the very same bytes for the text that was there and holds every new character.
 
+mod detect;
+
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
 
-use chardetng::EncodingDetector;
-use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// How much non-ASCII text the encoding detector looks at.
-const DETECT_BYTES: usize = 1 << 20;
+pub(super) use detect::{DETECT_BYTES, Extent, Visit, detect};
 
-/// How much is looked at to tell binary data by its control characters.
-const CONTROL_SAMPLE_BYTES: usize = 64 << 10;
-
-/// Data in which more than one byte in so many is a control character is no text.
-const CONTROL_SHARE: usize = 10;
-
-/// Damaged UTF-8 is told from other encodings by having so many good multi-byte characters for each bad byte.
-const GOOD_PER_BAD: usize = 4;
+/// How many bytes are looked at or decoded at once.
+pub(super) const PIECE_BYTES: usize = 64 << 10;
 
 /// How a text is written on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +93,14 @@ impl TextFormat {
         self.encoding == UTF_8
     }
 
+    /// A decoder for bytes that come in pieces; it leaves out the byte order mark.
+    pub(super) fn decoder(self) -> Decoder {
+        match self.bom {
+            true => self.encoding.new_decoder_with_bom_removal(),
+            false => self.encoding.new_decoder_without_bom_handling(),
+        }
+    }
+
     /// Turns text into bytes, byte order mark included.
     ///
     /// # Errors
@@ -165,8 +168,14 @@ impl LineEnding {
     /// Which line breaks `text` has.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let [lf, crlf, cr] = count_line_breaks(text);
-        match (lf > 0, crlf > 0, cr > 0) {
+        let [lf, crlf, cr] = count_line_breaks(text).map(|count| count > 0);
+        Self::of_kinds(lf, crlf, cr)
+    }
+
+    /// Which line breaks a text has that has these kinds of them.
+    #[must_use]
+    pub fn of_kinds(lf: bool, crlf: bool, cr: bool) -> Self {
+        match (lf, crlf, cr) {
             (false, false, false) => Self::None,
             (true, false, false) => Self::Lf,
             (false, true, false) => Self::Crlf,
@@ -209,81 +218,36 @@ impl LineEnding {
 /// # Errors
 /// [`NotText`] when the bytes are an image or other binary data.
 pub fn decode(bytes: &[u8]) -> Result<Decoded, NotText> {
-    if let Some(not_text) = sniff(bytes) {
-        return Err(not_text);
-    }
-    if let Some((encoding, bom_length)) = Encoding::for_bom(bytes) {
-        let (text, _) = encoding.decode_without_bom_handling(&bytes[bom_length..]);
-        return reject_nul(Decoded { text: text.into_owned(), format: TextFormat { encoding, bom: true } });
-    }
-    if bytes.contains(&0) {
-        return decode_utf_16(bytes).ok_or(NotText::Binary("binary data"));
-    }
-    let sample = &bytes[..bytes.len().min(CONTROL_SAMPLE_BYTES)];
-    if sample.iter().filter(|byte| is_control(**byte)).count() * CONTROL_SHARE > sample.len() {
-        return Err(NotText::Binary("binary data"));
-    }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Ok(Decoded { text: text.to_owned(), format: TextFormat::UTF_8 });
-    }
-    if is_damaged_utf_8(bytes) {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        return Ok(Decoded { text, format: TextFormat::UTF_8 });
-    }
-    Ok(decode_legacy(bytes))
-}
-
-fn decode_legacy(bytes: &[u8]) -> Decoded {
-    let start = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
-    let end = bytes.len().min(start + DETECT_BYTES);
-    let mut detector = EncodingDetector::new();
-    detector.feed(&bytes[start..end], end == bytes.len());
-    let guess = detector.guess(None, false);
-    // The detector says GBK for everything Chinese in simplified script; its four-byte characters are GB18030.
-    let encoding =
-        if guess == GBK && !writes_back(GBK, bytes) && writes_back(GB18030, bytes) { GB18030 } else { guess };
-    let (text, _) = encoding.decode_without_bom_handling(bytes);
-    Decoded { text: text.into_owned(), format: TextFormat { encoding, bom: false } }
-}
-
-fn writes_back(encoding: &'static Encoding, bytes: &[u8]) -> bool {
-    let (text, _) = encoding.decode_without_bom_handling(bytes);
-    encoding.encode(&text).0 == bytes
-}
-
-/// UTF-16 without a mark: no control characters, and more ASCII in one byte order than in the other. ASCII with a
-/// stray NUL would often pass for Chinese, so bytes that are all ASCII must be NUL for a good part.
-fn decode_utf_16(bytes: &[u8]) -> Option<Decoded> {
-    let nuls = bytes.iter().filter(|byte| **byte == 0).count();
-    if bytes.is_ascii() && nuls * 3 < bytes.len() {
-        return None;
-    }
-    let read = |encoding: &'static Encoding| {
-        let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
-        let is_plausible = !text.chars().any(|c| c.is_ascii() && is_control(c as u8));
-        let ascii = text.chars().filter(char::is_ascii).count();
-        (is_plausible && ascii > 0).then(|| (ascii, text.into_owned(), encoding))
+    let mut pieces = |visit: &mut Visit<'_>| -> Result<(), Infallible> {
+        let _ = bytes.chunks(PIECE_BYTES).try_for_each(visit);
+        Ok(())
     };
-    let (_, text, encoding) =
-        [read(UTF_16LE), read(UTF_16BE)].into_iter().flatten().max_by_key(|(ascii, ..)| *ascii)?;
-    Some(Decoded { text, format: TextFormat { encoding, bom: false } })
+    let Ok(format) = detect(&mut pieces, Extent::Whole);
+    let format = format?;
+    let (text, _) = match format.bom {
+        true => format.encoding.decode_with_bom_removal(bytes),
+        false => format.encoding.decode_without_bom_handling(bytes),
+    };
+    reject_nul(&text)?;
+    Ok(Decoded { text: text.into_owned(), format })
 }
 
-fn reject_nul(decoded: Decoded) -> Result<Decoded, NotText> {
-    if decoded.text.contains('\0') { Err(NotText::Binary("binary data")) } else { Ok(decoded) }
-}
-
-fn is_damaged_utf_8(bytes: &[u8]) -> bool {
-    let (mut good, mut bad) = (0, 0);
-    for chunk in bytes.utf8_chunks() {
-        good += chunk.valid().chars().filter(|character| !character.is_ascii()).count();
-        bad += chunk.invalid().len();
+/// Appends a piece of a text, decoded; `last` tells the decoder that no bytes follow.
+pub(super) fn decode_piece(decoder: &mut Decoder, piece: &[u8], last: bool, text: &mut String) {
+    let mut rest = piece;
+    loop {
+        text.reserve(decoder.max_utf8_buffer_length(rest.len()).unwrap_or(rest.len()));
+        let (result, read, _) = decoder.decode_to_string(rest, text, last);
+        rest = &rest[read..];
+        if result == CoderResult::InputEmpty {
+            return;
+        }
     }
-    good >= bad * GOOD_PER_BAD
 }
 
-fn is_control(byte: u8) -> bool {
-    byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x08 | 0x0c | 0x1b)
+/// Refuses what was decoded without complaint but holds a NUL, which no text does.
+pub(super) fn reject_nul(text: &str) -> Result<(), NotText> {
+    if text.contains('\0') { Err(NotText::Binary("binary data")) } else { Ok(()) }
 }
 
 fn count_line_breaks(text: &str) -> [usize; 3] {
@@ -300,35 +264,9 @@ fn count_line_breaks(text: &str) -> [usize; 3] {
     [lf, crlf, cr]
 }
 
-fn sniff(bytes: &[u8]) -> Option<NotText> {
-    const MAGIC: &[(&[u8], NotText)] = &[
-        (b"\x89PNG\r\n\x1a\n", NotText::Image("PNG")),
-        (b"\xff\xd8\xff", NotText::Image("JPEG")),
-        (b"GIF87a", NotText::Image("GIF")),
-        (b"GIF89a", NotText::Image("GIF")),
-        (b"%PDF-", NotText::Binary("a PDF document")),
-        (b"PK\x03\x04", NotText::Binary("a ZIP archive or a document made of one")),
-        (b"\x1f\x8b", NotText::Binary("gzip data")),
-        (b"BZh", NotText::Binary("bzip2 data")),
-        (b"\xfd7zXZ\0", NotText::Binary("xz data")),
-        (b"\x28\xb5\x2f\xfd", NotText::Binary("Zstandard data")),
-        (b"\x7fELF", NotText::Binary("an ELF executable or library")),
-        (b"\0asm", NotText::Binary("a WebAssembly module")),
-        (b"SQLite format 3\0", NotText::Binary("an SQLite database")),
-        (b"\xff\xfe\0\0", NotText::Binary("UTF-32 text, which is not supported")),
-        (b"\0\0\xfe\xff", NotText::Binary("UTF-32 text, which is not supported")),
-    ];
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some(NotText::Image("WebP"));
-    }
-    let (magic, not_text) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic))?;
-    // Three letters also begin honest text; bzip2 continues with its block size and a fixed number.
-    let is_text = *magic == b"BZh" && bytes.get(4..7) != Some(b"1AY");
-    (!is_text).then_some(*not_text)
-}
-
 #[cfg(test)]
 mod tests {
+    use encoding_rs::{GB18030, GBK};
     use proptest::prelude::*;
 
     use super::*;

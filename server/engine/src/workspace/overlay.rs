@@ -252,31 +252,39 @@ impl Workspace {
     /// # Errors
     /// [`ReadError`], each with a hint.
     pub async fn text(&self, target: &Target) -> Result<FileText, ReadError> {
-        if let Some(document) = self.open_document(target).await {
-            return Ok(FileText::of_document(target.clone(), document));
-        }
-        let Target::File(path) = target else {
-            return Err(ReadError::NotOpen { uri: target.to_string() });
-        };
-        let shown = self.display(target);
-        let read = blocking({
-            let (path, shown, target) = (path.clone(), shown.clone(), target.clone());
-            move || {
-                let file = read_bytes(path.as_path()).map_err(|error| error.into_read_error(&shown))?;
-                FileText::of_bytes(target, &file.bytes).map_err(|not_text| not_text.into_read_error(&shown))
-            }
-        });
-        match read.await {
-            Err(ReadError::NotFound { path: missing, .. }) => {
-                Err(ReadError::NotFound { path: missing, suggestion: self.similar_file(path).await })
-            }
-            result => result,
+        match self.document_text(target).await {
+            Some(text) => Ok(text),
+            None => self.from_disk(target, FileText::read).await,
         }
     }
 
     /// Notes that the session has read this text.
     pub fn note_read(&self, file: &FileText) {
         self.note_text(&file.target, &file.text);
+    }
+
+    /// The text of a target that is open in the editor.
+    pub(super) async fn document_text(&self, target: &Target) -> Option<FileText> {
+        let document = self.open_document(target).await?;
+        Some(FileText::of_document(target.clone(), document))
+    }
+
+    /// Has `read` read a target's file, given its path and its name for people; says what a missing one may be.
+    pub(super) async fn from_disk<T: Send + 'static>(
+        &self,
+        target: &Target,
+        read: fn(Target, &Path, &str) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let Target::File(path) = target else {
+            return Err(ReadError::NotOpen { uri: target.to_string() });
+        };
+        let (file, shown, target) = (path.clone(), self.display(target), target.clone());
+        match blocking(move || read(target, file.as_path(), &shown)).await {
+            Err(ReadError::NotFound { path: missing, .. }) => {
+                Err(ReadError::NotFound { path: missing, suggestion: self.similar_file(path).await })
+            }
+            result => result,
+        }
     }
 
     /// Compares a text with what the session has read.
@@ -295,8 +303,13 @@ impl Workspace {
     }
 
     pub(super) fn note_text(&self, target: &Target, text: &str) {
+        self.note_hash(target, hash(text.as_bytes()));
+    }
+
+    /// Notes that the session has read the text with this hash.
+    pub(super) fn note_hash(&self, target: &Target, hash: [u8; 32]) {
         let mut reads = lock(&self.reads);
-        reads.insert(target.clone(), hash(text.as_bytes()));
+        reads.insert(target.clone(), hash);
         if reads.len() > MAX_TRACKED_READS {
             reads.pop_first();
         }
@@ -371,6 +384,12 @@ impl FileText {
                 self.format.encode(new_text).map(drop)
             }
         }
+    }
+
+    /// Reads a whole file.
+    pub(super) fn read(target: Target, path: &Path, shown: &str) -> Result<Self, ReadError> {
+        let file = read_bytes(path).map_err(|error| error.into_read_error(shown))?;
+        Self::of_bytes(target, &file.bytes).map_err(|not_text| not_text.into_read_error(shown))
     }
 
     fn of_document(target: Target, document: DocumentSnapshot) -> Self {
@@ -491,7 +510,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<FileBytes, BytesError> {
 }
 
 /// Opens a regular file for reading. Opening a pipe would wait for its writer, so nothing is waited for.
-fn open_regular(path: &Path) -> Result<(File, Metadata), BytesError> {
+pub(super) fn open_regular(path: &Path) -> Result<(File, Metadata), BytesError> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -539,7 +558,7 @@ pub(super) fn hash(bytes: &[u8]) -> [u8; 32] {
 }
 
 /// Runs blocking work off the async threads. A panic in the work goes on in the caller.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {

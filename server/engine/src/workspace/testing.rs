@@ -19,7 +19,9 @@ use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot, Host};
 use crate::ids::CallId;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
-use crate::tools::{Action, CallContext, Registry, ToolError, ToolOutput, edit, read, write};
+use crate::tools::{
+    Action, CallContext, Registry, ToolError, ToolOutput, edit, multi_edit, notebook_edit, read, write,
+};
 use crate::workspace::Workspace;
 
 /// What happens before an edit arrives at the editor.
@@ -112,6 +114,8 @@ impl Rig {
         let editor = Arc::new(FakeEditor::default());
         let mut tools = Registry::default();
         tools.add(edit::Edit);
+        tools.add(multi_edit::MultiEdit);
+        tools.add(notebook_edit::NotebookEdit);
         tools.add(read::Read);
         tools.add(write::Write);
         let context = Self::session(&editor, &root);
