@@ -20,7 +20,7 @@ pub struct MultiEditInput {
     /// The file to change: an absolute path, a path relative to the working folder, or the URI of an open document.
     pub file_path: String,
     /// The edits, in the order in which they are made.
-    #[schemars(length(min = 1, max = 200))]
+    #[schemars(length(min = 1, max = MAX_EDITS))]
     pub edits: Vec<PassageEdit>,
 }
 

@@ -254,7 +254,7 @@ impl Workspace {
     pub async fn text(&self, target: &Target) -> Result<FileText, ReadError> {
         match self.document_text(target).await {
             Some(text) => Ok(text),
-            None => self.from_disk(target, FileText::read).await,
+            None => self.on_disk(target, FileText::read).await,
         }
     }
 
@@ -270,7 +270,7 @@ impl Workspace {
     }
 
     /// Has `read` read a target's file, given its path and its name for people; says what a missing one may be.
-    pub(super) async fn from_disk<T: Send + 'static>(
+    pub(super) async fn on_disk<T: Send + 'static>(
         &self,
         target: &Target,
         read: fn(Target, &Path, &str) -> Result<T, ReadError>,
