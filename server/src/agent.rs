@@ -137,13 +137,6 @@ impl Agent {
         Ok(session)
     }
 
-    /// That session, if it was begun.
-    #[must_use]
-    pub fn begun_plain_session(&self) -> Option<Arc<Session>> {
-        let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        plain.as_ref().and_then(|id| self.engine.session(id).ok())
-    }
-
     /// Lets the next prompt without a session begin a new one.
     pub fn forget_plain_session(&self) {
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = None;

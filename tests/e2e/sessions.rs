@@ -236,7 +236,7 @@ fn the_model_is_told_what_it_can_call_and_where_it_is() {
     let request = project.model.last_request();
     let system = request["system"].to_string();
     assert!(system.contains(&format!("Working directory: {}", project.workspace().display())), "{system}");
-    assert_eq!(request["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(request["tools"].as_array().unwrap().len(), 8);
     assert_eq!(request["stream"], true);
 }
 

@@ -46,17 +46,15 @@ pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> R
     match command {
         "kode.ask" => ask(agent, parse(command, argument)?),
         "kode.cancel" => {
-            let cancelled = agent.begun_plain_session().is_some_and(|session| session.cancel_turn());
-            Ok(json!({ "cancelled": cancelled }))
+            // All of them: a turn of an older conversation can be reached in no other way.
+            let cancelled =
+                agent.engine.live_sessions().iter().filter(|session| session.cancel_turn()).count();
+            Ok(json!({ "cancelled": cancelled > 0 }))
         }
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
         "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
         "kode.newSession" => {
-            // What the old one still does could not be cancelled by command any more.
-            if let Some(session) = agent.begun_plain_session() {
-                session.cancel_turn();
-            }
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
