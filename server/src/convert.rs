@@ -381,7 +381,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::PermissionRequired { prompt: asked } => {
             wire::Event::PermissionRequired(Box::new(wire::PermissionRequired {
-                prompt: prompt(session, asked),
+                prompt: prompt(session, *asked),
             }))
         }
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),

@@ -148,7 +148,7 @@ pub enum Event {
     /// A call needs the user's answer.
     PermissionRequired {
         /// What is asked.
-        prompt: PermissionPrompt,
+        prompt: Box<PermissionPrompt>,
     },
     /// A prompt was answered or withdrawn.
     PermissionDecided {

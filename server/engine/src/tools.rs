@@ -160,7 +160,7 @@ pub struct ToolError {
     /// A number some clients and reminders know: 1 means more than one match.
     pub code: Option<u32>,
     /// What is known of the failure, for machines: the exit code of a command.
-    pub structured: Option<Value>,
+    pub structured: Option<Box<Value>>,
 }
 
 impl ToolError {

@@ -65,7 +65,7 @@ pub(super) async fn watch(
         for record in batch {
             on_event(&record.event).context("could not write the output")?;
             match record.event {
-                Event::PermissionRequired { prompt } => answer(session, prompt, answerer),
+                Event::PermissionRequired { prompt } => answer(session, *prompt, answerer),
                 Event::Done { turn: done, reason, usage, duration_ms, model_calls, tool_calls }
                     if done == *turn =>
                 {

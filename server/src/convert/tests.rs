@@ -100,7 +100,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::ToolProgress { item: item_id(), call: call(), text: text() }, "tool:progress", "progress"),
         (Event::ToolEnd { item: item() }, "tool:end", "progress"),
         (done, "done", "progress"),
-        (Event::PermissionRequired { prompt: prompt() }, "permission_required", "control"),
+        (Event::PermissionRequired { prompt: Box::new(prompt()) }, "permission_required", "control"),
         (Event::PermissionDecided { decision }, "permission_decided", "control"),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
         (Event::ModeChanged { mode: Mode::Plan, model: name() }, "mode_changed", "monitor"),

@@ -476,7 +476,12 @@ mod tests {
     fn long_patches_are_cut_and_say_so() {
         let new = "x\n".repeat(MAX_PATCH_LINES + 1);
         let patch = Patch::between("", &new);
-        assert!(patch.truncated && patch.hunks.is_empty());
+        let [hunk] = patch.hunks.as_slice() else { panic!("the beginning is shown") };
+        assert!(patch.truncated && hunk.lines.len() == MAX_PATCH_LINES && hunk.new_lines == MAX_PATCH_LINES);
+        let long_line = Patch::between("", &"y".repeat(5 * MAX_PATCH_LINE_CHARS));
+        assert!(
+            long_line.truncated && long_line.hunks[0].lines[0].chars().count() == MAX_PATCH_LINE_CHARS + 1
+        );
         assert_eq!(patch.added, MAX_PATCH_LINES + 1);
         assert!(patch.unified("a", true).contains("the rest is left out"));
     }

@@ -84,7 +84,7 @@ impl Broker {
             let mut state = self.lock();
             state.pending.insert(id.clone(), Pending { prompt: prompt.clone(), answer: sender });
             // Published under the lock, so that nobody is told of an answer before the question.
-            self.events.publish(Event::PermissionRequired { prompt });
+            self.events.publish(Event::PermissionRequired { prompt: Box::new(prompt) });
         }
         tokio::select! {
             biased;

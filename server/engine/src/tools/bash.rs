@@ -214,7 +214,7 @@ fn result(outcome: &CommandOutcome, notes: &[String], limit: Duration) -> Result
     }));
     let failed = |kind, what: String, hint: &str| {
         let error = ToolError::new(kind, format!("{what}\n{text}"), hint);
-        Err(ToolError { structured: structured.clone(), ..error })
+        Err(ToolError { structured: structured.clone().map(Box::new), ..error })
     };
     match outcome.exit {
         Exit::Code(0) => {

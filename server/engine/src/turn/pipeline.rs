@@ -392,7 +392,7 @@ fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, Tool
         Err(error) => CallOutcome {
             state,
             display: error.message.lines().next().unwrap_or_default().to_owned(),
-            structured: error.structured,
+            structured: error.structured.map(|structured| *structured),
             error: Some(error.kind),
         },
     };
