@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::{self, Journal, Record};
-use crate::model::profile::{self, Profile};
+use crate::model::profile::{self, Profile, Provider, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -77,6 +77,12 @@ impl Models {
     /// The profiles, by name.
     pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
         self.profiles.values()
+    }
+
+    /// The keys of the profiles; the built-in demo has none worth hiding.
+    fn secrets(&self) -> Vec<Secret> {
+        let real = self.profiles().filter(|profile| profile.provider != Provider::Demo);
+        real.map(|profile| profile.credentials.secret().clone()).collect()
     }
 
     /// The profile of that name.
@@ -321,9 +327,10 @@ impl Engine {
 
     fn start(&self, journal: Journal, state: SessionState, skipped_records: u64) -> Arc<Session> {
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone());
+        let secrets = self.models.secrets();
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone())),
+            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets)),
             tools: Arc::clone(&self.tools),
             models: Arc::clone(&self.models),
             journal,

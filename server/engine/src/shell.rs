@@ -18,6 +18,7 @@ use tempfile::TempPath;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use crate::model::profile::Secret;
 use crate::paths::AbsPath;
 
 pub use output::{Captured, OUTPUT_BUDGET};
@@ -37,6 +38,7 @@ const UNATTENDED: [(&str, &str); 3] = [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "
 pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
+    secrets: Vec<Secret>,
 }
 
 /// A command to run.
@@ -89,7 +91,13 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd }
+        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new() }
+    }
+
+    /// The same shell, whose commands get no variable that holds one of these.
+    #[must_use]
+    pub fn withholding(self, secrets: Vec<Secret>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Where the next command will start.
@@ -122,7 +130,7 @@ impl Shell {
         let report = directory_report();
         let started = Instant::now();
         for shell in SHELLS {
-            let command = prepare(shell, &spec.command, &directory, report.as_deref());
+            let command = prepare(shell, &spec.command, &directory, report.as_deref(), &self.secrets);
             match process::run(command, spec.timeout, &mut on_output, cancel).await {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(ShellError::Start { directory, source }),
@@ -164,12 +172,18 @@ fn directory_report() -> Option<TempPath> {
     }
 }
 
-fn prepare(shell: &str, command: &str, directory: &AbsPath, report: Option<&Path>) -> Command {
+fn prepare(
+    shell: &str,
+    command: &str,
+    directory: &AbsPath,
+    report: Option<&Path>,
+    secrets: &[Secret],
+) -> Command {
     let mut prepared = Command::new(shell);
     prepared
         .current_dir(directory)
         .env_clear()
-        .envs(environment(std::env::vars_os()))
+        .envs(environment(std::env::vars_os(), secrets))
         .env("PWD", directory.as_path());
     match report.and_then(Path::to_str) {
         Some(report) => prepared.args(["-c", &reporting_script(report), shell, command]),
@@ -194,9 +208,12 @@ fn quoted(word: &str) -> String {
 /// What a command gets of the environment `inherited`.
 fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
+    secrets: &[Secret],
 ) -> impl Iterator<Item = (OsString, OsString)> {
+    // By value as well: users may keep a key in a variable of any name.
+    let is_secret = |value: &OsStr| secrets.iter().any(|secret| value == OsStr::new(secret.expose()));
     inherited
-        .filter(|(name, _)| !is_withheld(name))
+        .filter(move |(name, value)| !is_withheld(name) && !is_secret(value))
         .chain(UNATTENDED.map(|(name, value)| (name.into(), value.into())))
 }
 
@@ -447,7 +464,8 @@ mod tests {
         let inherited =
             ["PATH", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "KODE_LS_HOME", "TERM"];
         let inherited = inherited.map(|name| (OsString::from(name), OsString::from("value")));
-        let given: Vec<_> = environment(inherited.into_iter()).map(|(name, _)| name).collect();
+        let inherited = inherited.into_iter().chain([("MY_KEY".into(), "sk-1".into())]);
+        let given: Vec<_> = environment(inherited, &[Secret::new("sk-1")]).map(|(name, _)| name).collect();
         assert_eq!(given, ["PATH", "TERM", "GIT_TERMINAL_PROMPT", "PAGER", "TERM"]);
     }
 }
