@@ -5,7 +5,7 @@
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --bench startup`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot measure ends by panicking")]
+#![allow(clippy::expect_used, reason = "a benchmark that cannot measure ends by panicking")]
 #![allow(clippy::print_stdout, reason = "its table is what it is for")]
 
 use std::fs;
@@ -47,7 +47,8 @@ fn startup(kode_ls: &Path) {
         }
     }
     let (echo, ours) = (Spread::of(echo), Spread::of(ours));
-    println!("{:<34}{:>11}{:>11}{:>11}  budget", format!("start to `initialize`, {RUNS} runs"), "median", "min", "max");
+    let title = format!("start to `initialize`, {RUNS} runs");
+    println!("{title:<34}{:>11}{:>11}{:>11}  budget", "median", "min", "max");
     println!("{:<34}{echo}", "echo (same LSP crate, no more)");
     println!("{:<34}{ours}  15 ms where echo takes at most 8 ms", "kode-ls");
     println!("{:<34}{:>11.2}{:24}2\n", "ratio", ours.median / echo.median, "");
@@ -66,7 +67,8 @@ fn time_to_initialize(program: &Path, home: &Path) -> Duration {
     let mut stdout = BufReader::new(server.stdout.take().expect("stdout is a pipe"));
     let mut header = String::new();
     while !header.ends_with("\r\n\r\n") {
-        assert_ne!(stdout.read_line(&mut header).expect("a pipe can be read"), 0, "{} ended", program.display());
+        let count = stdout.read_line(&mut header).expect("a pipe can be read");
+        assert_ne!(count, 0, "{} ended", program.display());
     }
     let length = header.split_once(": ").and_then(|(_, rest)| rest.lines().next()?.parse().ok());
     let mut answer = vec![0; length.expect("a length comes first")];
