@@ -201,7 +201,7 @@ mod tests {
             (r#"[{"jsonrpc":"2.0","method":"m","id":1}]"#, "invalid -32600 id null"),
             ("7", "invalid -32600 id null"),
             ("{}", "invalid -32600 id null"),
-            (r#"{"jsonrpc":"2.0","id":1}"#, "invalid -32600 id null"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, r#"answer {"jsonrpc":"2.0","result":null,"id":1}"#),
             (r#"{"jsonrpc":"2.0","method":1,"id":1}"#, "invalid -32600 id 1"),
             (r#"{"jsonrpc":"1.0","method":"m","id":1}"#, "invalid -32600 id 1"),
             (r#"{"method":"m","id":1}"#, "invalid -32600 id 1"),
