@@ -9,9 +9,11 @@ pub mod log;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CallId, ItemId, QueueId, SessionId, TurnId};
+use crate::ids::{CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::model::Usage;
+use crate::paths::Target;
 use crate::permission::{Decision, PermissionPrompt};
+use crate::session::review::ResolutionOutcome;
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 pub use log::{EventLog, Gap, Subscription};
 
@@ -208,10 +210,29 @@ pub enum Event {
         /// Whether it worked.
         ok: bool,
     },
-    /// The agent changed files or documents.
+    /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them.
     EditsChanged {
-        /// What was changed, as paths or untitled URIs.
-        targets: Vec<crate::paths::Target>,
+        /// The files or documents.
+        targets: Vec<Target>,
+    },
+    /// Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back.
+    EditsResolved {
+        /// How it went.
+        outcome: ResolutionOutcome,
+    },
+    /// A prompt came, and what stood there before it can be brought back.
+    CheckpointCreated {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The turn of the prompt.
+        turn: TurnId,
+    },
+    /// A file that this session has read was changed by somebody else.
+    FileChanged {
+        /// The file.
+        target: Target,
+        /// Whether it is gone.
+        deleted: bool,
     },
     /// Tokens of one model call.
     TokenUsage {
@@ -273,6 +294,9 @@ impl Event {
             | Self::ToolDenied { .. }
             | Self::ToolExecuted { .. }
             | Self::EditsChanged { .. }
+            | Self::EditsResolved { .. }
+            | Self::CheckpointCreated { .. }
+            | Self::FileChanged { .. }
             | Self::TokenUsage { .. }
             | Self::ModelRetry { .. }
             | Self::AgentResumed { .. }

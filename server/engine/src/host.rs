@@ -3,6 +3,8 @@
 //! Rule: nothing here moves focus, cursor or scroll, nothing waits without a limit, and an edit counts as made
 //! only when the document itself has shown the new text.
 
+use std::sync::Weak;
+
 use async_trait::async_trait;
 use ropey::Rope;
 
@@ -68,6 +70,53 @@ pub enum DocumentEditOutcome {
     Closed,
 }
 
+/// What happened to an open document.
+#[derive(Clone, Debug)]
+pub enum DocumentEvent {
+    /// It was opened, or opened anew with another text.
+    Opened(DocumentSnapshot),
+    /// Its text changed, whoever changed it.
+    Changed {
+        /// The document before.
+        before: DocumentSnapshot,
+        /// The document after.
+        after: DocumentSnapshot,
+        /// What changed, in byte offsets of the text before, sorted, neither overlapping nor touching; `None` when the
+        /// editor sent a whole text and only a comparison can tell.
+        edits: Option<Vec<TextEdit>>,
+    },
+    /// It was saved.
+    Saved {
+        /// The document as it was saved.
+        document: DocumentSnapshot,
+        /// Whether a person asked for it; false for an automatic save and for one the agent has asked for.
+        by_user: bool,
+    },
+    /// It was closed; its text is what it was then.
+    Closed(DocumentSnapshot),
+}
+
+/// Somebody who is told of open documents.
+pub trait DocumentObserver: Send + Sync {
+    /// Takes an event, in the order of events. Called while documents are locked: returns at once and calls nothing
+    /// of the host.
+    fn observe(&self, event: &DocumentEvent);
+}
+
+/// How a request to save a document ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaveOutcome {
+    /// The file has the document's text.
+    Saved,
+    /// The document is not open.
+    NotOpen,
+    /// The editor has no way to be asked, or did not save.
+    Failed {
+        /// Why not.
+        reason: String,
+    },
+}
+
 /// What the engine needs from an editor. Implemented by the language server, and by headless runs with no
 /// documents at all.
 #[async_trait]
@@ -80,6 +129,15 @@ pub trait Host: Send + Sync + 'static {
 
     /// Tries once to edit an open document and says what the document showed afterwards.
     async fn edit_document(&self, edit: DocumentEdit) -> DocumentEditOutcome;
+
+    /// Tells the observer of every event from now on, as long as it lives.
+    fn observe_documents(&self, observer: Weak<dyn DocumentObserver>);
+
+    /// Whether the editor saves documents when asked.
+    fn can_save(&self) -> bool;
+
+    /// Asks the editor to save an open document and waits, for a limited time, until it has.
+    async fn save_document(&self, target: &Target) -> SaveOutcome;
 }
 
 /// The host of headless runs: no editor, so no open documents.
@@ -98,5 +156,15 @@ impl Host for NoEditor {
 
     async fn edit_document(&self, _edit: DocumentEdit) -> DocumentEditOutcome {
         DocumentEditOutcome::Closed
+    }
+
+    fn observe_documents(&self, _observer: Weak<dyn DocumentObserver>) {}
+
+    fn can_save(&self) -> bool {
+        false
+    }
+
+    async fn save_document(&self, _target: &Target) -> SaveOutcome {
+        SaveOutcome::NotOpen
     }
 }

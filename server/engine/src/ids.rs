@@ -69,3 +69,15 @@ id!(
     /// A change set that was applied or refused.
     ChangeId, "change"
 );
+id!(
+    /// A hunk: one place in a file that the agent has changed or wants to change.
+    HunkId, "hunk"
+);
+id!(
+    /// One act of the user on hunks: accepting, rejecting, keeping, undoing, or taking one of these back.
+    ResolutionId, "res"
+);
+id!(
+    /// A checkpoint: the state before a prompt.
+    CheckpointId, "ckpt"
+);

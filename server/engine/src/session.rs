@@ -3,6 +3,7 @@
 //! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
+pub mod review;
 pub mod state;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Rule: files are written and documents opened before the workspace is asked for; the editor takes no edits.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot, Host};
+use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome};
 use crate::ids::CallId;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
@@ -139,5 +139,15 @@ impl Host for Editor {
 
     async fn edit_document(&self, _edit: DocumentEdit) -> DocumentEditOutcome {
         DocumentEditOutcome::Rejected { reason: "this editor takes no edits".to_owned() }
+    }
+
+    fn observe_documents(&self, _observer: Weak<dyn DocumentObserver>) {}
+
+    fn can_save(&self) -> bool {
+        false
+    }
+
+    async fn save_document(&self, _target: &Target) -> SaveOutcome {
+        SaveOutcome::NotOpen
     }
 }

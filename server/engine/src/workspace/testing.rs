@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use ropey::Rope;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::change::apply_edits;
 use crate::edit::{ChangeSet, diff};
-use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot, Host};
+use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome};
 use crate::ids::CallId;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
@@ -93,6 +93,16 @@ impl Host for FakeEditor {
                 self.update(&target, &text).map_or(DocumentEditOutcome::Closed, DocumentEditOutcome::Applied)
             }
         }
+    }
+
+    fn observe_documents(&self, _observer: Weak<dyn DocumentObserver>) {}
+
+    fn can_save(&self) -> bool {
+        false
+    }
+
+    async fn save_document(&self, _target: &Target) -> SaveOutcome {
+        SaveOutcome::NotOpen
     }
 }
 
