@@ -6,5 +6,6 @@ pub mod change;
 pub mod diff;
 pub mod matching;
 pub mod rebase;
+pub mod weave;
 
 pub use change::{AppliedFile, ChangeSet, FileChange, TextEdit};
