@@ -4,6 +4,7 @@
 
 pub mod change;
 pub mod diff;
+pub mod ledger;
 pub mod matching;
 pub mod rebase;
 pub mod weave;

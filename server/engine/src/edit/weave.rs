@@ -105,22 +105,26 @@ impl Weave {
         layer
     }
 
-    /// Takes in what the user did to `text`: edits sorted and not overlapping. Edits that switch whole layers, as an
-    /// undo in the editor does, are taken for that, and the layers are answered with whether they are in the text now.
-    pub fn take_user_edits(&mut self, text: &Rope, edits: &[TextEdit]) -> Vec<(Layer, bool)> {
+    /// Tells apart what the user did to `text`: what switches whole layers, as an undo in the editor does, with whether
+    /// these are in the text then, and all other edits, sorted and as small as they can be.
+    #[must_use]
+    pub fn tell_apart(&self, text: &Rope, edits: &[TextEdit]) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
-        let mut switched = Vec::new();
-        // From the end, so that the offsets of those before stay.
-        for cluster in self.clusters(&edits).into_iter().rev() {
+        let (mut typed, mut switched) = (Vec::new(), Vec::new());
+        for cluster in self.clusters(&edits) {
             match self.recognise(text, &cluster) {
-                Some(layers) => {
-                    self.switch(text, &layers);
-                    switched.extend(layers);
-                }
-                None => cluster.edits.iter().rev().for_each(|edit| self.type_in(text, edit)),
+                Some(layers) => switched.extend(layers),
+                None => typed.extend(cluster.edits),
             }
         }
-        switched
+        (typed, switched)
+    }
+
+    /// Takes in what the user typed into `text`: edits sorted and not overlapping.
+    pub fn type_in(&mut self, text: &Rope, edits: &[TextEdit]) {
+        // From the end, so that the offsets of those before stay.
+        edits.iter().rev().for_each(|edit| self.type_one(text, edit));
+        self.join();
     }
 
     /// The edits of the text that put the layers in or take them out.
@@ -314,7 +318,7 @@ impl Weave {
     }
 
     /// Takes in one edit of the user's.
-    fn type_in(&mut self, text: &Rope, edit: &TextEdit) {
+    fn type_one(&mut self, text: &Rope, edit: &TextEdit) {
         let side = self.side_of_typing(text, edit);
         let (first, last) = self.isolate(&edit.range, side);
         let touches_layer = self.spans[first..last].iter().any(|span| !span.is_plain());
@@ -345,7 +349,6 @@ impl Weave {
             };
             self.spans.insert(place, Span::plain(edit.new_text.len()));
         }
-        self.join();
     }
 
     /// Makes text that the user had deleted visible again where the user puts the very same text. What was `deleted`

@@ -30,9 +30,12 @@ impl Page {
 
     fn user(&mut self, edits: &[(Range<usize>, &str)]) -> Vec<(Layer, bool)> {
         let edits = own(edits);
-        let switched = self.weave.take_user_edits(&self.text, &edits);
-        self.text = Rope::from_str(&apply_edits(&self.shown(), &edits));
-        self.check();
+        let after = apply_edits(&self.shown(), &edits);
+        let (typed, switched) = self.weave.tell_apart(&self.text, &edits);
+        self.weave.type_in(&self.text, &typed);
+        self.text = Rope::from_str(&apply_edits(&self.shown(), &typed));
+        self.switch(&switched);
+        assert_eq!(self.shown(), after);
         switched
     }
 
