@@ -9,4 +9,4 @@ pub mod matching;
 pub mod rebase;
 pub mod weave;
 
-pub use change::{AppliedFile, ChangeSet, FileChange, TextEdit};
+pub use change::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};

@@ -3,6 +3,10 @@
 //! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
+mod changes;
+mod feed;
+pub(crate) mod proposal;
+mod resolve;
 pub mod review;
 pub mod state;
 #[cfg(test)]
@@ -18,13 +22,14 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::edit::ledger::Ledger;
 use crate::engine::Models;
 use crate::event::{
     Bookmark, CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState,
     TurnEnd,
 };
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
-use crate::journal::{Journal, Record};
+use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
@@ -32,6 +37,7 @@ use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn;
 use crate::workspace::Workspace;
+pub(crate) use changes::Changes;
 pub use state::SessionState;
 
 /// So many prompts may wait in a queue.
@@ -107,6 +113,7 @@ pub struct Session {
     pub(crate) tools: Arc<Registry>,
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
+    pub(crate) changes: Changes,
     events: Arc<EventLog>,
     journal: Journal,
     state: Mutex<SessionState>,
@@ -130,13 +137,15 @@ pub(crate) struct Parts {
     pub(crate) tools: Arc<Registry>,
     pub(crate) models: Arc<Models>,
     pub(crate) journal: Journal,
+    pub(crate) blobs: Blobs,
     pub(crate) state: SessionState,
+    pub(crate) ledger: Ledger,
 }
 
 impl Session {
     /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
-        let Parts { workspace, shell, tools, models, journal, state } = parts;
+        let Parts { workspace, shell, tools, models, journal, blobs, state, ledger } = parts;
         let events = EventLog::new(state.id.clone(), 0);
         let (turns, receiver) = mpsc::unbounded_channel();
         let resumed = !state.items.is_empty();
@@ -147,6 +156,7 @@ impl Session {
             tools,
             models,
             broker: Broker::new(Arc::clone(&events)),
+            changes: Changes::new(ledger, blobs),
             events,
             journal,
             state: Mutex::new(state),
@@ -158,7 +168,9 @@ impl Session {
         if resumed || skipped_records > 0 {
             session.take_up(skipped_records);
         }
+        session.workspace.observe_documents(&session.changes.feed);
         tokio::spawn(drive(Arc::clone(&session), receiver));
+        tokio::spawn(follow_documents(Arc::clone(&session)));
         session
     }
 
@@ -582,6 +594,19 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }
+    session.write_changes();
+    session.sync().await;
     session.journal.release();
     session.events.close();
+}
+
+/// Keeps the ledger up with what happens in the editor until the session is closed.
+async fn follow_documents(session: Arc<Session>) {
+    loop {
+        tokio::select! {
+            biased;
+            () = session.cancel.cancelled() => break,
+            () = session.changes.feed.arrived() => drop(session.sync_changes()),
+        }
+    }
 }

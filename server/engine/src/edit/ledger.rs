@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::edit::TextEdit;
 use crate::edit::weave::{Layer, Weave};
 use crate::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
-use crate::journal::BlobId;
+use crate::journal::{BlobId, Blobs};
 use crate::paths::Target;
 use crate::session::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction, Selection};
 pub use split::split;
@@ -75,10 +75,37 @@ pub enum Entry {
         /// The proposals.
         hunks: Vec<HunkId>,
     },
+    /// What a file was before a turn changed it for the first time.
+    Before {
+        /// The turn.
+        turn: TurnId,
+        /// The file or document.
+        target: Target,
+        /// What it was.
+        before: Before,
+    },
     /// The model was told what became of these hunks.
     Told {
         /// The hunks, as they were told of.
         hunks: Vec<HunkId>,
+    },
+}
+
+/// What a file was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Before {
+    /// There was none.
+    Absent,
+    /// An open document; how it was on disk nobody has looked.
+    Document {
+        /// Its text.
+        text: BlobId,
+    },
+    /// A closed file.
+    File {
+        /// Its bytes.
+        bytes: BlobId,
     },
 }
 
@@ -116,8 +143,6 @@ struct Hunk {
     layer: Layer,
     change: Change,
     state: HunkState,
-    /// Its lines as the agent left them.
-    left: String,
     /// The state and lines that the model knows of.
     told: (HunkState, String),
 }
@@ -171,14 +196,28 @@ pub struct Ledger {
     files: BTreeMap<Target, Tracked>,
     hunks: HashMap<HunkId, Hunk>,
     resolutions: Vec<Resolution>,
+    before: HashMap<TurnId, BTreeMap<Target, Before>>,
 }
 
 impl Ledger {
+    /// Folds all entries of a journal, with what could not be folded.
+    #[must_use]
+    pub fn fold(entries: Vec<Entry>, blobs: &Blobs) -> (Self, Vec<io::Error>) {
+        let mut ledger = Self::default();
+        let load = |id: &BlobId| String::from_utf8(blobs.get(id)?).map_err(io::Error::other);
+        let problems = entries.into_iter().filter_map(|entry| ledger.apply(entry, load).err()).collect();
+        (ledger, problems)
+    }
+
     /// Folds one entry in. `load` gives the text of a blob.
     ///
     /// # Errors
     /// When the text of a followed file cannot be had; what is known of that file is then forgotten.
-    pub fn apply(&mut self, entry: Entry, load: impl FnOnce(&BlobId) -> io::Result<String>) -> io::Result<()> {
+    pub fn apply(
+        &mut self,
+        entry: Entry,
+        load: impl FnOnce(&BlobId) -> io::Result<String>,
+    ) -> io::Result<()> {
         match entry {
             Entry::Tracked { target, base } => match load(&base) {
                 Ok(text) => self.track(target, Rope::from_str(&text)),
@@ -199,9 +238,18 @@ impl Ledger {
                 self.move_hunks(&target, &moves);
             }
             Entry::Withdrawn { target, hunks } => self.withdraw(&target, &hunks),
+            Entry::Before { turn, target, before } => {
+                self.before.entry(turn).or_default().entry(target).or_insert(before);
+            }
             Entry::Told { hunks } => self.note_told(&hunks),
         }
         Ok(())
+    }
+
+    /// What the files were that a turn has changed.
+    #[must_use]
+    pub fn before(&self, turn: &TurnId) -> Option<&BTreeMap<Target, Before>> {
+        self.before.get(turn)
     }
 
     /// Whether the text of a target is followed.
@@ -233,7 +281,11 @@ impl Ledger {
     /// What the user did to a text: what was typed, and hunks that were switched by an undo or redo in the editor, with
     /// their states now.
     #[must_use]
-    pub fn tell_apart(&self, target: &Target, edits: &[TextEdit]) -> (Vec<TextEdit>, Vec<(HunkId, HunkState)>) {
+    pub fn tell_apart(
+        &self,
+        target: &Target,
+        edits: &[TextEdit],
+    ) -> (Vec<TextEdit>, Vec<(HunkId, HunkState)>) {
         let Some(tracked) = self.files.get(target) else { return (Vec::new(), Vec::new()) };
         let (typed, switched) = tracked.weave.tell_apart(&tracked.text, edits);
         let moves = switched.into_iter().filter_map(|(layer, active)| {
@@ -266,7 +318,8 @@ impl Ledger {
         };
         let mut selected = BTreeMap::new();
         for (target, tracked) in &self.files {
-            let meant = tracked.hunks.iter().filter(|id| self.hunks.get(id).is_some_and(|hunk| is_meant(id, hunk)));
+            let meant =
+                tracked.hunks.iter().filter(|id| self.hunks.get(id).is_some_and(|hunk| is_meant(id, hunk)));
             let meant: Vec<HunkId> = meant.cloned().collect();
             if !meant.is_empty() {
                 selected.insert(target.clone(), meant);
@@ -318,8 +371,12 @@ impl Ledger {
 
     /// What an action on one resolution of the past comes to: the moves that take it back, by file.
     #[must_use]
-    pub fn moves_to_revert(&self, resolution: &ResolutionId) -> Option<BTreeMap<Target, Vec<(HunkId, HunkState)>>> {
-        let resolution = self.resolutions.iter().find(|known| known.id == *resolution && !known.is_reverted)?;
+    pub fn moves_to_revert(
+        &self,
+        resolution: &ResolutionId,
+    ) -> Option<BTreeMap<Target, Vec<(HunkId, HunkState)>>> {
+        let resolution =
+            self.resolutions.iter().find(|known| known.id == *resolution && !known.is_reverted)?;
         let mut by_file: BTreeMap<Target, Vec<(HunkId, HunkState)>> = BTreeMap::new();
         for (id, state) in &resolution.moves {
             if let Some(hunk) = self.hunks.get(id) {
@@ -332,7 +389,11 @@ impl Ledger {
     /// The newest resolution that was not taken back.
     #[must_use]
     pub fn newest_resolution(&self) -> Option<&ResolutionId> {
-        self.resolutions.iter().rev().find(|resolution| !resolution.is_reverted).map(|resolution| &resolution.id)
+        self.resolutions
+            .iter()
+            .rev()
+            .find(|resolution| !resolution.is_reverted)
+            .map(|resolution| &resolution.id)
     }
 
     /// The edits of a target's text that bring its hunks into these states.
@@ -434,7 +495,9 @@ impl Ledger {
                 let place = tracked.weave.place(&tracked.text, hunk.layer);
                 let now = tracked.now(hunk);
                 let is_known = hunk.told.0.is_in_text() == hunk.state.is_in_text()
-                    && (!hunk.state.is_in_text() || hunk.told.1 == now || !tracked.weave.is_amended(hunk.layer));
+                    && (!hunk.state.is_in_text()
+                        || hunk.told.1 == now
+                        || !tracked.weave.is_amended(hunk.layer));
                 if is_known || hunk.state == HunkState::Proposed {
                     continue;
                 }
@@ -485,9 +548,8 @@ impl Ledger {
             edit_rope(&mut tracked.text, &edits);
         }
         for (id, layer) in added.into_iter().rev() {
-            let left = remembered(tracked.weave.place(&tracked.text, layer).with);
-            let told = (state, left.clone());
-            let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, left, told };
+            let told = (state, remembered(tracked.weave.place(&tracked.text, layer).with));
+            let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
         }

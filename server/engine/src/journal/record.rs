@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
 use crate::ids::{ItemId, QueueId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
@@ -130,5 +131,10 @@ pub enum Record {
         mode: Mode,
         /// The name of the model profile now.
         model: String,
+    },
+    /// Something became of the agent's changes. Folded by the ledger.
+    Edits {
+        /// What.
+        entry: Entry,
     },
 }

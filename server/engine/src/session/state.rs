@@ -80,7 +80,8 @@ impl SessionState {
     /// Folds one record into the state.
     pub fn apply(&mut self, record: Record) {
         match record {
-            Record::Opened { .. } => {}
+            // What became of the agent's changes is the ledger's to fold.
+            Record::Opened { .. } | Record::Edits { .. } => {}
             Record::Queued { prompt, content } => self.queue.push_back((prompt, content)),
             Record::Prompt { turn, queued, item, content } => {
                 if let Some(queued) = queued {
