@@ -62,6 +62,14 @@
 ---| "control" # What people must answer.
 ---| "monitor" # What clients and audits record.
 
+--- A prompt came, and what stood before it can be brought back.
+---@class kode.CheckpointCreated
+---@field checkpointId kode.CheckpointId The checkpoint.
+---@field turnId kode.TurnId The turn of the prompt.
+
+--- Names a checkpoint: the state before a prompt.
+---@alias kode.CheckpointId string
+
 --- What a client offers.
 ---@class kode.ClientKode
 ---@field protocolVersion integer The version of the protocol that the client speaks; with another than the server's, nothing is offered.
@@ -116,6 +124,11 @@
 ---@field turnId kode.TurnId The turn it belongs to.
 ---@field unified string The change as a unified diff.
 
+--- A file that could not be changed.
+---@class kode.EditFailure
+---@field uri kode.Uri The file or document.
+---@field reason string Why not, for people.
+
 --- A file or document that was changed.
 ---@class kode.EditedFile
 ---@field uri kode.Uri The file or document.
@@ -130,9 +143,18 @@
 ---@field selection? kode.Range The selection in it, or the cursor as an empty range.
 ---@field openUris? kode.Uri[] The documents that are open to the user.
 
---- The agent changed files or documents.
+--- Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
+--- `agent/edits/list` told of these files is out of date.
 ---@class kode.EditsChanged
----@field uris kode.Uri[] What was changed.
+---@field uris kode.Uri[] The files or documents.
+
+--- Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back.
+---@class kode.EditsResolved
+---@field resolutionId kode.ResolutionId The id that the request was answered with; it takes the act back.
+---@field action? kode.ReviewAction What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back.
+---@field resolved kode.HunkId[] The hunks whose state is now what was asked for.
+---@field conflicts kode.HunkId[] The hunks that the user's own text stands in; their state is `conflict` now.
+---@field failed kode.EditFailure[] The files that could not be changed.
 
 --- No session of that id in this workspace, or it is closed.
 ---@class kode.ErrorData.UnknownSession
@@ -270,9 +292,21 @@
 ---@class kode.Event.ToolExecuted: kode.ToolExecuted
 ---@field type "tool_executed"
 
---- The agent changed files or documents.
+--- Hunks came, went or changed.
 ---@class kode.Event.EditsChanged: kode.EditsChanged
 ---@field type "edits_changed"
+
+--- The user's act on hunks, or on a checkpoint, is done.
+---@class kode.Event.EditsResolved: kode.EditsResolved
+---@field type "edits_resolved"
+
+--- What stood before a prompt can be brought back.
+---@class kode.Event.CheckpointCreated: kode.CheckpointCreated
+---@field type "checkpoint_created"
+
+--- A file that this session has read was changed by somebody else.
+---@class kode.Event.FileChanged: kode.FileChanged
+---@field type "file_changed"
 
 --- One model call used tokens.
 ---@class kode.Event.TokenUsage: kode.TokenUsage
@@ -319,6 +353,9 @@
 ---| kode.Event.ToolDenied
 ---| kode.Event.ToolExecuted
 ---| kode.Event.EditsChanged
+---| kode.Event.EditsResolved
+---| kode.Event.CheckpointCreated
+---| kode.Event.FileChanged
 ---| kode.Event.TokenUsage
 ---| kode.Event.ModelRetry
 ---| kode.Event.AgentResumed
@@ -326,11 +363,19 @@
 ---| kode.Event.Error
 ---| kode.Event.Gap
 
+--- A file that this session has read was changed by somebody else.
+---@class kode.FileChanged
+---@field uri kode.Uri The file.
+---@field deleted boolean Whether it is gone.
+
 --- The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
 --- the client's own place, up to which it has missed nothing.
 ---@class kode.Gap
 ---@field since integer The newest event the client was sent.
 ---@field oldest integer The oldest event that the server still has.
+
+--- Names a hunk: one place in a file that the agent has changed or wants to change.
+---@alias kode.HunkId string
 
 --- Words of the user.
 ---@class kode.InputPart.Text: kode.TextPart
@@ -593,6 +638,9 @@
 ---@field start kode.Position Where it begins.
 ---@field end kode.Position Where it ends.
 
+--- Names one act of the user on hunks or on a checkpoint.
+---@alias kode.ResolutionId string
+
 --- An answer to a prompt.
 ---@class kode.RespondPermissionParams
 ---@field sessionId kode.SessionId The session.
@@ -602,11 +650,32 @@
 ---@field feedback? string Words for the model, mostly with a no.
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
 
+--- What the user does about hunks.
+---@alias kode.ReviewAction
+---| "accept" # Puts proposed hunks into the text, and undone ones back into it.
+---| "reject" # Drops proposed hunks, and takes applied ones out of the text.
+---| "keep" # Leaves hunks in the text and off the list.
+---| "undo" # Takes hunks out of the text, kept ones as well.
+
 --- What a session is doing.
 ---@alias kode.RunState
 ---| "READY" # Nothing; the next prompt starts at once.
 ---| "WORKING" # A turn runs.
 ---| "PAUSED" # A turn runs and waits for an answer of the user.
+
+--- Which documents to save.
+---@class kode.SaveDocumentsParams
+---@field uris kode.Uri[] Open documents, spelled as the editor has opened them.
+
+--- What was saved. A document that is in neither list counts as not saved.
+---@class kode.SaveDocumentsResult
+---@field saved? kode.Uri[] The documents whose files have their text now, those that needed no saving included.
+---@field failed? kode.SaveFailure[] The others.
+
+--- A document that was not saved.
+---@class kode.SaveFailure
+---@field uri kode.Uri The document.
+---@field reason string Why not, for people.
 
 --- How far a yes reaches.
 ---@alias kode.Scope
@@ -845,6 +914,10 @@
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 
+--- All requests of the server.
+---@class kode.ServerRequests
+---@field ["agent/editor/save"] fun(params: kode.SaveDocumentsParams): kode.SaveDocumentsResult Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
+
 --- All notifications of the server.
 ---@class kode.Notifications
 ---@field ["agent/event"] fun(params: kode.AgentEventParams) Tells what happened in a session that the client follows.
@@ -855,6 +928,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d67d6841d6716a027589899001fee542349f47cd734b04a770a177aaca50cbd2"
+M.schema_hash = "c38f5fe715bd7dd2c6e5303626ce7ac645717f21c8beaae6949662dc746f50b3"
 
 return M

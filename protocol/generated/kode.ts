@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d67d6841d6716a027589899001fee542349f47cd734b04a770a177aaca50cbd2";
+export const SCHEMA_HASH = "c38f5fe715bd7dd2c6e5303626ce7ac645717f21c8beaae6949662dc746f50b3";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -103,6 +103,17 @@ export type Channel =
     /** What clients and audits record. */
     | "monitor";
 
+/** A prompt came, and what stood before it can be brought back. */
+export interface CheckpointCreated {
+    /** The checkpoint. */
+    checkpointId: CheckpointId;
+    /** The turn of the prompt. */
+    turnId: TurnId;
+}
+
+/** Names a checkpoint: the state before a prompt. */
+export type CheckpointId = string;
+
 /** What a client offers. */
 export interface ClientKode {
     /** The version of the protocol that the client speaks; with another than the server's, nothing is offered. */
@@ -192,6 +203,14 @@ export interface EditChange {
     unified: string;
 }
 
+/** A file that could not be changed. */
+export interface EditFailure {
+    /** The file or document. */
+    uri: Uri;
+    /** Why not, for people. */
+    reason: string;
+}
+
 /** A file or document that was changed. */
 export interface EditedFile {
     /** The file or document. */
@@ -216,10 +235,27 @@ export interface EditorContext {
     openUris?: Uri[];
 }
 
-/** The agent changed files or documents. */
+/**
+ * Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
+ * `agent/edits/list` told of these files is out of date.
+ */
 export interface EditsChanged {
-    /** What was changed. */
+    /** The files or documents. */
     uris: Uri[];
+}
+
+/** Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back. */
+export interface EditsResolved {
+    /** The id that the request was answered with; it takes the act back. */
+    resolutionId: ResolutionId;
+    /** What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back. */
+    action?: ReviewAction;
+    /** The hunks whose state is now what was asked for. */
+    resolved: HunkId[];
+    /** The hunks that the user's own text stands in; their state is `conflict` now. */
+    conflicts: HunkId[];
+    /** The files that could not be changed. */
+    failed: EditFailure[];
 }
 
 /** The `data` of every error that an `agent/*` request is answered with. */
@@ -289,8 +325,14 @@ export type Event =
     | ({ type: "tool:denied" } & ToolDenied)
     /** A call was carried out. */
     | ({ type: "tool_executed" } & ToolExecuted)
-    /** The agent changed files or documents. */
+    /** Hunks came, went or changed. */
     | ({ type: "edits_changed" } & EditsChanged)
+    /** The user's act on hunks, or on a checkpoint, is done. */
+    | ({ type: "edits_resolved" } & EditsResolved)
+    /** What stood before a prompt can be brought back. */
+    | ({ type: "checkpoint_created" } & CheckpointCreated)
+    /** A file that this session has read was changed by somebody else. */
+    | ({ type: "file_changed" } & FileChanged)
     /** One model call used tokens. */
     | ({ type: "token_usage" } & TokenUsage)
     /** A model call failed and is tried again. */
@@ -304,6 +346,14 @@ export type Event =
     /** The client was too slow, and events were dropped. */
     | ({ type: "gap" } & Gap);
 
+/** A file that this session has read was changed by somebody else. */
+export interface FileChanged {
+    /** The file. */
+    uri: Uri;
+    /** Whether it is gone. */
+    deleted: boolean;
+}
+
 /**
  * The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
  * the client's own place, up to which it has missed nothing.
@@ -314,6 +364,9 @@ export interface Gap {
     /** The oldest event that the server still has. */
     oldest: number;
 }
+
+/** Names a hunk: one place in a file that the agent has changed or wants to change. */
+export type HunkId = string;
 
 /** A part of a prompt. */
 export type InputPart =
@@ -658,6 +711,9 @@ export interface Range {
     end: Position;
 }
 
+/** Names one act of the user on hunks or on a checkpoint. */
+export type ResolutionId = string;
+
 /** An answer to a prompt. */
 export interface RespondPermissionParams {
     /** The session. */
@@ -674,6 +730,17 @@ export interface RespondPermissionParams {
     updatedInput?: unknown;
 }
 
+/** What the user does about hunks. */
+export type ReviewAction =
+    /** Puts proposed hunks into the text, and undone ones back into it. */
+    | "accept"
+    /** Drops proposed hunks, and takes applied ones out of the text. */
+    | "reject"
+    /** Leaves hunks in the text and off the list. */
+    | "keep"
+    /** Takes hunks out of the text, kept ones as well. */
+    | "undo";
+
 /** What a session is doing. */
 export type RunState =
     /** Nothing; the next prompt starts at once. */
@@ -682,6 +749,28 @@ export type RunState =
     | "WORKING"
     /** A turn runs and waits for an answer of the user. */
     | "PAUSED";
+
+/** Which documents to save. */
+export interface SaveDocumentsParams {
+    /** Open documents, spelled as the editor has opened them. */
+    uris: Uri[];
+}
+
+/** What was saved. A document that is in neither list counts as not saved. */
+export interface SaveDocumentsResult {
+    /** The documents whose files have their text now, those that needed no saving included. */
+    saved?: Uri[];
+    /** The others. */
+    failed?: SaveFailure[];
+}
+
+/** A document that was not saved. */
+export interface SaveFailure {
+    /** The document. */
+    uri: Uri;
+    /** Why not, for people. */
+    reason: string;
+}
 
 /** How far a yes reaches. */
 export type Scope =
@@ -1105,6 +1194,12 @@ export interface Requests {
     "agent/tools/list": { params: ListToolsParams; result: ListToolsResult };
     /** Lists the model profiles. */
     "agent/models/list": { params: ListModelsParams; result: ListModelsResult };
+}
+
+/** All requests of the server. */
+export interface ServerRequests {
+    /** Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`. */
+    "agent/editor/save": { params: SaveDocumentsParams; result: SaveDocumentsResult };
 }
 
 /** All notifications of the server. */

@@ -50,3 +50,27 @@ pub struct EditChange {
     /// The change as a unified diff.
     pub unified: String,
 }
+
+/// What the user does about hunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ReviewAction {
+    /// Puts proposed hunks into the text, and undone ones back into it.
+    Accept,
+    /// Drops proposed hunks, and takes applied ones out of the text.
+    Reject,
+    /// Leaves hunks in the text and off the list.
+    Keep,
+    /// Takes hunks out of the text, kept ones as well.
+    Undo,
+}
+
+/// A file that could not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditFailure {
+    /// The file or document.
+    pub uri: Uri,
+    /// Why not, for people.
+    pub reason: String,
+}

@@ -13,6 +13,7 @@
 //! - Parameters are always an object, `{}` where a method takes none.
 
 pub mod catalogue;
+pub mod editor;
 pub mod edits;
 pub mod error;
 pub mod event;
@@ -29,6 +30,7 @@ pub mod turn;
 mod tests;
 
 pub use catalogue::*;
+pub use editor::*;
 pub use edits::*;
 pub use error::*;
 pub use event::*;

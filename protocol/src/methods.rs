@@ -8,6 +8,7 @@ use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::catalogue::{ListModelsParams, ListModelsResult, ListToolsParams, ListToolsResult};
+use crate::editor::{SaveDocumentsParams, SaveDocumentsResult};
 use crate::edits::{ListEditsParams, ListEditsResult};
 use crate::event::AgentEventParams;
 use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
@@ -42,7 +43,10 @@ pub struct NotificationEntry {
 }
 
 macro_rules! requests {
-    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty;)*) => {
+    (
+        $(#[$table_doc:meta])* $table:ident:
+        $($(#[doc = $doc:literal])* $name:ident = $method:literal, $params:ty => $result:ty;)*
+    ) => {
         $(
             $(#[doc = $doc])*
             #[derive(Debug)]
@@ -55,8 +59,8 @@ macro_rules! requests {
             }
         )*
 
-        /// All requests from the client to the server.
-        pub const REQUESTS: &[RequestEntry] = &[$(
+        $(#[$table_doc])*
+        pub const $table: &[RequestEntry] = &[$(
             RequestEntry {
                 method: $method,
                 doc: &[$($doc),*],
@@ -92,6 +96,9 @@ macro_rules! notifications {
 }
 
 requests! {
+    /// All requests from the client to the server.
+    REQUESTS:
+
     /// Begins a session and follows it: its events are sent from now on.
     ///
     /// Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
@@ -140,6 +147,14 @@ requests! {
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.
     ListModels = "agent/models/list", ListModelsParams => ListModelsResult;
+}
+
+requests! {
+    /// All requests from the server to the client.
+    SERVER_REQUESTS:
+
+    /// Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
+    SaveDocuments = "agent/editor/save", SaveDocumentsParams => SaveDocumentsResult;
 }
 
 notifications! {

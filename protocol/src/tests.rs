@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use crate::{
     AgentEventParams, ClientKode, ErrorData, ErrorKind, Event, InputPart, ItemBody, ListSessionsParams,
     LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, RespondPermissionParams,
-    SCHEMA_HASH, Scope, ServerKode, Snapshot, StartTurnParams, StartTurnResult, code,
+    SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams, SaveDocumentsResult, Scope, ServerKode, Snapshot,
+    StartTurnParams, StartTurnResult, code,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -114,6 +115,12 @@ fn every_event_keeps_its_form() {
             json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),
             json!({ "type": "tool_executed", "callId": "call_1", "name": "Bash", "durationMs": 9, "ok": true }),
             json!({ "type": "edits_changed", "uris": ["file:///w/a%20b.rs", "untitled:Untitled-1"] }),
+            json!({
+                "type": "edits_resolved", "resolutionId": "res_1", "action": "undo", "resolved": ["hunk_1"],
+                "conflicts": ["hunk_2"], "failed": [{ "uri": "file:///w/a.rs", "reason": "read only" }],
+            }),
+            json!({ "type": "checkpoint_created", "checkpointId": "ckpt_1", "turnId": "turn_1" }),
+            json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
             json!({ "type": "token_usage", "turnId": "turn_1", "usage": usage() }),
             json!({ "type": "model_retry", "attempt": 1, "delayMs": 500, "reason": "overloaded" }),
             json!({ "type": "agent_resumed", "sealed": ["call_1"], "skippedRecords": 0 }),
@@ -205,6 +212,15 @@ fn a_prompt_keeps_its_form() {
 }
 
 #[test]
+fn a_request_to_save_keeps_its_form() {
+    check::<SaveDocumentsParams>(&json!({ "uris": ["file:///w/a%20b.rs"] }));
+    check::<SaveDocumentsResult>(&json!({
+        "saved": ["file:///w/a%20b.rs"], "failed": [{ "uri": "untitled:Untitled-1", "reason": "no file" }],
+    }));
+    assert_eq!(read::<SaveDocumentsResult>(json!({})), SaveDocumentsResult::default());
+}
+
+#[test]
 fn what_is_left_out_has_its_default() {
     assert_eq!(read::<NewSessionParams>(json!({})), NewSessionParams::default());
     assert_eq!(read::<ListSessionsParams>(json!({})), ListSessionsParams::default());
@@ -265,7 +281,7 @@ fn both_sides_tell_their_protocol() {
 
 #[test]
 fn every_method_has_a_name_of_its_own_and_says_what_it_does() {
-    let requests = REQUESTS.iter().map(|entry| (entry.method, entry.doc));
+    let requests = REQUESTS.iter().chain(SERVER_REQUESTS).map(|entry| (entry.method, entry.doc));
     let methods: Vec<_> =
         requests.chain(NOTIFICATIONS.iter().map(|entry| (entry.method, entry.doc))).collect();
     assert_eq!(methods.iter().collect::<BTreeSet<_>>().len(), methods.len());

@@ -14,8 +14,8 @@ use lsp_types::{
     DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams,
     InitializeParams, InitializeResult, InitializedParams, MessageType, OneOf, SaveOptions,
     ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkspaceFoldersServerCapabilities,
-    WorkspaceServerCapabilities,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WillSaveTextDocumentParams,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
@@ -123,6 +123,7 @@ impl Backend {
                 save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions {
                     include_text: Some(false),
                 })),
+                will_save: Some(true),
                 ..TextDocumentSyncOptions::default()
             })),
             workspace: Some(WorkspaceServerCapabilities {
@@ -182,8 +183,13 @@ impl LanguageServer for Backend {
         self.shared.documents.close(&params.text_document);
     }
 
-    /// The text is known already, and whether it is saved is the disk's to say.
-    async fn did_save(&self, _params: DidSaveTextDocumentParams) {}
+    async fn will_save(&self, params: WillSaveTextDocumentParams) {
+        self.shared.documents.will_save(&params);
+    }
+
+    async fn did_save(&self, params: DidSaveTextDocumentParams) {
+        self.shared.documents.saved(&params.text_document);
+    }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
         commands::run(self.agent()?, &params.command, params.arguments).map(Some)
@@ -224,7 +230,9 @@ mod tests {
             json!({
                 "capabilities": {
                     "positionEncoding": "utf-8",
-                    "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
+                    "textDocumentSync": {
+                        "openClose": true, "change": 2, "willSave": true, "save": {"includeText": false},
+                    },
                     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
                     "executeCommandProvider": {"commands": commands::NAMES},
                     "experimental": {"kode": {

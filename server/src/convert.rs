@@ -8,12 +8,15 @@ use kode_engine::event::{
     AuditEntry, Bookmark, CallState, Channel, Event, EventRecord, Gap, Item, ItemBody, NoticeLevel,
     QueuedPrompt, RunState, ToolCallItem, TurnEnd,
 };
-use kode_engine::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use kode_engine::ids::{
+    CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
+};
 use kode_engine::model::Usage;
 use kode_engine::model::profile::Provider;
 use kode_engine::paths::Target;
 use kode_engine::permission::{Decision, Mode, Outcome, PermissionPrompt, Preview, Scope};
 use kode_engine::session::Snapshot;
+use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 
@@ -47,6 +50,24 @@ pub fn call_id(id: &CallId) -> wire::CallId {
 #[must_use]
 pub fn queue_id(id: &QueueId) -> wire::QueueId {
     wire::QueueId::new(id.as_str())
+}
+
+/// A hunk's id.
+#[must_use]
+pub fn hunk_id(id: &HunkId) -> wire::HunkId {
+    wire::HunkId::new(id.as_str())
+}
+
+/// The id of an act of the user on hunks.
+#[must_use]
+pub fn resolution_id(id: &ResolutionId) -> wire::ResolutionId {
+    wire::ResolutionId::new(id.as_str())
+}
+
+/// A checkpoint's id.
+#[must_use]
+pub fn checkpoint_id(id: &CheckpointId) -> wire::CheckpointId {
+    wire::CheckpointId::new(id.as_str())
 }
 
 fn permission_id(id: &PermissionId) -> wire::PermissionId {
@@ -411,6 +432,16 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::EditsChanged { targets } => {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
         }
+        Event::EditsResolved { outcome } => wire::Event::EditsResolved(resolved(outcome)),
+        Event::CheckpointCreated { checkpoint, turn } => {
+            wire::Event::CheckpointCreated(wire::CheckpointCreated {
+                checkpoint_id: checkpoint_id(&checkpoint),
+                turn_id: turn_id(&turn),
+            })
+        }
+        Event::FileChanged { target, deleted } => {
+            wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
+        }
         Event::TokenUsage { turn, usage: used } => {
             wire::Event::TokenUsage(wire::TokenUsage { turn_id: turn_id(&turn), usage: usage(used) })
         }
@@ -423,6 +454,26 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }),
         Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
+    }
+}
+
+fn resolved(outcome: ResolutionOutcome) -> wire::EditsResolved {
+    let failed = outcome.failed.into_iter();
+    wire::EditsResolved {
+        resolution_id: resolution_id(&outcome.id),
+        action: outcome.action.map(review_action),
+        resolved: outcome.resolved.iter().map(hunk_id).collect(),
+        conflicts: outcome.conflicts.iter().map(hunk_id).collect(),
+        failed: failed.map(|(target, reason)| wire::EditFailure { uri: uri(&target), reason }).collect(),
+    }
+}
+
+fn review_action(action: ReviewAction) -> wire::ReviewAction {
+    match action {
+        ReviewAction::Accept => wire::ReviewAction::Accept,
+        ReviewAction::Reject => wire::ReviewAction::Reject,
+        ReviewAction::Keep => wire::ReviewAction::Keep,
+        ReviewAction::Undo => wire::ReviewAction::Undo,
     }
 }
 
