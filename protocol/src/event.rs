@@ -6,11 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::edits::{EditFailure, ReviewAction};
 use crate::item::Item;
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
 use crate::session::RunState;
-use crate::text::{CallId, ItemId, PermissionId, SessionId, Timestamp, TurnId, Uri};
+use crate::text::{
+    CallId, CheckpointId, HunkId, ItemId, PermissionId, ResolutionId, SessionId, Timestamp, TurnId, Uri,
+};
 use crate::turn::{QueuedPrompt, StopReason, Usage};
 
 /// An event with its place.
@@ -95,8 +98,14 @@ pub enum Event {
     ToolDenied(ToolDenied),
     /// A call was carried out.
     ToolExecuted(ToolExecuted),
-    /// The agent changed files or documents.
+    /// Hunks came, went or changed.
     EditsChanged(EditsChanged),
+    /// The user's act on hunks, or on a checkpoint, is done.
+    EditsResolved(EditsResolved),
+    /// What stood before a prompt can be brought back.
+    CheckpointCreated(CheckpointCreated),
+    /// A file that this session has read was changed by somebody else.
+    FileChanged(FileChanged),
     /// One model call used tokens.
     TokenUsage(TokenUsage),
     /// A model call failed and is tried again.
@@ -306,12 +315,50 @@ pub struct ToolExecuted {
     pub ok: bool,
 }
 
-/// The agent changed files or documents.
+/// Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
+/// `agent/edits/list` told of these files is out of date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditsChanged {
-    /// What was changed.
+    /// The files or documents.
     pub uris: Vec<Uri>,
+}
+
+/// Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditsResolved {
+    /// The id that the request was answered with; it takes the act back.
+    pub resolution_id: ResolutionId,
+    /// What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ReviewAction>,
+    /// The hunks whose state is now what was asked for.
+    pub resolved: Vec<HunkId>,
+    /// The hunks that the user's own text stands in; their state is `conflict` now.
+    pub conflicts: Vec<HunkId>,
+    /// The files that could not be changed.
+    pub failed: Vec<EditFailure>,
+}
+
+/// A prompt came, and what stood before it can be brought back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckpointCreated {
+    /// The checkpoint.
+    pub checkpoint_id: CheckpointId,
+    /// The turn of the prompt.
+    pub turn_id: TurnId,
+}
+
+/// A file that this session has read was changed by somebody else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChanged {
+    /// The file.
+    pub uri: Uri,
+    /// Whether it is gone.
+    pub deleted: bool,
 }
 
 /// One model call used tokens.

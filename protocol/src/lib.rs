@@ -13,6 +13,9 @@
 //! - Parameters are always an object, `{}` where a method takes none.
 
 pub mod catalogue;
+pub mod checkpoint;
+pub mod document;
+pub mod editor;
 pub mod edits;
 pub mod error;
 pub mod event;
@@ -29,6 +32,9 @@ pub mod turn;
 mod tests;
 
 pub use catalogue::*;
+pub use checkpoint::*;
+pub use document::*;
+pub use editor::*;
 pub use edits::*;
 pub use error::*;
 pub use event::*;

@@ -48,6 +48,12 @@ text! {
     PermissionId;
     /// Names a prompt that waits in a session's queue.
     QueueId;
+    /// Names a hunk: one place in a file that the agent has changed or wants to change.
+    HunkId;
+    /// Names one act of the user on hunks or on a checkpoint.
+    ResolutionId;
+    /// Names a checkpoint: the state before a prompt.
+    CheckpointId;
     /// A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`.
     Timestamp;
     /// A URI as LSP has it: `file:///…`, percent-encoded, or `untitled:…` for a document without a file. Clients

@@ -14,8 +14,8 @@ use lsp_types::{
     DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams,
     InitializeParams, InitializeResult, InitializedParams, MessageType, OneOf, SaveOptions,
     ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkspaceFoldersServerCapabilities,
-    WorkspaceServerCapabilities,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WillSaveTextDocumentParams,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
@@ -23,9 +23,10 @@ use tower_lsp::{Client, LanguageServer, LspService, LspServiceBuilder};
 
 use crate::agent::{Agent, user_options};
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
-use crate::documents::Documents;
+use crate::documents::{BASELINE_SCHEME, Documents, PROPOSED_SCHEME};
 use crate::handlers::error::{self, Failure};
 use crate::lifecycle::Lifecycle;
+use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 use crate::plain::commands;
 
 /// What all handlers share.
@@ -111,6 +112,10 @@ impl Backend {
             commands: commands::NAMES.map(str::to_owned).to_vec(),
             schema_hash: wire::SCHEMA_HASH.to_owned(),
         };
+        let mut experimental = json!({ "kode": kode });
+        if facts.text_document_content {
+            experimental[TEXT_DOCUMENT_CONTENT] = json!({ "schemes": [BASELINE_SCHEME, PROPOSED_SCHEME] });
+        }
         ServerCapabilities {
             execute_command_provider: Some(ExecuteCommandOptions {
                 commands: commands::NAMES.map(str::to_owned).to_vec(),
@@ -123,6 +128,7 @@ impl Backend {
                 save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions {
                     include_text: Some(false),
                 })),
+                will_save: Some(true),
                 ..TextDocumentSyncOptions::default()
             })),
             workspace: Some(WorkspaceServerCapabilities {
@@ -132,7 +138,7 @@ impl Backend {
                 }),
                 file_operations: None,
             }),
-            experimental: Some(json!({ "kode": kode })),
+            experimental: Some(experimental),
             ..ServerCapabilities::default()
         }
     }
@@ -182,8 +188,13 @@ impl LanguageServer for Backend {
         self.shared.documents.close(&params.text_document);
     }
 
-    /// The text is known already, and whether it is saved is the disk's to say.
-    async fn did_save(&self, _params: DidSaveTextDocumentParams) {}
+    async fn will_save(&self, params: WillSaveTextDocumentParams) {
+        self.shared.documents.will_save(&params);
+    }
+
+    async fn did_save(&self, params: DidSaveTextDocumentParams) {
+        self.shared.documents.saved(&params.text_document);
+    }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
         commands::run(self.agent()?, &params.command, params.arguments).map(Some)
@@ -224,7 +235,9 @@ mod tests {
             json!({
                 "capabilities": {
                     "positionEncoding": "utf-8",
-                    "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
+                    "textDocumentSync": {
+                        "openClose": true, "change": 2, "willSave": true, "save": {"includeText": false},
+                    },
                     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
                     "executeCommandProvider": {"commands": commands::NAMES},
                     "experimental": {"kode": {
@@ -238,6 +251,24 @@ mod tests {
             })
         );
         assert_eq!(shared.documents.encoding(), crate::lsp::PositionEncoding::Utf8);
+    }
+
+    #[tokio::test]
+    async fn virtual_documents_are_offered_to_clients_that_read_them() {
+        let offered = json!({"schemes": ["kode-baseline", "kode-proposed"]});
+        for (content, expected) in [
+            (json!({"dynamicRegistration": true}), offered.clone()),
+            (json!({}), offered),
+            (json!(null), json!(null)),
+        ] {
+            let (mut client, _shared) = connect();
+            let answer = client.initialize(json!({"workspace": {"textDocumentContent": content}})).await;
+            let capabilities = &answer["result"]["capabilities"];
+            assert_eq!(capabilities["workspace"]["textDocumentContent"], expected, "{content}");
+            assert_eq!(capabilities["workspace"]["workspaceFolders"]["supported"], true);
+            let experimental = capabilities["experimental"].as_object().unwrap();
+            assert_eq!(experimental.keys().collect::<Vec<_>>(), ["kode"]);
+        }
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::documents::file_path;
 use crate::lsp::PositionEncoding;
+use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 
 /// The facts about one client, fixed for the life of the connection.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +41,8 @@ pub struct ClientFacts {
     pub work_done_progress: bool,
     /// Whether `workspace/codeLens/refresh` is understood.
     pub code_lens_refresh: bool,
+    /// Whether virtual documents are read by `workspace/textDocumentContent`.
+    pub text_document_content: bool,
     /// What a plugin of ours offers; all absent in other clients.
     pub kode: ClientKode,
 }
@@ -83,6 +86,10 @@ impl ClientFacts {
             show_message_request: window.show_message.is_some(),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
+            text_document_content: experimental
+                .as_ref()
+                .and_then(|all| all.get(TEXT_DOCUMENT_CONTENT))
+                .is_some_and(Value::is_object),
             kode: kode_capabilities(experimental),
         }
     }

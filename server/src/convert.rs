@@ -2,13 +2,17 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
+pub mod review;
+
 use jiff::Timestamp;
 use kode_engine::engine::{Engine, Models, SessionSummary};
 use kode_engine::event::{
     AuditEntry, Bookmark, CallState, Channel, Event, EventRecord, Gap, Item, ItemBody, NoticeLevel,
     QueuedPrompt, RunState, ToolCallItem, TurnEnd,
 };
-use kode_engine::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use kode_engine::ids::{
+    CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
+};
 use kode_engine::model::Usage;
 use kode_engine::model::profile::Provider;
 use kode_engine::paths::Target;
@@ -47,6 +51,24 @@ pub fn call_id(id: &CallId) -> wire::CallId {
 #[must_use]
 pub fn queue_id(id: &QueueId) -> wire::QueueId {
     wire::QueueId::new(id.as_str())
+}
+
+/// A hunk's id.
+#[must_use]
+pub fn hunk_id(id: &HunkId) -> wire::HunkId {
+    wire::HunkId::new(id.as_str())
+}
+
+/// The id of an act of the user on hunks.
+#[must_use]
+pub fn resolution_id(id: &ResolutionId) -> wire::ResolutionId {
+    wire::ResolutionId::new(id.as_str())
+}
+
+/// A checkpoint's id.
+#[must_use]
+pub fn checkpoint_id(id: &CheckpointId) -> wire::CheckpointId {
+    wire::CheckpointId::new(id.as_str())
 }
 
 fn permission_id(id: &PermissionId) -> wire::PermissionId {
@@ -410,6 +432,16 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::EditsChanged { targets } => {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
+        }
+        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome)),
+        Event::CheckpointCreated { checkpoint, turn } => {
+            wire::Event::CheckpointCreated(wire::CheckpointCreated {
+                checkpoint_id: checkpoint_id(&checkpoint),
+                turn_id: turn_id(&turn),
+            })
+        }
+        Event::FileChanged { target, deleted } => {
+            wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }
         Event::TokenUsage { turn, usage: used } => {
             wire::Event::TokenUsage(wire::TokenUsage { turn_id: turn_id(&turn), usage: usage(used) })

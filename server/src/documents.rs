@@ -3,26 +3,33 @@
 //! Rule: only the sync handlers change a document, and they do so before their first await; the lock is held for
 //! one change at a time and never across an await. Whatever an editor gets wrong is logged and survived.
 
+mod compose;
 mod expectation;
+mod saving;
+mod side;
 mod uri;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kode_engine::edit::TextEdit;
-use kode_engine::host::DocumentSnapshot;
+use kode_engine::host::{DocumentEvent, DocumentObserver, DocumentSnapshot};
 use kode_engine::paths::Target;
 use lsp_types::{
     DidChangeTextDocumentParams, TextDocumentContentChangeEvent, TextDocumentIdentifier, TextDocumentItem,
-    Url,
+    Url, WillSaveTextDocumentParams,
 };
 use ropey::Rope;
 
 pub use expectation::{Expectation, Settled};
-pub use uri::file_path;
+pub use saving::{SAVE_LIMIT, SaveExpectation};
+pub use side::{BASELINE_SCHEME, PROPOSED_SCHEME, SideUri};
+pub use uri::{file_path, target};
 
 use crate::lsp::PositionEncoding;
+use compose::Changes;
 use expectation::{COMPARE_BUDGET, Expected};
+use saving::Saving;
 use uri::DocumentKey;
 
 /// All open documents.
@@ -35,12 +42,14 @@ pub struct Documents {
 struct State {
     encoding: PositionEncoding,
     open: HashMap<DocumentKey, Document>,
+    observers: Vec<Weak<dyn DocumentObserver>>,
 }
 
 #[derive(Debug)]
 struct Document {
     snapshot: DocumentSnapshot,
     expected: Vec<Expected>,
+    saving: Saving,
     edit_turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -85,6 +94,11 @@ impl Documents {
         all
     }
 
+    /// Tells the observer of every event from now on, as long as it lives.
+    pub fn observe(&self, observer: Weak<dyn DocumentObserver>) {
+        self.lock().observers.push(observer);
+    }
+
     /// Takes up a document the editor opened. One that is open already takes the new text.
     pub fn open(&self, item: TextDocumentItem) {
         let snapshot = DocumentSnapshot {
@@ -95,19 +109,24 @@ impl Documents {
             uri: item.uri.to_string(),
         };
         let mut state = self.lock();
-        match state.open.get_mut(&DocumentKey::of(&item.uri)) {
+        let State { open, observers, .. } = &mut *state;
+        match open.get_mut(&DocumentKey::of(&item.uri)) {
             Some(document) => {
                 tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text counts");
                 document.snapshot = snapshot;
-                document.observe(true, &mut 0);
+                document.compare(true, &mut 0);
+                tell(observers, &DocumentEvent::Opened(document.snapshot.clone()));
+                document.settle();
             }
             None => {
+                tell(observers, &DocumentEvent::Opened(snapshot.clone()));
                 let document = Document {
                     snapshot,
                     expected: Vec::new(),
+                    saving: Saving::default(),
                     edit_turn: Arc::new(tokio::sync::Mutex::new(())),
                 };
-                state.open.insert(DocumentKey::of(&item.uri), document);
+                open.insert(DocumentKey::of(&item.uri), document);
             }
         }
     }
@@ -116,8 +135,8 @@ impl Documents {
     pub fn change(&self, params: DidChangeTextDocumentParams) {
         let DidChangeTextDocumentParams { text_document: changed, content_changes } = params;
         let mut state = self.lock();
-        let encoding = state.encoding;
-        let Some(document) = state.open.get_mut(&DocumentKey::of(&changed.uri)) else {
+        let State { encoding, open, observers } = &mut *state;
+        let Some(document) = open.get_mut(&DocumentKey::of(&changed.uri)) else {
             tracing::warn!(uri = %changed.uri, "the editor changed a document it never opened; ignored");
             return;
         };
@@ -127,21 +146,65 @@ impl Documents {
                 "the version of a document did not grow; the change is applied all the same"
             );
         }
+        let before = document.snapshot.clone();
         document.snapshot.version = changed.version;
+        let mut made = Changes::default();
         let mut budget = COMPARE_BUDGET;
         let mut changes = content_changes.into_iter().peekable();
         while let Some(change) = changes.next() {
-            apply_change(&mut document.snapshot.text, change, encoding);
-            document.observe(changes.peek().is_none(), &mut budget);
+            apply_change(&mut document.snapshot.text, change, *encoding, &mut made);
+            document.compare(changes.peek().is_none(), &mut budget);
+        }
+        let after = document.snapshot.clone();
+        tell(observers, &DocumentEvent::Changed { before, after, edits: made.finish() });
+        document.settle();
+    }
+
+    /// Notes why the editor is about to save a document.
+    pub fn will_save(&self, params: &WillSaveTextDocumentParams) {
+        let mut state = self.lock();
+        let Some(document) = state.open.get_mut(&DocumentKey::of(&params.text_document.uri)) else {
+            tracing::warn!(uri = %params.text_document.uri, "the editor saves a document it never opened; ignored");
+            return;
+        };
+        document.saving.begin(params.reason);
+    }
+
+    /// Tells of a document the editor saved.
+    pub fn saved(&self, saved: &TextDocumentIdentifier) {
+        let mut state = self.lock();
+        let State { open, observers, .. } = &mut *state;
+        let Some(document) = open.get_mut(&DocumentKey::of(&saved.uri)) else {
+            tracing::warn!(uri = %saved.uri, "the editor saved a document it never opened; ignored");
+            return;
+        };
+        let by_user = document.saving.is_by_user();
+        tell(observers, &DocumentEvent::Saved { document: document.snapshot.clone(), by_user });
+        document.saving.end();
+    }
+
+    /// Starts to wait for a save that the editor is asked for now; `None` when the document is not open.
+    #[must_use]
+    pub fn expect_save(&self, target: &Target) -> Option<SaveExpectation> {
+        let mut state = self.lock();
+        Some(state.open.get_mut(&DocumentKey::of_target(target))?.saving.expect())
+    }
+
+    /// Notes that the editor will not save a document though it was asked to: the next save is somebody else's.
+    pub fn save_refused(&self, target: &Target) {
+        if let Some(document) = self.lock().open.get_mut(&DocumentKey::of_target(target)) {
+            document.saving.refuse();
         }
     }
 
     /// Forgets a document the editor closed. Edits that are still awaited end as closed.
     pub fn close(&self, document: &TextDocumentIdentifier) {
-        let Some(closed) = self.lock().open.remove(&DocumentKey::of(&document.uri)) else {
+        let mut state = self.lock();
+        let Some(closed) = state.open.remove(&DocumentKey::of(&document.uri)) else {
             tracing::warn!(uri = %document.uri, "the editor closed a document that was not open; ignored");
             return;
         };
+        tell(&mut state.observers, &DocumentEvent::Closed(closed.snapshot.clone()));
         for expected in &closed.expected {
             expected.close();
         }
@@ -184,24 +247,47 @@ impl Documents {
 }
 
 impl Document {
-    fn observe(&mut self, last_change: bool, budget: &mut usize) {
+    fn compare(&mut self, last_change: bool, budget: &mut usize) {
         let Self { snapshot, expected, .. } = self;
-        expected.retain(|expected| expected.observe(snapshot, last_change, budget));
+        expected.iter_mut().for_each(|expected| expected.observe(snapshot, last_change, budget));
     }
+
+    /// Lets those go on who wait for an edit. Observers have been told by then, so that nobody hears of a change after
+    /// somebody has acted on it.
+    fn settle(&mut self) {
+        self.expected.retain_mut(Expected::settle);
+    }
+}
+
+/// Tells all observers that still live.
+fn tell(observers: &mut Vec<Weak<dyn DocumentObserver>>, event: &DocumentEvent) {
+    observers.retain(|observer| {
+        let observer = observer.upgrade();
+        observer.inspect(|observer| observer.observe(event)).is_some()
+    });
 }
 
 fn key_of(snapshot: &DocumentSnapshot) -> DocumentKey {
     DocumentKey::of_target(&snapshot.target())
 }
 
-fn apply_change(text: &mut Rope, change: TextDocumentContentChangeEvent, encoding: PositionEncoding) {
+fn apply_change(
+    text: &mut Rope,
+    change: TextDocumentContentChangeEvent,
+    encoding: PositionEncoding,
+    made: &mut Changes,
+) {
     let Some(range) = change.range else {
         *text = Rope::from_str(&change.text);
+        made.replace_all();
         return;
     };
     let (a, b) = (encoding.char_index(text, range.start), encoding.char_index(text, range.end));
-    text.remove(a.min(b)..a.max(b));
-    text.insert(a.min(b), &change.text);
+    let (start, end) = (a.min(b), a.max(b));
+    let range = text.char_to_byte(start)..text.char_to_byte(end);
+    text.remove(start..end);
+    text.insert(start, &change.text);
+    made.push(TextEdit { range, new_text: change.text });
 }
 
 #[cfg(test)]

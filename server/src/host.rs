@@ -1,15 +1,18 @@
-//! The editor as the engine sees it: open documents, and edits of them through `workspace/applyEdit`.
+//! The editor as the engine sees it: open documents, edits of them through `workspace/applyEdit`, and their saves.
 //!
 //! Rule: an edit counts as made when the document has shown it, whatever the editor answers, and every wait for
 //! the editor has a limit. Edits of one document go one after the other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::edit::TextEdit;
-use kode_engine::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot, Host};
+use kode_engine::host::{
+    DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome,
+};
 use kode_engine::paths::Target;
+use kode_protocol as wire;
 use lsp_types::request::ApplyWorkspaceEdit;
 use lsp_types::{
     ApplyWorkspaceEditParams, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier,
@@ -21,7 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tower_lsp::jsonrpc::ErrorCode;
 
 use crate::backend::Shared;
-use crate::documents::{ExpectError, Expectation, Settled};
+use crate::documents::{ExpectError, Expectation, SAVE_LIMIT, Settled, target};
 use crate::lsp::PositionEncoding;
 
 /// How long one edit may take, waiting for earlier edits of the document included.
@@ -76,6 +79,26 @@ impl LspHost {
         });
         answer
     }
+
+    /// Asks the editor to save a document; the request is owned by a task of its own as well.
+    fn ask_to_save(&self, document: &DocumentSnapshot) -> oneshot::Receiver<SaveOutcome> {
+        let (sender, answer) = oneshot::channel();
+        let shared = Arc::clone(&self.shared);
+        let asked = document.target();
+        let params = wire::SaveDocumentsParams { uris: vec![wire::Uri::new(document.uri.as_str())] };
+        tokio::spawn(async move {
+            let outcome = match shared.client.send_request::<wire::SaveDocuments>(params).await {
+                Ok(result) => save_outcome(&asked, result),
+                Err(error) => not_saved(&error.message),
+            };
+            if outcome != SaveOutcome::Saved {
+                shared.documents.save_refused(&asked);
+            }
+            // Nobody listens any more when the document was already saved.
+            let _ = sender.send(outcome);
+        });
+        answer
+    }
 }
 
 #[async_trait]
@@ -126,6 +149,50 @@ impl Host for LspHost {
             }
         }
     }
+
+    fn observe_documents(&self, observer: Weak<dyn DocumentObserver>) {
+        self.shared.documents.observe(observer);
+    }
+
+    fn can_save(&self) -> bool {
+        self.shared.facts.get().is_some_and(|facts| facts.kode.save_documents)
+    }
+
+    async fn save_document(&self, target: &Target) -> SaveOutcome {
+        let documents = &self.shared.documents;
+        let Some(document) = documents.snapshot_of(target) else { return SaveOutcome::NotOpen };
+        if !self.can_save() {
+            return not_saved("the editor does not offer to save documents when asked");
+        }
+        let Some(expectation) = documents.expect_save(target) else { return SaveOutcome::NotOpen };
+        let answer = self.ask_to_save(&document);
+        tokio::select! {
+            biased;
+            () = expectation.saved() => SaveOutcome::Saved,
+            answer = answer => {
+                answer.unwrap_or_else(|_| not_saved("the connection to the editor ended"))
+            }
+            () = tokio::time::sleep(SAVE_LIMIT) => {
+                not_saved("the editor neither saved the document nor said why not within 10 s")
+            }
+        }
+    }
+}
+
+/// What the editor said about one document it was asked to save.
+fn save_outcome(asked: &Target, result: wire::SaveDocumentsResult) -> SaveOutcome {
+    let is_asked = |uri: &wire::Uri| Url::parse(uri.as_str()).is_ok_and(|uri| target(&uri) == *asked);
+    if result.saved.iter().any(is_asked) {
+        return SaveOutcome::Saved;
+    }
+    match result.failed.into_iter().find(|failure| is_asked(&failure.uri)) {
+        Some(failure) => SaveOutcome::Failed { reason: failure.reason },
+        None => not_saved("the editor did not say what became of it"),
+    }
+}
+
+fn not_saved(reason: &str) -> SaveOutcome {
+    SaveOutcome::Failed { reason: reason.to_owned() }
 }
 
 impl From<Settled> for DocumentEditOutcome {

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use kode_engine::paths::AbsPath;
+use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -90,6 +91,15 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
     };
     let queued = QueuedPrompt { id: QueueId::from_external("queue_1"), text: text() };
     let executed = Event::ToolExecuted { call: call(), name: name(), duration_ms: 9, ok: true };
+    let outcome = ResolutionOutcome {
+        id: ResolutionId::from_external("res_1"),
+        action: Some(ReviewAction::Keep),
+        resolved: vec![HunkId::from_external("hunk_1")],
+        conflicts: vec![HunkId::from_external("hunk_2")],
+        failed: vec![(Target::Untitled("untitled:U1".into()), reason())],
+    };
+    let checkpoint = CheckpointId::from_external("ckpt_1");
+    let changed = Target::Untitled("untitled:U1".into());
     vec![
         (Event::TurnStarted { turn: turn() }, "turn_started", "progress"),
         (Event::ItemAdded { item: item() }, "item_added", "progress"),
@@ -110,6 +120,9 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::ToolDenied { call: call(), name: name(), reason: reason() }, "tool:denied", "monitor"),
         (executed, "tool_executed", "monitor"),
         (Event::EditsChanged { targets: vec![] }, "edits_changed", "monitor"),
+        (Event::EditsResolved { outcome }, "edits_resolved", "monitor"),
+        (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
+        (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
         (Event::TokenUsage { turn: turn(), usage }, "token_usage", "monitor"),
         (Event::ModelRetry { attempt: 1, delay_ms: 500, reason: reason() }, "model_retry", "monitor"),
         (Event::AgentResumed { sealed: vec![call()], skipped_records: 2 }, "agent_resumed", "monitor"),
@@ -159,6 +172,17 @@ fn facts_of_an_event_pass_unchanged() {
             "type": "permission_decided", "permissionId": "perm_1", "callId": "call_1", "outcome": "deny",
             "scope": "once", "by": "panel",
         })
+    );
+    assert_eq!(
+        body("edits_resolved"),
+        json!({
+            "type": "edits_resolved", "resolutionId": "res_1", "action": "keep", "resolved": ["hunk_1"],
+            "conflicts": ["hunk_2"], "failed": [{ "uri": "untitled:U1", "reason": "reason" }],
+        })
+    );
+    assert_eq!(
+        body("file_changed"),
+        json!({ "type": "file_changed", "uri": "untitled:U1", "deleted": true })
     );
     assert_eq!(
         body("tool:queued"),

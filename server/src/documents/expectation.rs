@@ -70,6 +70,8 @@ pub(super) struct Expected {
     base_text: OnceCell<String>,
     edits: Vec<TextEdit>,
     text: Rope,
+    /// What was seen and not yet told.
+    news: Option<Progress>,
     progress: watch::Sender<Progress>,
 }
 
@@ -81,23 +83,29 @@ impl Expected {
             base_text: OnceCell::new(),
             edits: edits.to_vec(),
             text: apply(base, edits),
+            news: None,
             progress: sender,
         };
         (expected, Expectation { progress })
     }
 
-    /// Looks at the document after one change and says whether the expectation is still pending. `budget` is what
-    /// is left of [`COMPARE_BUDGET`].
-    pub(super) fn observe(&self, now: &DocumentSnapshot, last_change: bool, budget: &mut usize) -> bool {
-        if self.progress.is_closed() {
-            return false;
+    /// Looks at the document after one change. `budget` is what is left of [`COMPARE_BUDGET`].
+    pub(super) fn observe(&mut self, now: &DocumentSnapshot, last_change: bool, budget: &mut usize) {
+        if self.progress.is_closed() || matches!(self.news, Some(Progress::Shown(_))) {
+            return;
         }
-        if self.is_shown_by(&now.text, last_change, budget) {
-            self.progress.send_replace(Progress::Shown(now.clone()));
-            return false;
+        let shown = self.is_shown_by(&now.text, last_change, budget);
+        self.news = Some(if shown { Progress::Shown(now.clone()) } else { Progress::Moved });
+    }
+
+    /// Tells what was seen and says whether the expectation is still pending.
+    pub(super) fn settle(&mut self) -> bool {
+        let news = self.news.take();
+        let pending = !matches!(news, Some(Progress::Shown(_))) && !self.progress.is_closed();
+        if let Some(news) = news {
+            self.progress.send_replace(news);
         }
-        self.progress.send_replace(Progress::Moved);
-        true
+        pending
     }
 
     pub(super) fn close(&self) {

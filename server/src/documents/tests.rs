@@ -1,7 +1,10 @@
 //! Documents against a naive model, and against editors that make mistakes.
 
+use std::time::Duration;
+
 use futures::FutureExt;
-use lsp_types::{Position, Range, VersionedTextDocumentIdentifier};
+use kode_engine::edit::change::apply_edits;
+use lsp_types::{Position, Range, TextDocumentSaveReason, VersionedTextDocumentIdentifier};
 use proptest::prelude::*;
 
 use super::*;
@@ -42,6 +45,42 @@ fn current(documents: &Documents) -> DocumentSnapshot {
 
 fn text_of(documents: &Documents) -> String {
     current(documents).text.to_string()
+}
+
+/// Somebody who remembers all they are told.
+#[derive(Default)]
+struct Witness(Mutex<Vec<DocumentEvent>>);
+
+impl DocumentObserver for Witness {
+    fn observe(&self, event: &DocumentEvent) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Witness {
+    fn of(documents: &Documents) -> Arc<Self> {
+        let witness = Arc::new(Self::default());
+        let weak: Weak<Self> = Arc::downgrade(&witness);
+        documents.observe(weak);
+        witness
+    }
+
+    fn seen(&self) -> Vec<DocumentEvent> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+fn will_save(documents: &Documents, reason: TextDocumentSaveReason) {
+    let text_document = TextDocumentIdentifier::new(url(URI));
+    documents.will_save(&WillSaveTextDocumentParams { text_document, reason });
+}
+
+/// Saves the document and says whether it counts as a person's act.
+fn save(documents: &Documents, witness: &Witness) -> bool {
+    documents.saved(&TextDocumentIdentifier::new(url(URI)));
+    let seen = witness.seen();
+    let [DocumentEvent::Saved { by_user, .. }] = seen.as_slice() else { panic!("{seen:?}") };
+    *by_user
 }
 
 fn edit(range: std::ops::Range<usize>, new_text: &str) -> TextEdit {
@@ -172,6 +211,94 @@ fn only_the_last_change_of_a_notification_is_worth_comparing_a_huge_text() {
     }
 }
 
+#[test]
+fn observers_are_told_everything_in_order_as_long_as_they_live() {
+    let documents = opened("one\n");
+    let (witness, gone) = (Witness::of(&documents), Witness::of(&documents));
+    drop(gone);
+    notify(&documents, 2, vec![change((0, 3), (0, 3), "!"), change((0, 0), (0, 1), "O")]);
+    notify(&documents, 3, vec![change((0, 0), (0, 1), "o"), full("new")]);
+    documents.open(item(URI, 4, "again"));
+    documents.saved(&TextDocumentIdentifier::new(url(URI)));
+    documents.close(&TextDocumentIdentifier::new(url(URI)));
+    documents.close(&TextDocumentIdentifier::new(url(URI)));
+    documents.open(item(URI, 1, "anew"));
+    let seen = witness.seen().into_iter().map(|event| match event {
+        DocumentEvent::Opened(document) => format!("opened {} {}", document.version, document.text),
+        DocumentEvent::Changed { before, after, edits } => {
+            format!(
+                "{} {:?} -> {} {:?} {edits:?}",
+                before.version,
+                before.text.to_string(),
+                after.version,
+                after.text.to_string()
+            )
+        }
+        DocumentEvent::Saved { document, by_user } => format!("saved {} {by_user}", document.text),
+        DocumentEvent::Closed(document) => format!("closed {}", document.text),
+    });
+    let edits = [edit(0..1, "O"), edit(3..3, "!")];
+    assert_eq!(
+        seen.collect::<Vec<_>>(),
+        [
+            format!("1 \"one\\n\" -> 2 \"One!\\n\" {:?}", Some(edits)),
+            "2 \"One!\\n\" -> 3 \"new\" None".to_owned(),
+            "opened 4 again".to_owned(),
+            "saved again true".to_owned(),
+            "closed again".to_owned(),
+            "opened 1 anew".to_owned(),
+        ]
+    );
+    assert_eq!(documents.lock().observers.len(), 1);
+}
+
+#[test]
+fn observers_hear_of_an_edit_before_those_who_wait_for_it() {
+    struct Early(Mutex<Option<Expectation>>);
+    impl DocumentObserver for Early {
+        fn observe(&self, _event: &DocumentEvent) {
+            let expectation = self.0.lock().unwrap();
+            assert!(expectation.as_ref().unwrap().seen().is_none(), "somebody may act on it already");
+        }
+    }
+    let documents = opened("abc");
+    let expectation = documents.expect(&current(&documents), &[edit(0..1, "x")]).unwrap();
+    let early = Arc::new(Early(Mutex::new(Some(expectation))));
+    let weak: Weak<Early> = Arc::downgrade(&early);
+    documents.observe(weak);
+    notify(&documents, 2, vec![change((0, 0), (0, 1), "x")]);
+    assert!(early.0.lock().unwrap().as_ref().unwrap().seen().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_save_is_a_persons_unless_something_says_otherwise() {
+    let documents = opened("abc");
+    let witness = Witness::of(&documents);
+    assert!(save(&documents, &witness), "an editor that gives no reasons");
+    for (reason, by_user) in [
+        (TextDocumentSaveReason::MANUAL, true),
+        (TextDocumentSaveReason::AFTER_DELAY, false),
+        (TextDocumentSaveReason::FOCUS_OUT, false),
+    ] {
+        will_save(&documents, reason);
+        assert_eq!(save(&documents, &witness), by_user, "{reason:?}");
+        assert!(save(&documents, &witness), "a reason is good for one save");
+    }
+    let target = current(&documents).target();
+    let expectation = documents.expect_save(&target).unwrap();
+    will_save(&documents, TextDocumentSaveReason::MANUAL);
+    assert!(!save(&documents, &witness), "we asked for it");
+    assert_eq!(expectation.saved().now_or_never(), Some(()));
+    let refused = documents.expect_save(&target).unwrap();
+    documents.save_refused(&target);
+    assert!(save(&documents, &witness), "the editor had refused ours");
+    assert!(refused.saved().now_or_never().is_none());
+    let late = documents.expect_save(&target).unwrap();
+    tokio::time::advance(SAVE_LIMIT + Duration::from_millis(1)).await;
+    assert!(save(&documents, &witness), "what we asked for is long past");
+    assert_eq!(late.saved().now_or_never(), Some(()));
+}
+
 /// The specification read word for word: find the line, count units, clamp.
 fn model_offset(text: &str, position: Position, encoding: PositionEncoding) -> usize {
     let mut lines = Vec::new();
@@ -219,8 +346,10 @@ proptest! {
         encoding in prop::sample::select(vec![PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]),
     ) {
         let documents = opened(&start);
+        let witness = Witness::of(&documents);
         documents.set_encoding(encoding);
-        let mut model = start;
+        let mut model = start.clone();
+        let whole = changes.iter().any(|change| change.range.is_none());
         for change in &changes {
             match change.range {
                 None => model.clone_from(&change.text),
@@ -232,7 +361,12 @@ proptest! {
             }
         }
         notify(&documents, 2, changes);
-        prop_assert_eq!(text_of(&documents), model);
+        prop_assert_eq!(&text_of(&documents), &model);
+        let [DocumentEvent::Changed { edits, .. }] = &*witness.seen() else { panic!("one event") };
+        prop_assert_eq!(edits.is_none(), whole);
+        if let Some(edits) = edits {
+            prop_assert_eq!(apply_edits(&start, edits), model);
+        }
     }
 
     #[test]
@@ -244,7 +378,7 @@ proptest! {
         let mut at: Vec<(usize, String)> = cuts.into_iter().map(|(index, text)| (*index.get(&boundaries), text)).collect();
         at.sort_by_key(|(offset, _)| *offset);
         let edits: Vec<TextEdit> = at.chunks_exact(2).map(|pair| edit(pair[0].0..pair[1].0, &pair[0].1)).collect();
-        let expected = kode_engine::edit::change::apply_edits(&base, &edits);
+        let expected = apply_edits(&base, &edits);
         prop_assert_eq!(expectation::apply(&Rope::from_str(&base), &edits).to_string(), expected);
     }
 }

@@ -40,6 +40,12 @@ pub fn file_path(uri: &Url) -> Option<AbsPath> {
     AbsPath::new(uri.to_file_path().ok()?).ok()
 }
 
+/// What the engine calls the file or document of a URI.
+#[must_use]
+pub fn target(uri: &Url) -> Target {
+    file_path(uri).map_or_else(|| Target::Untitled(uri.as_str().to_owned()), Target::File)
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;

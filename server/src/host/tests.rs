@@ -301,6 +301,86 @@ async fn edits_of_one_document_go_one_after_the_other() {
     assert!(matches!(second.await.unwrap(), Stale), "its base is gone");
 }
 
+impl Editor {
+    /// An editor that saves when asked.
+    async fn saving() -> Self {
+        let kode = json!({"protocolVersion": 1, "saveDocuments": true});
+        Self::new(json!({"experimental": {"kode": kode}}), "abc").await
+    }
+
+    fn save(&self) -> JoinHandle<SaveOutcome> {
+        let host = Arc::clone(&self.host);
+        let target = self.current().target();
+        tokio::spawn(async move { host.save_document(&target).await })
+    }
+
+    async fn asked_to_save(&mut self) -> Value {
+        let request = self.client.receive().await;
+        assert_eq!(request["method"], "agent/editor/save");
+        assert_eq!(request["params"], json!({"uris": [URI]}));
+        request
+    }
+
+    async fn did_save(&mut self) {
+        self.client.notify("textDocument/didSave", json!({"textDocument": {"uri": URI}})).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_save_counts_when_the_editor_has_saved_or_says_so() {
+    let mut editor = Editor::saving().await;
+    let outcome = editor.save();
+    let request = editor.asked_to_save().await;
+    editor.did_save().await;
+    assert_eq!(outcome.await.unwrap(), SaveOutcome::Saved);
+    editor.answer(&request, json!({"failed": [{"uri": URI, "reason": "late"}]})).await;
+    editor.settle().await;
+
+    let failed = |reason: &str| SaveOutcome::Failed { reason: reason.to_owned() };
+    let other_spelling = "file:///tmp/./a.rs";
+    for (answer, expected) in [
+        (json!({"saved": [other_spelling]}), SaveOutcome::Saved),
+        (json!({"failed": [{"uri": other_spelling, "reason": "disk full"}]}), failed("disk full")),
+        (json!({"saved": ["file:///tmp/b.rs"]}), failed("the editor did not say what became of it")),
+    ] {
+        let outcome = editor.save();
+        let request = editor.asked_to_save().await;
+        editor.answer(&request, answer).await;
+        assert_eq!(outcome.await.unwrap(), expected);
+    }
+    let outcome = editor.save();
+    let request = editor.asked_to_save().await;
+    let error = json!({"code": -32803, "message": "no such buffer"});
+    editor.client.send(json!({"id": request["id"], "error": error})).await;
+    assert_eq!(outcome.await.unwrap(), failed("no such buffer"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_never_saves_is_waited_for_ten_seconds() {
+    let mut editor = Editor::saving().await;
+    let started = Instant::now();
+    let outcome = editor.save();
+    let request = editor.asked_to_save().await;
+    let SaveOutcome::Failed { reason } = outcome.await.unwrap() else { panic!("not failed") };
+    assert!(reason.contains("10 s"), "{reason}");
+    assert_eq!(started.elapsed(), SAVE_LIMIT);
+    editor.answer(&request, json!({"saved": [URI]})).await;
+    editor.settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_open_documents_of_editors_that_offer_it_are_saved() {
+    let mut editor = Editor::saving().await;
+    assert!(editor.host.can_save());
+    let closed = Target::Untitled("untitled:U1".into());
+    assert_eq!(editor.host.save_document(&closed).await, SaveOutcome::NotOpen);
+    editor.settle().await;
+    let mut editor = Editor::versioned("abc").await;
+    assert!(!editor.host.can_save());
+    assert!(matches!(editor.save().await.unwrap(), SaveOutcome::Failed { .. }));
+    editor.settle().await;
+}
+
 #[test]
 fn an_edit_inside_a_line_ending_takes_all_of_it() {
     let base = Rope::from_str("a\r\nb\r\n");

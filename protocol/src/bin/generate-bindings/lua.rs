@@ -17,12 +17,13 @@ pub(crate) fn print(outline: &Outline, stamp: &Stamp) -> String {
         lines.push(String::new());
         print_definition(&mut lines, definition);
     }
-    print_methods(&mut lines, "Requests", "All requests of the client.", &outline.requests, |method| {
-        match &method.result {
-            Type::Null => format!("fun(params: {})", name(&method.params)),
-            result => format!("fun(params: {}): {}", name(&method.params), name(result)),
-        }
-    });
+    let request = |method: &Method| match &method.result {
+        Type::Null => format!("fun(params: {})", name(&method.params)),
+        result => format!("fun(params: {}): {}", name(&method.params), name(result)),
+    };
+    print_methods(&mut lines, "Requests", "All requests of the client.", &outline.requests, request);
+    let server_requests = &outline.server_requests;
+    print_methods(&mut lines, "ServerRequests", "All requests of the server.", server_requests, request);
     let notifications = &outline.notifications;
     print_methods(&mut lines, "Notifications", "All notifications of the server.", notifications, |method| {
         format!("fun(params: {})", name(&method.params))

@@ -11,8 +11,10 @@ use serde_json::{Map, Value};
 pub(crate) struct Outline {
     /// The types, by name.
     pub(crate) definitions: Vec<Definition>,
-    /// The requests in the order of their table.
+    /// The requests of the client in the order of their table.
     pub(crate) requests: Vec<Method>,
+    /// The requests of the server in the order of their table.
+    pub(crate) server_requests: Vec<Method>,
     /// The notifications in the order of their table; they have no result.
     pub(crate) notifications: Vec<Method>,
 }
@@ -112,6 +114,7 @@ impl Outline {
         Ok(Self {
             definitions: definitions.collect::<anyhow::Result<_>>()?,
             requests: methods("requests")?,
+            server_requests: methods("serverRequests")?,
             notifications: methods("notifications")?,
         })
     }

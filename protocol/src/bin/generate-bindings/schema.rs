@@ -3,19 +3,19 @@
 //! Rule: methods stand in the order of their table and definitions in that of their names, so that a change of one
 //! type is a change of a few lines.
 
-use kode_protocol::{ClientKode, ErrorData, NOTIFICATIONS, PROTOCOL_VERSION, REQUESTS, ServerKode};
+use kode_protocol::{
+    ClientKode, ErrorData, NOTIFICATIONS, PROTOCOL_VERSION, REQUESTS, RequestEntry, SERVER_REQUESTS,
+    ServerKode,
+};
+use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 /// Makes the document.
 pub(crate) fn document() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let mut requests = Map::new();
-    for entry in REQUESTS {
-        let (params, result) = ((entry.params)(&mut generator), (entry.result)(&mut generator));
-        let request = json!({ "description": description(entry.doc), "params": params, "result": result });
-        requests.insert(entry.method.to_owned(), request);
-    }
+    let client_requests = requests(REQUESTS, &mut generator);
+    let server_requests = requests(SERVER_REQUESTS, &mut generator);
     let mut notifications = Map::new();
     for entry in NOTIFICATIONS {
         let params = (entry.params)(&mut generator);
@@ -34,12 +34,22 @@ pub(crate) fn document() -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The agent/* methods of kode-ls",
         "protocolVersion": PROTOCOL_VERSION,
-        "requests": requests,
+        "requests": client_requests,
+        "serverRequests": server_requests,
         "notifications": notifications,
         "capabilities": capabilities,
         "error": error,
         "$defs": Map::from_iter(definitions),
     })
+}
+
+fn requests(table: &[RequestEntry], generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let request = |entry: &RequestEntry| {
+        let (params, result) = ((entry.params)(generator), (entry.result)(generator));
+        let request = json!({ "description": description(entry.doc), "params": params, "result": result });
+        (entry.method.to_owned(), request)
+    };
+    table.iter().map(request).collect()
 }
 
 /// The lines of a doc comment as one text.

@@ -24,9 +24,11 @@ pub(crate) fn print(outline: &Outline, stamp: &Stamp) -> String {
         lines.push(String::new());
         print_definition(&mut lines, definition);
     }
-    print_methods(&mut lines, "Requests", "All requests of the client.", &outline.requests, |method| {
-        format!("{{ params: {}; result: {} }}", name(&method.params), name(&method.result))
-    });
+    let request =
+        |method: &Method| format!("{{ params: {}; result: {} }}", name(&method.params), name(&method.result));
+    print_methods(&mut lines, "Requests", "All requests of the client.", &outline.requests, request);
+    let server_requests = &outline.server_requests;
+    print_methods(&mut lines, "ServerRequests", "All requests of the server.", server_requests, request);
     let notifications = &outline.notifications;
     print_methods(&mut lines, "Notifications", "All notifications of the server.", notifications, |method| {
         name(&method.params)

@@ -1,0 +1,196 @@
+//! The changes of one notification as edits of the text before it.
+//!
+//! Rule: the text itself is never looked at, only its offsets and what was put into it, so that a change costs what it
+//! brings and not what the document holds.
+
+use std::collections::VecDeque;
+
+use kode_engine::edit::TextEdit;
+
+/// Changes that were made one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Edits that follow each other, each of them a run of changes at most half as long as the one before it, so that
+    /// many changes are composed in few and balanced steps.
+    runs: Vec<Run>,
+    /// Whether a change replaced the whole text.
+    whole: bool,
+}
+
+#[derive(Debug)]
+struct Run {
+    changes: usize,
+    edits: Vec<TextEdit>,
+}
+
+impl Changes {
+    /// Adds a change: an edit of the text that the changes so far have led to.
+    pub(super) fn push(&mut self, edit: TextEdit) {
+        if self.whole {
+            return;
+        }
+        let mut newest = Run { changes: 1, edits: vec![edit] };
+        while let Some(last) = self.runs.pop_if(|last| last.changes <= newest.changes) {
+            newest = last.then(newest);
+        }
+        self.runs.push(newest);
+    }
+
+    /// Notes a change that replaced the whole text and does not say what of it.
+    pub(super) fn replace_all(&mut self) {
+        self.whole = true;
+    }
+
+    /// All changes as edits of the first text: sorted, neither overlapping nor touching. `None` when the whole text was
+    /// replaced.
+    pub(super) fn finish(self) -> Option<Vec<TextEdit>> {
+        if self.whole {
+            return None;
+        }
+        let all = self.runs.into_iter().rev().reduce(|later, earlier| earlier.then(later));
+        let mut edits = all.map(|run| run.edits).unwrap_or_default();
+        edits.retain(|edit| !edit.range.is_empty() || !edit.new_text.is_empty());
+        Some(edits)
+    }
+}
+
+impl Run {
+    fn then(self, later: Self) -> Self {
+        Self { changes: self.changes + later.changes, edits: compose(&self.edits, &later.edits) }
+    }
+}
+
+/// The edits that come to the same as `first` and then `second`. Both are sorted and do not overlap; the result does
+/// not even touch.
+fn compose(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
+    let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
+    let mut composed = Vec::new();
+    // By how much the edits of `first` that have been passed moved what follows them.
+    let (mut removed, mut inserted) = (0, 0);
+    loop {
+        let first_start = first.peek().map(|edit| edit.range.start + inserted - removed);
+        let second_start = second.peek().map(|edit| edit.range.start);
+        let Some(start) = first_start.into_iter().chain(second_start).min() else { return composed };
+        let base_start = start + removed - inserted;
+        let mut group = Group { middle: VecDeque::new(), taken: start, end: start, new_text: String::new() };
+        // Everything that touches what is in the group already, in offsets of the text between the two.
+        loop {
+            if let Some(edit) = first.next_if(|edit| edit.range.start + inserted - removed <= group.end) {
+                group.insert(edit.range.start + inserted - removed, &edit.new_text);
+                removed += edit.range.len();
+                inserted += edit.new_text.len();
+            } else if let Some(edit) = second.next_if(|edit| edit.range.start <= group.end) {
+                group.replace(edit);
+            } else {
+                break;
+            }
+        }
+        group.keep_until(group.end);
+        let range = base_start..group.end + removed - inserted;
+        if !range.is_empty() || !group.new_text.is_empty() {
+            composed.push(TextEdit { range, new_text: group.new_text });
+        }
+    }
+}
+
+/// Edits of both sides that touch each other.
+struct Group<'a> {
+    /// What the first edits have put into the text between the two, by its place there. Whatever of the group the second
+    /// edits leave is in here, for one edit touches the next.
+    middle: VecDeque<(usize, &'a str)>,
+    /// How far the second edits, and what they left, have been taken over.
+    taken: usize,
+    /// Where the group ends.
+    end: usize,
+    new_text: String,
+}
+
+impl<'a> Group<'a> {
+    fn insert(&mut self, at: usize, text: &'a str) {
+        self.middle.push_back((at, text));
+        self.end = self.end.max(at + text.len());
+    }
+
+    fn replace(&mut self, edit: &TextEdit) {
+        self.keep_until(edit.range.start);
+        self.new_text.push_str(&edit.new_text);
+        self.taken = edit.range.end;
+        self.end = self.end.max(self.taken);
+    }
+
+    fn keep_until(&mut self, until: usize) {
+        while let Some((at, text)) = self.middle.front().copied()
+            && self.taken < until
+        {
+            let ends = at + text.len();
+            if ends <= self.taken {
+                self.middle.pop_front();
+                continue;
+            }
+            let kept = self.taken.saturating_sub(at)..until.min(ends) - at;
+            self.new_text.push_str(&text[kept]);
+            self.taken = until.min(ends);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kode_engine::edit::change::apply_edits;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn edit(range: std::ops::Range<usize>, new_text: &str) -> TextEdit {
+        TextEdit { range, new_text: new_text.to_owned() }
+    }
+
+    fn composed(changes: &[TextEdit]) -> Vec<TextEdit> {
+        let mut composed = Changes::default();
+        changes.iter().cloned().for_each(|change| composed.push(change));
+        composed.finish().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn composed_changes_come_to_the_same_as_one_after_the_other(
+            base in "[a-dä😀]{0,20}",
+            steps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), "[x-zü]{0,3}"), 0..20),
+        ) {
+            let mut text = base.clone();
+            let mut changes = Vec::new();
+            for (a, b, new_text) in steps {
+                let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+                let (a, b) = (*a.get(&boundaries), *b.get(&boundaries));
+                changes.push(edit(a.min(b)..a.max(b), &new_text));
+                text.replace_range(a.min(b)..a.max(b), &new_text);
+            }
+            let composed = composed(&changes);
+            prop_assert_eq!(apply_edits(&base, &composed), text);
+            for pair in composed.windows(2) {
+                prop_assert!(pair[0].range.end < pair[1].range.start, "{:?}", composed);
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_apart_stays_apart_whatever_the_order() {
+        let from_the_end = [edit(8..9, "C"), edit(4..5, "B"), edit(0..1, "A")];
+        let expected = [edit(0..1, "A"), edit(4..5, "B"), edit(8..9, "C")];
+        assert_eq!(composed(&from_the_end), expected);
+        let from_the_start = [edit(0..1, "A"), edit(4..5, "B"), edit(8..9, "C")];
+        assert_eq!(composed(&from_the_start), expected);
+    }
+
+    #[test]
+    fn what_comes_to_nothing_is_no_edit_and_a_whole_text_is_none_at_all() {
+        assert_eq!(composed(&[]), []);
+        assert_eq!(composed(&[edit(3..3, "")]), []);
+        assert_eq!(composed(&[edit(3..3, "x"), edit(3..4, "")]), []);
+        let mut changes = Changes::default();
+        changes.push(edit(0..0, "x"));
+        changes.replace_all();
+        changes.push(edit(0..0, "y"));
+        assert_eq!(changes.finish(), None);
+    }
+}
