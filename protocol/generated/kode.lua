@@ -821,6 +821,7 @@
 ---@field scope? kode.Scope How far a yes reaches; one of the prompt's scopes.
 ---@field feedback? string Words for the model, mostly with a no.
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
+---@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of them when absent. The model is told what was left out.
 
 --- What is to be restored.
 ---@class kode.RestoreCheckpointParams
@@ -1169,6 +1170,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d45098e99b75fffb4dfe1b4bcf534be55b97c54f99e3908bf0c5f32ecf6cf590"
+M.schema_hash = "bc72349122738c628b4715c800ffe313e7ee0fbacae9475cc0bc149d91668479"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d45098e99b75fffb4dfe1b4bcf534be55b97c54f99e3908bf0c5f32ecf6cf590";
+export const SCHEMA_HASH = "bc72349122738c628b4715c800ffe313e7ee0fbacae9475cc0bc149d91668479";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -954,6 +954,11 @@ export interface RespondPermissionParams {
     feedback?: string;
     /** Arguments to use instead of the model's; they are checked again. */
     updatedInput?: unknown;
+    /**
+     * With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
+     * them when absent. The model is told what was left out.
+     */
+    hunks?: HunkId[];
 }
 
 /** What is to be restored. */
