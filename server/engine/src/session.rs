@@ -4,6 +4,7 @@
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
 mod changes;
+mod checkpoint;
 mod feed;
 pub(crate) mod proposal;
 mod resolve;
@@ -28,7 +29,7 @@ use crate::event::{
     Bookmark, CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState,
     TurnEnd,
 };
-use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
@@ -38,6 +39,7 @@ use crate::tools::Registry;
 use crate::turn;
 use crate::workspace::Workspace;
 pub(crate) use changes::Changes;
+use review::ResolveError;
 pub use state::SessionState;
 
 /// So many prompts may wait in a queue.
@@ -156,7 +158,7 @@ impl Session {
             tools,
             models,
             broker: Broker::new(Arc::clone(&events)),
-            changes: Changes::new(ledger, blobs),
+            changes: Changes::new(ledger, blobs, state.roots.clone()),
             events,
             journal,
             state: Mutex::new(state),
@@ -381,6 +383,26 @@ impl Session {
         self.commit_locked(&mut self.state(), record, events);
     }
 
+    /// Writes a record when no turn runs, with what it has to tell of the state before.
+    fn commit_when_idle(
+        &self,
+        record: Record,
+        events: impl FnOnce(&SessionState) -> Vec<Event>,
+    ) -> Result<(), ResolveError> {
+        let mut state = self.state();
+        if self.active().is_some() {
+            return Err(ResolveError::Busy);
+        }
+        let events = events(&state);
+        self.commit_locked(&mut state, record, |_| events);
+        Ok(())
+    }
+
+    /// Whether a turn runs.
+    fn is_busy(&self) -> bool {
+        self.active().is_some()
+    }
+
     /// Waits until the disk has what was committed. A failure is told and the work goes on: the records are kept.
     pub(crate) async fn sync(&self) {
         if let Err(error) = self.journal.sync().await {
@@ -505,6 +527,7 @@ impl Session {
                 Event::StateChanged { state: RunState::Working },
                 Event::TurnStarted { turn: turn.clone() },
                 Event::ItemAdded { item },
+                Event::CheckpointCreated { checkpoint: CheckpointId::before(&turn), turn: turn.clone() },
             ];
             if dequeued {
                 events.push(Event::QueueChanged { queue: state.queued() });

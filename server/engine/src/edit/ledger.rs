@@ -19,6 +19,7 @@ use crate::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Blobs};
 use crate::paths::Target;
 use crate::session::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction, Selection};
+use crate::workspace::shadow::Image;
 pub use split::split;
 
 /// Hunks of one file that can still be taken out and put back; past it the oldest that nothing waits for become part
@@ -54,6 +55,19 @@ pub enum Entry {
         change: Change,
         /// The places, in their order.
         hunks: Vec<NewHunk>,
+    },
+    /// A command replaced a file as a whole: one that is not text, that was deleted, or that is open in the editor.
+    Replaced {
+        /// The file.
+        target: Target,
+        /// Whose it is.
+        change: Change,
+        /// The hunk's id.
+        hunk: HunkId,
+        /// What was there.
+        before: Image,
+        /// What was there then.
+        after: Image,
     },
     /// Hunks moved into other states, and the text with them.
     Moved {
@@ -107,6 +121,11 @@ pub enum Before {
         /// Its bytes.
         bytes: BlobId,
     },
+    /// What a command found.
+    Image {
+        /// What that was.
+        image: Image,
+    },
 }
 
 /// Whose a change is.
@@ -145,6 +164,28 @@ struct Hunk {
     state: HunkState,
     /// The state and lines that the model knows of.
     told: (HunkState, String),
+}
+
+/// A hunk that is a file as a whole.
+#[derive(Clone, Debug)]
+struct Replaced {
+    target: Target,
+    change: Change,
+    state: HunkState,
+    before: Image,
+    after: Image,
+    is_told: bool,
+}
+
+/// A file as a whole that is to become something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The file.
+    pub target: Target,
+    /// What is there if nobody has touched it.
+    pub expected: Image,
+    /// What is to be there.
+    pub wanted: Image,
 }
 
 /// A text that is followed.
@@ -197,6 +238,8 @@ pub struct Ledger {
     hunks: HashMap<HunkId, Hunk>,
     resolutions: Vec<Resolution>,
     before: HashMap<TurnId, BTreeMap<Target, Before>>,
+    /// In the order in which they were made.
+    replaced: Vec<(HunkId, Replaced)>,
 }
 
 impl Ledger {
@@ -233,6 +276,11 @@ impl Ledger {
                 }
             }
             Entry::Changed { target, change, hunks } => self.add(&target, &change, hunks),
+            Entry::Replaced { target, change, hunk, before, after } => {
+                let state = HunkState::Applied;
+                let replaced = Replaced { target, change, state, before, after, is_told: true };
+                self.replaced.push((hunk, replaced));
+            }
             Entry::Moved { target, resolution, reverts, moves } => {
                 self.note_resolution(resolution, reverts.as_ref(), &moves);
                 self.move_hunks(&target, &moves);
@@ -298,13 +346,32 @@ impl Ledger {
     /// The hunk's file, if there is such a hunk.
     #[must_use]
     pub fn target_of(&self, hunk: &HunkId) -> Option<&Target> {
-        self.hunks.get(hunk).map(|hunk| &hunk.target)
+        let text = self.hunks.get(hunk).map(|hunk| &hunk.target);
+        text.or_else(|| self.replaced(hunk).map(|replaced| &replaced.target))
     }
 
     /// Where a hunk is in its life.
     #[must_use]
     pub fn state(&self, hunk: &HunkId) -> Option<HunkState> {
-        self.hunks.get(hunk).map(|hunk| hunk.state)
+        let text = self.hunks.get(hunk).map(|hunk| hunk.state);
+        text.or_else(|| self.replaced(hunk).map(|replaced| replaced.state))
+    }
+
+    /// What has to become of files for hunks that are files as a whole to be in these states: what was replaced last
+    /// comes back first, and the other way round.
+    #[must_use]
+    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<Replacement> {
+        let wanted =
+            |id: &HunkId| moves.iter().find(|(moved, _)| moved == id).map(|(_, state)| state.is_in_text());
+        let out = self.replaced.iter().rev().filter_map(|(id, replaced)| {
+            let leaves = replaced.state.is_in_text() && wanted(id) == Some(false);
+            leaves.then(|| replaced.replacement(&replaced.after, &replaced.before))
+        });
+        let back = self.replaced.iter().filter_map(|(id, replaced)| {
+            let returns = !replaced.state.is_in_text() && wanted(id) == Some(true);
+            returns.then(|| replaced.replacement(&replaced.before, &replaced.after))
+        });
+        out.chain(back).collect()
     }
 
     /// The hunks that a selection means, by file.
@@ -316,13 +383,25 @@ impl Ledger {
             Selection::Turn(turn) => hunk.change.turn == *turn && hunk.state.is_waiting(),
             Selection::Session => hunk.state.is_waiting(),
         };
-        let mut selected = BTreeMap::new();
+        let mut selected: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
+        // The newest first: what was replaced last is the first to come back.
+        for (id, replaced) in self.replaced.iter().rev() {
+            let is_meant = match selection {
+                Selection::Hunks(ids) => ids.contains(id),
+                Selection::File(target) => replaced.target == *target && replaced.state.is_waiting(),
+                Selection::Turn(turn) => replaced.change.turn == *turn && replaced.state.is_waiting(),
+                Selection::Session => replaced.state.is_waiting(),
+            };
+            if is_meant {
+                selected.entry(replaced.target.clone()).or_default().push(id.clone());
+            }
+        }
         for (target, tracked) in &self.files {
             let meant =
                 tracked.hunks.iter().filter(|id| self.hunks.get(id).is_some_and(|hunk| is_meant(id, hunk)));
             let meant: Vec<HunkId> = meant.cloned().collect();
             if !meant.is_empty() {
-                selected.insert(target.clone(), meant);
+                selected.entry(target.clone()).or_default().extend(meant);
             }
         }
         selected
@@ -342,9 +421,11 @@ impl Ledger {
     /// What it comes to to bring hunks of one file into states.
     #[must_use]
     pub fn plan_moves(&self, target: &Target, wanted: Vec<(HunkId, HunkState)>, force: bool) -> Plan {
-        let Some(tracked) = self.files.get(target) else { return Plan::default() };
         let mut plan = Plan::default();
-        let mut waiting: Vec<(HunkId, HunkState)> = wanted;
+        let (whole, mut waiting): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|(id, _)| self.replaced(id).is_some());
+        plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
+        let Some(tracked) = self.files.get(target) else { return plan };
         while let Some((id, state)) = waiting.pop() {
             let Some(hunk) = self.hunks.get(&id) else { continue };
             let is_known = plan.moves.iter().any(|(known, _)| *known == id) || plan.conflicts.contains(&id);
@@ -379,8 +460,8 @@ impl Ledger {
             self.resolutions.iter().find(|known| known.id == *resolution && !known.is_reverted)?;
         let mut by_file: BTreeMap<Target, Vec<(HunkId, HunkState)>> = BTreeMap::new();
         for (id, state) in &resolution.moves {
-            if let Some(hunk) = self.hunks.get(id) {
-                by_file.entry(hunk.target.clone()).or_default().push((id.clone(), *state));
+            if let Some(target) = self.target_of(id) {
+                by_file.entry(target.clone()).or_default().push((id.clone(), *state));
             }
         }
         Some(by_file)
@@ -403,29 +484,48 @@ impl Ledger {
         tracked.weave.edits_to_switch(&self.switches(moves))
     }
 
-    /// The hunks of a turn or a later one that are in the text of a target.
+    /// The hunks of these turns that are in place, by file; of files as a whole the newest first.
     #[must_use]
-    pub fn in_text_since(&self, target: &Target, turns: &[TurnId]) -> Vec<HunkId> {
-        let Some(tracked) = self.files.get(target) else { return Vec::new() };
-        let is_since = |id: &&HunkId| {
-            let hunk = self.hunks.get(id);
-            hunk.is_some_and(|hunk| hunk.state.is_in_text() && turns.contains(&hunk.change.turn))
-        };
-        tracked.hunks.iter().filter(is_since).cloned().collect()
+    pub fn in_place_of(&self, turns: &[TurnId]) -> BTreeMap<Target, Vec<HunkId>> {
+        let is_meant = |change: &Change, state: HunkState| state.is_in_text() && turns.contains(&change.turn);
+        let mut found: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
+        for (id, replaced) in
+            self.replaced.iter().rev().filter(|(_, hunk)| is_meant(&hunk.change, hunk.state))
+        {
+            found.entry(replaced.target.clone()).or_default().push(id.clone());
+        }
+        for id in self.files.values().flat_map(|tracked| &tracked.hunks) {
+            if let Some(hunk) = self.hunks.get(id).filter(|hunk| is_meant(&hunk.change, hunk.state)) {
+                found.entry(hunk.target.clone()).or_default().push(id.clone());
+            }
+        }
+        found
     }
 
-    /// The hunks of a target that nothing waits for any more although they are in its text.
+    /// The hunks of a target that are applied and that nobody has looked at.
     #[must_use]
     pub fn applied(&self, target: &Target) -> Vec<HunkId> {
-        let Some(tracked) = self.files.get(target) else { return Vec::new() };
-        let is_applied = |id: &&HunkId| self.state(id).is_some_and(|state| state == HunkState::Applied);
-        tracked.hunks.iter().filter(is_applied).cloned().collect()
+        let of_text = self.files.get(target).into_iter().flat_map(|tracked| &tracked.hunks);
+        let whole = self.replaced.iter().filter(|(_, replaced)| replaced.target == *target).map(|(id, _)| id);
+        of_text.chain(whole).filter(|id| self.state(id) == Some(HunkState::Applied)).cloned().collect()
+    }
+
+    /// The files with hunks that are applied and that nobody has looked at.
+    #[must_use]
+    pub fn applied_targets(&self) -> Vec<Target> {
+        let mut targets: Vec<Target> = self.files.keys().cloned().collect();
+        targets.extend(self.replaced.iter().map(|(_, replaced)| replaced.target.clone()));
+        targets.sort_unstable();
+        targets.dedup();
+        targets.retain(|target| !self.applied(target).is_empty());
+        targets
     }
 
     /// The kind of the change that made the file, if one of the hunks did.
     #[must_use]
     pub fn kind(&self, hunk: &HunkId) -> Option<HunkKind> {
-        self.hunks.get(hunk).map(|hunk| hunk.change.kind)
+        let text = self.hunks.get(hunk).map(|hunk| hunk.change.kind);
+        text.or_else(|| self.replaced(hunk).map(|replaced| replaced.change.kind))
     }
 
     /// The proposals of a prompt, by file.
@@ -457,22 +557,30 @@ impl Ledger {
     /// The files whose hunks wait for the user.
     #[must_use]
     pub fn review(&self) -> Vec<FileReview> {
-        self.files.keys().filter_map(|target| self.review_of(target)).collect()
+        let mut targets: Vec<&Target> = self.files.keys().collect();
+        targets.extend(self.replaced.iter().map(|(_, replaced)| &replaced.target));
+        targets.sort_unstable();
+        targets.dedup();
+        targets.into_iter().filter_map(|target| self.review_of(target)).collect()
     }
 
     /// The hunks of a file that wait for the user; `None` when there are none.
     #[must_use]
     pub fn review_of(&self, target: &Target) -> Option<FileReview> {
-        let tracked = self.files.get(target)?;
-        let waiting = tracked.hunks.iter().filter_map(|id| {
-            let hunk = self.hunks.get(id).filter(|hunk| hunk.state.is_waiting())?;
-            Some(tracked.view(id, hunk))
-        });
-        let mut hunks: Vec<HunkView> = waiting.collect();
+        let tracked = self.files.get(target);
+        let whole =
+            self.replaced.iter().filter(|(_, hunk)| hunk.target == *target && hunk.state.is_waiting());
+        let mut hunks: Vec<HunkView> = whole.map(|(id, hunk)| hunk.view(id)).collect();
+        hunks.extend(tracked.into_iter().flat_map(|tracked| {
+            tracked.hunks.iter().filter_map(|id| {
+                let hunk = self.hunks.get(id).filter(|hunk| hunk.state.is_waiting())?;
+                Some(tracked.view(id, hunk))
+            })
+        }));
         hunks.sort_by_key(|hunk| (hunk.range.start, hunk.range.end));
         (!hunks.is_empty()).then(|| FileReview {
             target: target.clone(),
-            text: tracked.text.clone(),
+            text: tracked.map(|tracked| tracked.text.clone()).unwrap_or_default(),
             version: None,
             hunks,
         })
@@ -511,7 +619,20 @@ impl Ledger {
                 });
             }
         }
+        let whole = self.replaced.iter().filter(|(_, replaced)| !replaced.is_told);
+        news.extend(whole.map(|(id, replaced)| News {
+            hunk: id.clone(),
+            target: replaced.target.clone(),
+            state: replaced.state,
+            known: String::new(),
+            now: String::new(),
+            line: 1,
+        }));
         news
+    }
+
+    fn replaced(&self, hunk: &HunkId) -> Option<&Replaced> {
+        self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
     }
 
     fn track(&mut self, target: Target, text: Rope) {
@@ -557,6 +678,12 @@ impl Ledger {
     }
 
     fn move_hunks(&mut self, target: &Target, moves: &[(HunkId, HunkState)]) {
+        for (id, replaced) in &mut self.replaced {
+            if let Some((_, state)) = moves.iter().find(|(moved, _)| moved == id) {
+                replaced.is_told &= replaced.state.is_in_text() == state.is_in_text();
+                replaced.state = *state;
+            }
+        }
         let switches = self.switches(moves);
         let Some(tracked) = self.files.get_mut(target) else { return };
         let edits = tracked.weave.edits_to_switch(&switches);
@@ -597,6 +724,9 @@ impl Ledger {
     }
 
     fn note_told(&mut self, ids: &[HunkId]) {
+        for (id, replaced) in &mut self.replaced {
+            replaced.is_told |= ids.contains(id);
+        }
         for id in ids {
             let Some(hunk) = self.hunks.get_mut(id) else { continue };
             let Some(tracked) = self.files.get(&hunk.target) else { continue };
@@ -614,6 +744,28 @@ impl Ledger {
 
     fn switches(&self, moves: &[(HunkId, HunkState)]) -> Vec<(Layer, bool)> {
         moves.iter().filter_map(|(id, state)| Some((self.hunks.get(id)?.layer, state.is_in_text()))).collect()
+    }
+}
+
+impl Replaced {
+    fn replacement(&self, expected: &Image, wanted: &Image) -> Replacement {
+        Replacement { target: self.target.clone(), expected: expected.clone(), wanted: wanted.clone() }
+    }
+
+    fn view(&self, id: &HunkId) -> HunkView {
+        HunkView {
+            id: id.clone(),
+            turn: self.change.turn.clone(),
+            call: self.change.call.clone(),
+            kind: self.change.kind,
+            state: self.state,
+            range: 0..0,
+            lines: 0..0,
+            old_text: String::new(),
+            new_text: String::new(),
+            amended: false,
+            permission: None,
+        }
     }
 }
 

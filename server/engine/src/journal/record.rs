@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
-use crate::ids::{ItemId, QueueId, SessionId, TurnId};
+use crate::ids::{ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, Grant, Mode};
@@ -136,5 +136,17 @@ pub enum Record {
     Edits {
         /// What.
         entry: Entry,
+    },
+    /// The conversation went back to before a prompt.
+    Rewound {
+        /// The turn of the prompt: it and all later ones are gone.
+        turn: TurnId,
+        /// The act of the user's, by which it can be taken back.
+        resolution: ResolutionId,
+    },
+    /// The conversation went forward again to where it was before it went back.
+    Unwound {
+        /// The act that is taken back.
+        resolution: ResolutionId,
     },
 }

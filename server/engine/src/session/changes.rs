@@ -10,17 +10,18 @@ use ropey::Rope;
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff::line_changes;
-use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, split};
+use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, Replacement, split};
 use crate::edit::rebase::{Rebase, rebase};
 use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
 use crate::event::Event;
 use crate::host::DocumentEvent;
 use crate::ids::{HunkId, ResolutionId};
 use crate::journal::{BlobId, Blobs, Record};
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::session::Session;
 use crate::session::feed::{Feed, Hold};
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
+use crate::workspace::shadow::{Limits, Shadow};
 use crate::workspace::{ApplyError, ReadError, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
@@ -31,6 +32,7 @@ pub(crate) struct Changes {
     book: Mutex<Book>,
     pub(super) feed: Arc<Feed>,
     pub(super) blobs: Blobs,
+    pub(super) shadow: Arc<Shadow>,
     /// Held while texts are changed, by the agent or for the user.
     pub(super) writing: tokio::sync::Mutex<()>,
 }
@@ -48,11 +50,12 @@ pub(crate) struct Book {
 }
 
 impl Changes {
-    pub(crate) fn new(ledger: Ledger, blobs: Blobs) -> Self {
+    pub(crate) fn new(ledger: Ledger, blobs: Blobs, roots: Vec<AbsPath>) -> Self {
         let feed = Arc::new(Feed::default());
         ledger.targets().for_each(|target| feed.follow(target));
         let book = Book { ledger, ..Book::default() };
-        Self { book: Mutex::new(book), feed, blobs, writing: tokio::sync::Mutex::default() }
+        let shadow = Arc::new(Shadow::new(roots, blobs.clone(), Limits::default()));
+        Self { book: Mutex::new(book), feed, blobs, shadow, writing: tokio::sync::Mutex::default() }
     }
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
@@ -354,7 +357,7 @@ impl Session {
                     break;
                 }
             };
-            let (switched, moves, edits) = {
+            let (switched, moves, edits, whole) = {
                 let mut book = self.changes.book();
                 self.changes.feed.take(target).into_iter().for_each(|event| self.take_in(&mut book, event));
                 let now = file.as_ref().map_or_else(Rope::new, |file| Rope::from_str(&file.text));
@@ -367,14 +370,24 @@ impl Session {
                 let conflicts = plan.conflicts.iter().filter(stands);
                 moves.extend(conflicts.map(|hunk| (hunk.clone(), HunkState::Conflict)));
                 let edits = book.ledger.edits_for(target, &moves);
+                let whole = book.ledger.replacements(&moves);
                 let switched = Switched { resolved, conflicts: plan.conflicts };
-                if edits.is_empty() {
+                if edits.is_empty() && whole.is_empty() {
                     self.enter_moves(&mut book, target, moves, step);
                     result = Ok(switched);
                     break;
                 }
-                (switched, moves, edits)
+                (switched, moves, edits, whole)
             };
+            if let Err(reason) = self.replace_whole(whole).await {
+                result = Err(reason);
+                break;
+            }
+            if edits.is_empty() {
+                self.enter_moves(&mut self.changes.book(), target, moves, step);
+                result = Ok(switched);
+                break;
+            }
             let change = FileChange { target: target.clone(), base: file, edits };
             let (label, summary) = (step.label.clone(), String::new());
             let set = ChangeSet { label, summary, files: vec![change], author: Author::User };
@@ -402,6 +415,18 @@ impl Session {
         }
         drop(self.sync_changes());
         result
+    }
+
+    /// Replaces files as a whole, unless somebody has changed them since.
+    async fn replace_whole(&self, whole: Vec<Replacement>) -> Result<(), String> {
+        let shadow = Arc::clone(&self.changes.shadow);
+        let replaced = blocking(move || {
+            whole.into_iter().try_for_each(|Replacement { target, expected, wanted }| match target.file() {
+                Some(path) => shadow.restore_file(path, &expected, &wanted),
+                None => Ok(()),
+            })
+        });
+        replaced.await.map_err(|error| error.to_string())
     }
 
     fn enter_moves(&self, book: &mut Book, target: &Target, moves: Vec<(HunkId, HunkState)>, step: &Step) {

@@ -97,12 +97,18 @@ impl Session {
         if self.is_closing() {
             return Err(ResolveError::Closed);
         }
-        let book = self.sync_changes();
-        let newest = || book.ledger.newest_resolution().cloned();
+        let rewound = self.state().rewound_by().cloned();
+        let newest = self.sync_changes().ledger.newest_resolution().cloned();
+        // Ids grow with time.
+        let newest = || newest.into_iter().chain(rewound.clone()).max();
         let id = resolution.cloned().or_else(newest).ok_or(ResolveError::UnknownResolution)?;
-        let wanted = book.ledger.moves_to_revert(&id).ok_or(ResolveError::UnknownResolution)?;
-        drop(book);
-        Ok(self.begin(wanted, None, Some(id), true, vec![]))
+        let wanted = self.sync_changes().ledger.moves_to_revert(&id);
+        if rewound.as_ref() == Some(&id) {
+            self.unwind(&id)?;
+        } else if wanted.is_none() {
+            return Err(ResolveError::UnknownResolution);
+        }
+        Ok(self.begin(wanted.unwrap_or_default(), None, Some(id), true, vec![]))
     }
 
     /// Notes decisions about proposals and answers the prompts all of whose proposals are decided. Answers the decided
