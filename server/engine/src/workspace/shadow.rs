@@ -100,8 +100,13 @@ pub enum Gap {
         /// What the system said.
         error: String,
     },
-    /// Contents could not be kept, or the system failed in another way.
+    /// The system failed, and did not say where.
     Failed {
+        /// What it said.
+        error: String,
+    },
+    /// Contents could not be kept. Changes are told nevertheless.
+    Storage {
         /// What the system said.
         error: String,
     },
@@ -115,7 +120,8 @@ impl fmt::Display for Gap {
             }
             Self::OutOfTime => formatter.write_str("there was no time to look at all files"),
             Self::Unreadable { path, error } => write!(formatter, "`{path}` cannot be read: {error}"),
-            Self::Failed { error } => write!(formatter, "file contents could not be kept: {error}"),
+            Self::Failed { error } => write!(formatter, "some files could not be looked at: {error}"),
+            Self::Storage { error } => write!(formatter, "file contents could not be kept: {error}"),
         }
     }
 }
@@ -182,8 +188,11 @@ impl Shadow {
         let before = &scan.tree;
         let after = self.advance(Tree::look(before, self.means(), Hidden::Follow));
         let mut coverage = after.coverage();
-        let earlier = before.coverage().gaps.into_iter();
-        coverage.gaps.extend(earlier.filter(|gap| !after.coverage().gaps.contains(gap)).collect::<Vec<_>>());
+        for gap in before.coverage().gaps {
+            if !coverage.gaps.contains(&gap) {
+                coverage.gaps.push(gap);
+            }
+        }
         let mut keeper = Keeper { blobs: &self.blobs, ids: HashSet::new(), failure: None };
         let mut changes: Vec<_> = differences(before, &after)
             .into_iter()
@@ -205,7 +214,7 @@ impl Shadow {
         });
         if let Some(error) = keeper.finish() {
             changes.iter_mut().for_each(|change| change.forget(&error));
-            coverage.gaps.push(Gap::Failed { error });
+            coverage.gaps.push(Gap::Storage { error });
         }
         ShellChanges { changes, coverage }
     }
@@ -217,7 +226,8 @@ impl Shadow {
     /// # Errors
     /// [`RestoreError`]; the file is as it was then.
     pub fn restore_file(&self, path: &AbsPath, expected: &Image, wanted: &Image) -> Result<(), RestoreError> {
-        Restore { roots: &self.roots, blobs: &self.blobs, path, expected }.put(wanted)
+        let max_bytes = self.limits.file_bytes;
+        Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
     fn means(&self) -> Means<'_> {

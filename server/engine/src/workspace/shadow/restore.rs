@@ -57,6 +57,8 @@ pub enum RestoreError {
 pub(super) struct Restore<'r> {
     pub(super) roots: &'r [AbsPath],
     pub(super) blobs: &'r Blobs,
+    /// The size of the largest file that is kept.
+    pub(super) max_bytes: u64,
     pub(super) path: &'r AbsPath,
     pub(super) expected: &'r Image,
 }
@@ -136,18 +138,18 @@ impl Restore<'_> {
         match image {
             Image::Absent => metadata.is_dir(),
             Image::Kept { blob, mode } => {
-                metadata.is_file() && mode_of(&metadata) == *mode && self.holds(&metadata, blob)
+                metadata.is_file() && mode_of(&metadata) == *mode && self.holds(blob)
             }
             Image::Symlink { target } => std::fs::read_link(path).is_ok_and(|now| now == *target),
             Image::NotKept { .. } => false,
         }
     }
 
-    fn holds(&self, metadata: &Metadata, blob: &BlobId) -> bool {
+    fn holds(&self, blob: &BlobId) -> bool {
         let Ok((file, _)) = open(self.path.as_path()) else { return false };
         let mut bytes = Vec::new();
-        // Kept files are small. A file that grows meanwhile is another one.
-        let is_read = file.take(metadata.len().saturating_add(1)).read_to_end(&mut bytes).is_ok();
+        // A byte more than the largest file that is kept makes it another file, whatever follows.
+        let is_read = file.take(self.max_bytes + 1).read_to_end(&mut bytes).is_ok();
         is_read && BlobId::of(&bytes) == *blob
     }
 

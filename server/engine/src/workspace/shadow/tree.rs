@@ -27,6 +27,8 @@ pub(super) struct Tree {
     pub(super) files: HashMap<OsString, Held>,
     pub(super) pack: Pack,
     folders: HashMap<OsString, Rules>,
+    /// Whether everything was looked at but what the gaps name by its path.
+    is_complete: bool,
     gaps: Vec<Gap>,
     /// The clock before the first look.
     started: (i64, i64),
@@ -131,7 +133,8 @@ impl Tree {
         let mut unread = Vec::new();
         // Files known before come first, so that what is covered stays covered.
         let is_known = |path: &OsString| base.files.contains_key(path);
-        let (known, new): (Vec<_>, Vec<_>) = found.files.into_iter().partition(|(path, _)| is_known(path));
+        let (known, new): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut found.files).into_iter().partition(|(path, _)| is_known(path));
         for (path, (kind, stat)) in known.into_iter().chain(new) {
             match base.files.get(&path) {
                 Some(held) if held.stat == stat && held.is_final() => {
@@ -145,8 +148,9 @@ impl Tree {
             }
         }
         found.gaps.dedup();
-        let mut tree =
-            Self { files, pack: base.pack.clone(), folders: found.folders, gaps: found.gaps, started };
+        let is_complete = found.is_complete();
+        let Found { folders, gaps, .. } = found;
+        let mut tree = Self { files, pack: base.pack.clone(), folders, is_complete, gaps, started };
         tree.read(unread, means);
         tree.compact(means);
         tree
@@ -172,10 +176,10 @@ impl Tree {
 
     /// Tells for any path of `later` that is not in this tree whether there was no file.
     pub(super) fn absence(&self, later: &Self) -> impl Fn(&OsStr) -> Absence {
-        let is_complete = self.gaps.iter().all(|gap| matches!(gap, Gap::Unreadable { .. }));
+        let is_complete = self.is_complete;
         let unreadable = self.gaps.iter().filter_map(|gap| match gap {
             Gap::Unreadable { path, .. } => Some(path.as_path().as_os_str().to_owned()),
-            Gap::TooManyFiles { .. } | Gap::OutOfTime | Gap::Failed { .. } => None,
+            Gap::TooManyFiles { .. } | Gap::OutOfTime | Gap::Failed { .. } | Gap::Storage { .. } => None,
         });
         let unignored = self.folders.iter().filter_map(|(folder, before)| {
             let after = later.folders.get(folder)?;
@@ -235,7 +239,7 @@ impl Tree {
                 self.files.insert(file.path, held);
             }
         }
-        self.gaps.extend(reader.failure.map(|error| Gap::Failed { error }));
+        self.gaps.extend(reader.failure.map(|error| Gap::Storage { error }));
     }
 
     /// Leaves contents behind that no file has any more, once they are as much as those in use may be.
