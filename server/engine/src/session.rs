@@ -561,6 +561,7 @@ impl Session {
     /// Brings a session that was read from its journal into a state from which it can go on.
     fn take_up(&self, skipped_records: u64) {
         let sealed = turn::seal(self, "the server ended before the call did");
+        self.withdraw_all_proposals();
         let mut state = self.state();
         if let Some(turn) = state.turn.clone() {
             let item = new_item(
@@ -631,6 +632,7 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
 
 /// Keeps the ledger up with what happens in the editor until the session is closed.
 async fn follow_documents(session: Arc<Session>) {
+    session.catch_up_with_texts().await;
     loop {
         tokio::select! {
             biased;

@@ -22,7 +22,7 @@ use crate::session::Session;
 use crate::session::feed::{Feed, Hold};
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Limits, Shadow};
-use crate::workspace::{ApplyError, ReadError, blocking};
+use crate::workspace::{ApplyError, ReadError, Source, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: usize = 5;
@@ -219,6 +219,35 @@ impl Session {
             self.take_in(&mut book, event);
         }
         book
+    }
+
+    /// Takes in how the texts have changed while no process followed them.
+    pub(super) async fn catch_up_with_texts(&self) {
+        let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
+        for target in targets {
+            let (now, version) = match self.workspace.text(&target).await {
+                Ok(file) => {
+                    let version = match &file.source {
+                        Source::Document(document) => Some(document.version),
+                        Source::Disk => None,
+                    };
+                    (Rope::from_str(&file.text), version)
+                }
+                Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (Rope::new(), None),
+                Err(error) => {
+                    tracing::warn!(%error, "what a file became meanwhile is not known");
+                    continue;
+                }
+            };
+            let mut book = self.changes.book();
+            // An event is newer than what was read here.
+            let events = self.changes.feed.take(&target);
+            if events.is_empty() {
+                self.reconcile(&mut book, &target, &now);
+                book.versions.extend(version.map(|version| (target, version)));
+            }
+            events.into_iter().for_each(|event| self.take_in(&mut book, event));
+        }
     }
 
     fn take_in(&self, book: &mut Book, event: DocumentEvent) {

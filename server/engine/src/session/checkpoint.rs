@@ -19,7 +19,7 @@ use crate::session::review::{
     CheckpointView, HunkKind, HunkState, ResolveError, RestoreFile, RestorePreview, RestoreWhat, UserEdits,
 };
 use crate::session::{Session, title_from};
-use crate::workspace::shadow::{Image, ShellChange};
+use crate::workspace::shadow::{Image, Scan, ShellChange, ShellChanges};
 use crate::workspace::{ReadError, blocking, encoding};
 
 impl Session {
@@ -134,13 +134,24 @@ impl Session {
         Ok(id)
     }
 
+    /// Looks at the workspace before a command.
+    pub(crate) async fn before_command(&self) -> Scan {
+        let shadow = Arc::clone(&self.changes.shadow);
+        blocking(move || shadow.before()).await
+    }
+
     /// Enters what a command has changed.
-    pub(crate) async fn enter_shell_changes(&self, changes: Vec<ShellChange>, change: &Change) {
+    pub(crate) async fn after_command(&self, scan: Scan, change: &Change) {
+        let shadow = Arc::clone(&self.changes.shadow);
+        let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
+        for gap in coverage.gaps {
+            tracing::info!(%gap, "not all that the command changed may be known");
+        }
         let _one_at_a_time = self.changes.writing.lock().await;
         let mut targets = Vec::new();
-        for shell_change in changes {
-            let target = Target::File(shell_change.path.clone());
-            if self.enter_shell_change(&target, shell_change, change).await {
+        for made in changes {
+            let target = Target::File(made.path.clone());
+            if self.enter_shell_change(&target, made, change).await {
                 targets.push(target);
             }
         }

@@ -113,6 +113,16 @@ impl Session {
         self.end_proposals(names, withdraw);
     }
 
+    /// Forgets all proposals: nobody asks about them any more.
+    pub(super) fn withdraw_all_proposals(&self) {
+        let names: Vec<HunkId> = {
+            let book = self.sync_changes();
+            let hunks = book.ledger.review().into_iter().flat_map(|file| file.hunks);
+            hunks.filter(|hunk| hunk.state == HunkState::Proposed).map(|hunk| hunk.id).collect()
+        };
+        self.withdraw_proposals(&names);
+    }
+
     /// Notes that the user does not want these proposals now.
     pub(crate) fn reject_proposals(&self, names: &[HunkId]) {
         let reject = |target: &Target, hunks: Vec<HunkId>| {

@@ -199,7 +199,9 @@ impl SessionState {
             messages: self.messages.split_off(messages),
             turns,
         };
-        cut.items.iter().for_each(|item| drop(self.places.remove(&item.id)));
+        for item in &cut.items {
+            self.places.remove(&item.id);
+        }
         self.cut = Some(cut);
     }
 

@@ -318,6 +318,13 @@ impl Pipeline<'_> {
                     self.session.apply_change(change, &self.change(None), names, self.cancel).await?;
                 Ok(diff::report(&summary, &applied, &self.session.workspace))
             }
+            Action::Run(work) if kind == ToolKind::Execute => {
+                let scan = self.session.before_command().await;
+                let result = self.work(work, context).await;
+                // Whatever became of the command: what it changed until then it changed.
+                self.session.after_command(scan, &self.change(None)).await;
+                result
+            }
             Action::Run(work) => self.work(work, context).await,
         }
     }
