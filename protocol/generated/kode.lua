@@ -390,6 +390,10 @@
 ---@class kode.Event.CheckpointCreated: kode.CheckpointCreated
 ---@field type "checkpoint_created"
 
+--- The conversation went back.
+---@class kode.Event.Rewound: kode.Rewound
+---@field type "rewound"
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
@@ -441,6 +445,7 @@
 ---| kode.Event.EditsChanged
 ---| kode.Event.EditsResolved
 ---| kode.Event.CheckpointCreated
+---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.TokenUsage
 ---| kode.Event.ModelRetry
@@ -875,6 +880,10 @@
 ---| "keep" # Leaves hunks in the text and off the list.
 ---| "undo" # Takes hunks out of the text, kept ones as well.
 
+--- The conversation went back to before a prompt: this item and all after it are gone.
+---@class kode.Rewound
+---@field itemId kode.ItemId The first item that is gone.
+
 --- What a session is doing.
 ---@alias kode.RunState
 ---| "READY" # Nothing; the next prompt starts at once.
@@ -1170,6 +1179,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "bc72349122738c628b4715c800ffe313e7ee0fbacae9475cc0bc149d91668479"
+M.schema_hash = "e7831c4fa5f028dc95fb77c949d9fd379da30f3a32190405fc04d0763d93750f"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "bc72349122738c628b4715c800ffe313e7ee0fbacae9475cc0bc149d91668479";
+export const SCHEMA_HASH = "e7831c4fa5f028dc95fb77c949d9fd379da30f3a32190405fc04d0763d93750f";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -407,6 +407,8 @@ export type Event =
     | ({ type: "edits_resolved" } & EditsResolved)
     /** What stood before a prompt can be brought back. */
     | ({ type: "checkpoint_created" } & CheckpointCreated)
+    /** The conversation went back. */
+    | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
     /** One model call used tokens. */
@@ -1031,6 +1033,12 @@ export type ReviewAction =
     | "keep"
     /** Takes hunks out of the text, kept ones as well. */
     | "undo";
+
+/** The conversation went back to before a prompt: this item and all after it are gone. */
+export interface Rewound {
+    /** The first item that is gone. */
+    itemId: ItemId;
+}
 
 /** What a session is doing. */
 export type RunState =
