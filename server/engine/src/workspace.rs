@@ -5,13 +5,15 @@
 
 mod atomic;
 pub mod encoding;
+pub mod error;
 pub mod overlay;
 pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod write;
 
+pub use error::{PathError, ReadError};
 pub(crate) use overlay::blocking;
-pub use overlay::{FileText, Freshness, PathError, ReadError, Source, Workspace};
+pub use overlay::{FileText, Freshness, Source, Workspace};
 pub use stream::{OpenText, TextStream};
 pub use write::ApplyError;

@@ -16,7 +16,8 @@ use crate::paths::Target;
 use crate::workspace::encoding::{
     DETECT_BYTES, Extent, PIECE_BYTES, TextFormat, Visit, decode_piece, detect, reject_nul,
 };
-use crate::workspace::overlay::{BytesError, MAX_FILE_BYTES, open_regular};
+use crate::workspace::error::BytesError;
+use crate::workspace::overlay::{MAX_FILE_BYTES, open_regular};
 use crate::workspace::{FileText, ReadError, Workspace};
 
 /// Files larger than this are read as streams where that is possible.
