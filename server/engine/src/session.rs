@@ -31,7 +31,7 @@ use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, blocking};
 pub use state::SessionState;
 
 /// So many prompts may wait in a queue.
@@ -138,6 +138,10 @@ impl Session {
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
         let Parts { workspace, shell, tools, models, journal, state } = parts;
         let events = EventLog::new(state.id.clone(), 0);
+        let log = Arc::clone(&events);
+        workspace.report_changes(move |report| {
+            log.publish(report.into());
+        });
         let (turns, receiver) = mpsc::unbounded_channel();
         let resumed = !state.items.is_empty();
         let session = Arc::new(Self {
@@ -209,6 +213,8 @@ impl Session {
             return Err(SubmitError::Empty);
         }
         let content = prompt_content(&prompt);
+        // Before the lock: what the editor holds must not be asked for under it.
+        self.workspace.look_for_changes();
         let mut state = self.state();
         // Under the lock that closing takes as well: a prompt is taken and its turn ends, or it is not taken.
         if self.cancel.is_cancelled() {
@@ -474,8 +480,11 @@ impl Session {
         active: &mut Option<ActiveTurn>,
         queued: Option<QueueId>,
         text: String,
-        content: Vec<Block>,
+        mut content: Vec<Block>,
     ) -> TurnId {
+        if let Some(text) = self.workspace.reminder(&self.workspace.take_changes()) {
+            content.insert(0, Block::Text { text });
+        }
         let turn = TurnId::generate();
         *active =
             Some(ActiveTurn { id: turn.clone(), cancel: self.cancel.child_token(), calls: HashMap::new() });
@@ -579,9 +588,12 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
         session.sync().await;
         let ended = AssertUnwindSafe(turn::run(&session, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));
+        let workspace = Arc::clone(&session.workspace);
+        blocking(move || workspace.look_for_changes()).await;
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }
+    session.workspace.stop_watching();
     session.journal.release();
     session.events.close();
 }

@@ -1,10 +1,8 @@
-//! What a path contains as the user sees it, and what this session has read of it.
+//! What a path contains as the user sees it.
 //!
 //! Rule: an open document wins over the disk, saved or not and under whatever name the file is reached; a path is
-//! inside the workspace only if both its name and what it leads to are; "read" is a fact of one session and one
-//! content.
+//! inside the workspace only if both its name and what it leads to are.
 
-use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,14 +13,14 @@ use url::Url;
 
 use crate::host::{DocumentSnapshot, Host};
 use crate::paths::{AbsPath, Target};
+use crate::workspace::changes::Tracker;
 use crate::workspace::encoding::{self, EncodeError, NotText, TextFormat};
 use crate::workspace::error::{BytesError, PathError, ReadError};
+use crate::workspace::reads::{FileStamp, Stamp};
+use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
-
-/// The most texts a session remembers to have read; past it the first by name must be read again.
-const MAX_TRACKED_READS: usize = 20_000;
 
 /// Folder entries looked through for a name like the one that is missing.
 const MAX_SUGGESTION_ENTRIES: usize = 5_000;
@@ -43,6 +41,8 @@ pub struct FileText {
     pub format: TextFormat,
     /// SHA-256 of the bytes on disk, or of the document's text.
     pub hash: [u8; 32],
+    /// What tells without reading whether it is still the same.
+    pub(super) stamp: Stamp,
 }
 
 /// Where a text came from.
@@ -54,23 +54,13 @@ pub enum Source {
     Disk,
 }
 
-/// What the session knows of a text compared with what is there now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Never read in this session.
-    Unread,
-    /// As it was read.
-    Current,
-    /// Changed since it was read.
-    Changed,
-}
-
 /// A session's view of the user's files.
 pub struct Workspace {
     pub(super) host: Arc<dyn Host>,
     pub(super) roots: Arc<Roots>,
+    pub(super) tracker: Arc<Tracker>,
+    pub(super) saves_before_commands: bool,
     cwd: Mutex<AbsPath>,
-    reads: Mutex<BTreeMap<Target, [u8; 32]>>,
 }
 
 /// The folders of the workspace.
@@ -91,7 +81,8 @@ impl Workspace {
     pub fn new(host: Arc<dyn Host>, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
         let real = roots.iter().map(|root| real_path(root).unwrap_or_else(|_| root.clone())).collect();
         let roots = Arc::new(Roots { named: roots, real });
-        Self { host, roots, cwd: Mutex::new(cwd), reads: Mutex::default() }
+        let tracker = Tracker::start(Arc::clone(&host), MAX_WATCHED_FOLDERS);
+        Self { host, roots, tracker, saves_before_commands: true, cwd: Mutex::new(cwd) }
     }
 
     /// The folders of the workspace.
@@ -184,11 +175,6 @@ impl Workspace {
         }
     }
 
-    /// Notes that the session has read this text.
-    pub fn note_read(&self, file: &FileText) {
-        self.note_text(&file.target, &file.text);
-    }
-
     /// The text of a target that is open in the editor.
     pub(super) async fn document_text(&self, target: &Target) -> Option<FileText> {
         let document = self.open_document(target).await?;
@@ -210,34 +196,6 @@ impl Workspace {
                 Err(ReadError::NotFound { path: missing, suggestion: self.similar_file(path).await })
             }
             result => result,
-        }
-    }
-
-    /// Compares a text with what the session has read.
-    pub fn freshness(&self, file: &FileText) -> Freshness {
-        self.freshness_of(&file.target, &file.text)
-    }
-
-    /// What counts is the text: the same text is current whether it comes from the disk or from the document that
-    /// was opened on it since.
-    pub(super) fn freshness_of(&self, target: &Target, text: &str) -> Freshness {
-        match lock(&self.reads).get(target) {
-            None => Freshness::Unread,
-            Some(read) if *read == hash(text.as_bytes()) => Freshness::Current,
-            Some(_) => Freshness::Changed,
-        }
-    }
-
-    pub(super) fn note_text(&self, target: &Target, text: &str) {
-        self.note_hash(target, hash(text.as_bytes()));
-    }
-
-    /// Notes that the session has read the text with this hash.
-    pub(super) fn note_hash(&self, target: &Target, hash: [u8; 32]) {
-        let mut reads = lock(&self.reads);
-        reads.insert(target.clone(), hash);
-        if reads.len() > MAX_TRACKED_READS {
-            reads.pop_first();
         }
     }
 
@@ -315,19 +273,21 @@ impl FileText {
     /// Reads a whole file.
     pub(super) fn read(target: Target, path: &Path, shown: &str) -> Result<Self, ReadError> {
         let file = read_bytes(path).map_err(|error| error.into_read_error(shown))?;
-        Self::of_bytes(target, &file.bytes).map_err(|not_text| not_text.into_read_error(shown))
+        let stamp = Stamp::File(FileStamp::of(&file.metadata));
+        Self::of_bytes(target, &file.bytes, stamp).map_err(|not_text| not_text.into_read_error(shown))
     }
 
     fn of_document(target: Target, document: DocumentSnapshot) -> Self {
         let text: Arc<str> = document.text.to_string().into();
         let hash = hash(text.as_bytes());
-        Self { target, source: Source::Document(document), text, format: TextFormat::UTF_8, hash }
+        let stamp = Stamp::of_document(&document);
+        Self { target, source: Source::Document(document), text, format: TextFormat::UTF_8, hash, stamp }
     }
 
-    fn of_bytes(target: Target, bytes: &[u8]) -> Result<Self, NotText> {
+    fn of_bytes(target: Target, bytes: &[u8], stamp: Stamp) -> Result<Self, NotText> {
         let decoded = encoding::decode(bytes)?;
         let (text, format) = (decoded.text.into(), decoded.format);
-        Ok(Self { target, source: Source::Disk, text, format, hash: hash(bytes) })
+        Ok(Self { target, source: Source::Disk, text, format, hash: hash(bytes), stamp })
     }
 }
 
@@ -596,25 +556,5 @@ mod tests {
             assert_eq!(suggestion.as_deref(), expected, "{missing}");
             assert_eq!(error.hint().contains("Did you mean"), expected.is_some());
         }
-    }
-
-    #[tokio::test]
-    async fn freshness_is_of_a_session_and_of_the_content() {
-        let rig = Rig::new();
-        let other = rig.other_session();
-        rig.write("a.txt", "\u{feff}one");
-        let target = rig.target("a.txt");
-        let freshness =
-            async |workspace: &Workspace| workspace.freshness(&workspace.text(&target).await.unwrap());
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Unread);
-        rig.workspace().note_read(&rig.workspace().text(&target).await.unwrap());
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Current);
-        assert_eq!(freshness(&other.workspace).await, Freshness::Unread);
-        rig.write("a.txt", "\u{feff}one");
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "a new date is no new content");
-        rig.open("a.txt", "one");
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "opening a file changes nothing");
-        rig.type_text("a.txt", "one!");
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Changed);
     }
 }

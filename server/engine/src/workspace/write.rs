@@ -157,6 +157,7 @@ impl Workspace {
         cancel: &CancellationToken,
     ) -> Result<AppliedFile, ApplyError> {
         let path = self.display(&file.target);
+        let _own_write = self.own_write(&file.target);
         let mut rebased = 0;
         for _ in 0..MAX_ATTEMPTS {
             if cancel.is_cancelled() {
@@ -203,7 +204,8 @@ impl Workspace {
             () = cancel.cancelled() => return Err(ApplyError::Abandoned { path: job.path }),
         };
         match outcome {
-            DocumentEditOutcome::Applied(_) => {
+            DocumentEditOutcome::Applied(shown) => {
+                self.note_agent_change(&shown);
                 let new_text = apply_edits(&now, &edits);
                 Ok(job.done(now, new_text, None, rebased))
             }
@@ -219,7 +221,7 @@ impl Workspace {
     fn note_applied(&self, applied: &AppliedFile) {
         match self.freshness_of(&applied.target, &applied.old_text) {
             Freshness::Current | Freshness::Unread => self.note_text(&applied.target, &applied.new_text),
-            Freshness::Changed => {}
+            Freshness::Changed => self.note_merged(&applied.target, &applied.old_text, &applied.new_text),
         }
     }
 }
