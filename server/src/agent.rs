@@ -30,6 +30,8 @@ pub struct UserOptions {
     pub model: ProfileOptions,
     /// The mode new sessions start in.
     pub mode: Mode,
+    /// Whether documents that the agent has changed are saved before a command runs; true when it is not said.
+    pub save_before_commands: Option<bool>,
 }
 
 /// The agent behind one connection.
@@ -58,6 +60,7 @@ impl Agent {
             home: home::folder()?,
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: Models::new(main),
+            save_before_commands: options.save_before_commands.unwrap_or(true),
         });
         let agent = Arc::new(Self {
             engine,

@@ -128,6 +128,8 @@ pub struct EngineOptions {
     pub host: Arc<dyn Host>,
     /// The models.
     pub models: Models,
+    /// Whether open documents that the agent has changed are saved before a command runs, where the editor can.
+    pub save_before_commands: bool,
 }
 
 /// What a new session is made with.
@@ -191,6 +193,7 @@ pub struct Engine {
     host: Arc<dyn Host>,
     models: Arc<Models>,
     tools: Arc<Registry>,
+    save_before_commands: bool,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// Held while a session is loaded, so that none is loaded twice.
@@ -207,12 +210,13 @@ impl Engine {
     /// An engine whose sessions have these tools.
     #[must_use]
     pub fn with_tools(options: EngineOptions, tools: Registry) -> Self {
-        let EngineOptions { home, host, models } = options;
+        let EngineOptions { home, host, models, save_before_commands } = options;
         Self {
             home,
             host,
             models: Arc::new(models),
             tools: Arc::new(tools),
+            save_before_commands,
             sessions: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
         }
@@ -331,7 +335,8 @@ impl Engine {
 
     fn start(&self, opened: Opened) -> Arc<Session> {
         let Opened { journal, blobs, state, ledger, skipped } = opened;
-        let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone());
+        let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
+            .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
         let parts = Parts {
             workspace: Arc::new(workspace),

@@ -14,6 +14,7 @@ use crate::model::Usage;
 use crate::paths::Target;
 use crate::permission::{Decision, PermissionPrompt};
 use crate::session::review::ResolutionOutcome;
+use crate::workspace::WatchReport;
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 pub use log::{EventLog, Gap, Subscription};
 
@@ -308,6 +309,19 @@ impl Event {
             | Self::AgentResumed { .. }
             | Self::StorageFailure { .. }
             | Self::Error { .. } => Channel::Monitor,
+        }
+    }
+}
+
+impl From<WatchReport> for Event {
+    fn from(report: WatchReport) -> Self {
+        match report {
+            WatchReport::Changed { target, deleted } => Self::FileChanged { target, deleted },
+            WatchReport::NotWatching { reason } => Self::Error {
+                message: format!("Not all files that were read can be watched: {reason}."),
+                hint: "Changes by other programs are still found with the next prompt and before each edit."
+                    .to_owned(),
+            },
         }
     }
 }

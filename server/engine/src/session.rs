@@ -5,7 +5,9 @@
 
 mod changes;
 mod checkpoint;
+mod committed;
 mod feed;
+mod news;
 pub(crate) mod proposal;
 mod resolve;
 pub mod review;
@@ -37,7 +39,7 @@ use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, blocking};
 pub(crate) use changes::Changes;
 use review::ResolveError;
 pub use state::SessionState;
@@ -149,6 +151,10 @@ impl Session {
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
         let Parts { workspace, shell, tools, models, journal, blobs, state, ledger } = parts;
         let events = EventLog::new(state.id.clone(), 0);
+        let log = Arc::clone(&events);
+        workspace.report_changes(move |report| {
+            log.publish(report.into());
+        });
         let (turns, receiver) = mpsc::unbounded_channel();
         let resumed = !state.items.is_empty();
         let session = Arc::new(Self {
@@ -223,6 +229,9 @@ impl Session {
             return Err(SubmitError::Empty);
         }
         let content = prompt_content(&prompt);
+        // Before the lock: what the editor holds must not be asked for under it.
+        self.workspace.look_for_changes();
+        self.gather_news();
         let mut state = self.state();
         // Under the lock that closing takes as well: a prompt is taken and its turn ends, or it is not taken.
         if self.cancel.is_cancelled() {
@@ -514,8 +523,11 @@ impl Session {
         active: &mut Option<ActiveTurn>,
         queued: Option<QueueId>,
         text: String,
-        content: Vec<Block>,
+        mut content: Vec<Block>,
     ) -> TurnId {
+        let news = self.changes.news_for_prompt();
+        let changed = self.workspace.reminder(&self.workspace.take_changes());
+        content.splice(0..0, news.into_iter().chain(changed).map(|text| Block::Text { text }));
         let turn = TurnId::generate();
         *active =
             Some(ActiveTurn { id: turn.clone(), cancel: self.cancel.child_token(), calls: HashMap::new() });
@@ -618,14 +630,19 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
             Some(active) if active.id == turn => active.cancel.clone(),
             _ => continue,
         };
+        session.note_told();
         session.sync().await;
         let ended = AssertUnwindSafe(turn::run(&session, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));
+        let workspace = Arc::clone(&session.workspace);
+        blocking(move || workspace.look_for_changes()).await;
+        session.gather_news();
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }
     session.write_changes();
     session.sync().await;
+    session.workspace.stop_watching();
     session.journal.release();
     session.events.close();
 }
@@ -633,11 +650,24 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
 /// Keeps the ledger up with what happens in the editor until the session is closed.
 async fn follow_documents(session: Arc<Session>) {
     session.catch_up_with_texts().await;
+    let mut seen = session.look_at_repositories().await;
+    let mut looks = tokio::time::interval(committed::LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
             () = session.cancel.cancelled() => break,
             () = session.changes.feed.arrived() => drop(session.sync_changes()),
+            _ = looks.tick() => {
+                session.write_changes();
+                if session.sync_changes().ledger.applied_targets().is_empty() {
+                    continue;
+                }
+                let now = session.look_at_repositories().await;
+                if now != std::mem::replace(&mut seen, now.clone()) {
+                    session.keep_committed().await;
+                }
+            }
         }
     }
 }

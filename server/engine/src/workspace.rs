@@ -4,15 +4,23 @@
 //! files only by guarded atomic writes; nothing is written over text the session has not read.
 
 mod atomic;
+pub mod changes;
 pub mod encoding;
+pub mod error;
 pub mod overlay;
+pub mod reads;
 pub mod shadow;
 pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod unsaved;
+mod watch;
 pub mod write;
 
+pub use changes::{Origin, OutsideChange, WatchReport};
+pub use error::{PathError, ReadError};
 pub(crate) use overlay::blocking;
-pub use overlay::{FileText, Freshness, PathError, ReadError, Source, Workspace};
+pub use overlay::{FileText, Source, Workspace};
+pub use reads::{AccessOrder, Accessed, Freshness, Portion};
 pub use stream::{OpenText, TextStream};
 pub use write::ApplyError;

@@ -46,6 +46,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         home: AbsPath::new(root.join("state"))?,
         host: Arc::new(NoEditor),
         models: Models::new(Ok(demo)),
+        save_before_commands: true,
     });
     let roots = vec![AbsPath::new(&project)?];
     let session = engine.new_session(NewSession { roots, mode: Mode::Default, model: Some(name) })?;

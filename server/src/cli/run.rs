@@ -77,7 +77,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         _ => args.prompt,
     };
     let (models, profile) = args.model.models();
-    let engine = Engine::new(EngineOptions { home: home::folder()?, host: Arc::new(NoEditor), models });
+    let engine = Engine::new(EngineOptions {
+        home: home::folder()?,
+        host: Arc::new(NoEditor),
+        models,
+        save_before_commands: true,
+    });
     let session = engine.new_session(NewSession { roots: vec![cwd], mode: args.mode, model: profile })?;
     let events = session.events().subscribe(session.events().newest(), vec![]);
     let Submitted::Started(turn) = session.submit(Prompt { text, attachments: vec![] })? else {

@@ -20,6 +20,7 @@ use crate::journal::{BlobId, Blobs, Record};
 use crate::paths::{AbsPath, Target};
 use crate::session::Session;
 use crate::session::feed::{Feed, Hold};
+use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Limits, Shadow};
 use crate::workspace::{ApplyError, ReadError, Source, blocking};
@@ -35,6 +36,8 @@ pub(crate) struct Changes {
     pub(super) shadow: Arc<Shadow>,
     /// Held while texts are changed, by the agent or for the user.
     pub(super) writing: tokio::sync::Mutex<()>,
+    /// What the next prompt tells of the user's acts. Taken last of all locks.
+    pub(super) news: Mutex<Waiting>,
 }
 
 /// The ledger, and what of it is not in the journal yet.
@@ -55,12 +58,17 @@ impl Changes {
         ledger.targets().for_each(|target| feed.follow(target));
         let book = Book { ledger, ..Book::default() };
         let shadow = Arc::new(Shadow::new(roots, blobs.clone(), Limits::default()));
-        Self { book: Mutex::new(book), feed, blobs, shadow, writing: tokio::sync::Mutex::default() }
+        let (writing, news) = (tokio::sync::Mutex::default(), Mutex::default());
+        Self { book: Mutex::new(book), feed, blobs, shadow, writing, news }
     }
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {

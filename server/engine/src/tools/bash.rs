@@ -3,28 +3,24 @@
 //! Rule: whatever ends a command, the model gets what it wrote until then; anything but exit code 0 is an error.
 //! Commands see files, not editors: where the two differ the result says so.
 
-use std::fs;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use ropey::Rope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, interval};
 
-use crate::host::DocumentSnapshot;
 use crate::paths::Target;
 use crate::shell::{CommandOutcome, CommandSpec, Exit, ShellError};
 use crate::tools::{
     Action, CallContext, Plan, Progress, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
     Touch,
 };
-use crate::workspace::Workspace;
+use crate::workspace::unsaved::NotSaved;
 
 /// How long a command may take if the call does not say, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -38,10 +34,6 @@ const MAX_TITLE: usize = 80;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// How many characters of a running command's output are reported: its end.
 const MAX_PROGRESS: usize = 2_000;
-/// How many open documents are compared with their files before a command runs.
-const MAX_COMPARED: usize = 64;
-/// Up to how many bytes files are compared with open documents.
-const MAX_COMPARED_SIZE: u64 = 4 * 1024 * 1024;
 /// How many files that differ are named.
 const MAX_NAMED: usize = 5;
 
@@ -130,7 +122,11 @@ fn first_line(text: &str) -> String {
 
 async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, ToolError> {
     let limit = spec.timeout;
-    let unsaved = unsaved_files(&context.workspace).await;
+    let not_saved = tokio::select! {
+        not_saved = context.workspace.save_before_command() => not_saved,
+        () = context.cancel.cancelled() => Vec::new(),
+    };
+    let unsaved = context.workspace.unsaved_documents().await;
     let outcome = run_reporting(spec, &context).await.map_err(|error| not_started(&error))?;
     let mut notes = Vec::new();
     if !context.workspace.contains(&Target::File(outcome.directory.clone())) {
@@ -140,7 +136,12 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
             outcome.directory
         ));
     }
+    for NotSaved { target, reason } in not_saved.iter().take(MAX_NAMED) {
+        let file = context.workspace.display(target);
+        notes.push(format!("Note: `{file}` could not be saved before the command ran: {reason}."));
+    }
     if !unsaved.is_empty() {
+        let unsaved: Vec<_> = unsaved.iter().map(|target| context.workspace.display(target)).collect();
         notes.push(format!("Note: the command did not see unsaved text of {}.", named(&unsaved)));
     }
     result(&outcome, &notes, limit)
@@ -261,41 +262,6 @@ fn not_started(error: &ShellError) -> ToolError {
         }
     };
     ToolError::new(ToolErrorKind::Failed, format!("The command was not run: {error}"), hint)
-}
-
-/// The files whose text in the editor is not what commands will see.
-async fn unsaved_files(workspace: &Arc<Workspace>) -> Vec<String> {
-    let workspace = Arc::clone(workspace);
-    let compare = tokio::task::spawn_blocking(move || {
-        let documents = workspace.documents();
-        let with_files = documents.iter().filter(|document| document.path.is_some()).take(MAX_COMPARED);
-        with_files
-            .filter(|document| is_unsaved(document))
-            .map(|document| workspace.display(&document.target()))
-            .collect()
-    });
-    compare.await.unwrap_or_default()
-}
-
-/// Whether a document certainly differs from its file. Line endings are not compared, because editors show them as
-/// they like, and files that are large or in other encodings are not read.
-fn is_unsaved(document: &DocumentSnapshot) -> bool {
-    let Some(path) = &document.path else { return false };
-    match fs::metadata(path) {
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-        Ok(metadata) if metadata.len() > MAX_COMPARED_SIZE => false,
-        Ok(_) => saved_text(path.as_path()).is_some_and(|saved| !is_same_text(&document.text, &saved)),
-    }
-}
-
-fn saved_text(path: &Path) -> Option<String> {
-    let text = String::from_utf8(fs::read(path).ok()?).ok()?;
-    Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-}
-
-fn is_same_text(shown: &Rope, saved: &str) -> bool {
-    let without_returns = |byte: &u8| *byte != b'\r';
-    *shown == *saved || shown.bytes().filter(without_returns).eq(saved.bytes().filter(without_returns))
 }
 
 fn named(files: &[String]) -> String {

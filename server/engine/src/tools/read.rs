@@ -20,7 +20,7 @@ use crate::tools::{
 };
 use crate::workspace::encoding::TextFormat;
 use crate::workspace::overlay::MAX_FILE_BYTES;
-use crate::workspace::{FileText, OpenText, Source, TextStream, blocking};
+use crate::workspace::{FileText, OpenText, Portion, Source, TextStream, blocking};
 
 /// Lines shown when no limit is given.
 const DEFAULT_LINES: usize = 2_000;
@@ -118,7 +118,7 @@ async fn read(
         OpenText::Whole(file) => {
             let reading = read_whole(&file, page);
             refuse_past_end(&reading, first, &path)?;
-            workspace.note_read(&file);
+            workspace.note_read(&file, &reading.portion(first));
             reading
         }
         OpenText::Stream(stream) => {
@@ -128,7 +128,7 @@ async fn read(
             };
             let (reading, stream) = blocking(work).await?;
             refuse_past_end(&reading, first, &path)?;
-            workspace.note_stream_read(&stream);
+            workspace.note_stream_read(&stream, &reading.portion(first));
             reading
         }
     };
@@ -202,6 +202,15 @@ fn refuse_past_end(reading: &Reading, first: usize, path: &str) -> Result<(), To
 }
 
 impl Reading {
+    /// How much of the text is shown. A line that is cut is not seen, and neither are its neighbors then.
+    fn portion(&self, first: usize) -> Portion {
+        let shown = if self.page.has_cut_line() { 0 } else { self.page.shown() };
+        match self.total {
+            Some(total) => Portion::Lines { shown: first..first + shown, total },
+            None => Portion::Lines { shown: first..first, total: usize::MAX },
+        }
+    }
+
     fn into_text(self, first: usize) -> String {
         let Self { page, total, format, too_long, .. } = self;
         let shown = page.shown();

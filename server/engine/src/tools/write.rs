@@ -48,7 +48,9 @@ impl Tool for Write {
         let mut touches = vec![Touch::Write(target.clone())];
         let (base, edits, summary) = match workspace.text(&target).await {
             Ok(file) => {
-                let edits = edits_of_existing(&input.content, &file, workspace.freshness(&file), &path)?;
+                let seen =
+                    Seen { freshness: workspace.freshness(&file), whole: workspace.has_read_whole(&target) };
+                let edits = edits_of_existing(&input.content, &file, seen, &path)?;
                 (Some(file), edits, format!("Rewrote {path}"))
             }
             Err(ReadError::NotFound { .. }) => {
@@ -73,7 +75,7 @@ const DESCRIPTION: &str = "\
 Writes a whole file, creating it and its folders when needed.
 
 - To change part of an existing file use Edit: it costs far less and cannot lose the rest.
-- An existing file must have been read in this session, and not have changed since.
+- An existing file must have been read in this session, all of it, and not have changed since.
 - An existing file keeps its encoding, its line endings and its permissions.
 - Do not create documentation or other files nobody asked for.";
 
@@ -94,17 +96,23 @@ pub(super) fn missing_parents(target: &Target) -> Vec<Target> {
     parents.take_while(|path| !path.as_path().exists()).map(Target::File).collect()
 }
 
+/// What the session has seen of a file.
+struct Seen {
+    freshness: Freshness,
+    whole: bool,
+}
+
 fn edits_of_existing(
     content: &str,
     file: &FileText,
-    freshness: Freshness,
+    seen: Seen,
     path: &str,
 ) -> Result<Vec<TextEdit>, ToolError> {
     let mismatch = |message, hint: &str| Err(ToolError::new(ToolErrorKind::Mismatch, message, hint));
     // The byte order mark is the file's; a model that copies it must not double it.
     let content = if file.format.has_bom() { content.trim_start_matches('\u{feff}') } else { content };
     let content = adopt_line_breaks(&file.text, content);
-    match (freshness, &file.source) {
+    match (seen.freshness, &file.source) {
         // Nothing can be lost of an empty file, so it need not have been read.
         (Freshness::Unread, _) if file.text.is_empty() => {}
         (Freshness::Unread, _) => {
@@ -123,6 +131,12 @@ fn edits_of_existing(
             return mismatch(
                 format!("the user has changed `{path}` in the editor since it was read"),
                 "Read it again before writing over it, or use Edit for the passage that has to change.",
+            );
+        }
+        (Freshness::Current, _) if !seen.whole => {
+            return mismatch(
+                format!("`{path}` has only been read in part"),
+                "Read the rest of it first, or use Edit for the passage that has to change.",
             );
         }
         (Freshness::Current, _) => {}
@@ -181,6 +195,31 @@ mod tests {
         let error = write(&rig, "a.txt", "new\n").await.unwrap_err();
         assert_eq!(error.message, "the user has changed `a.txt` in the editor since it was read");
         assert_eq!((rig.text("a.txt").as_str(), rig.shown("a.txt").as_str()), ("newer\n", "typed\n"));
+    }
+
+    #[tokio::test]
+    async fn a_file_read_in_part_is_not_written_over_but_may_be_edited() {
+        let rig = Rig::new();
+        rig.write("a.txt", "one\ntwo\nthree\n");
+        rig.write("wide.txt", "x".repeat(2_001));
+        let read = async |file: &str, offset, limit| {
+            let input = json!({"file_path": file, "offset": offset, "limit": limit});
+            rig.call("Read", input).await.unwrap();
+        };
+        read("a.txt", 1, 2).await;
+        read("wide.txt", 1, 1).await;
+        for file in ["a.txt", "wide.txt"] {
+            let error = write(&rig, file, "new\n").await.unwrap_err();
+            assert_eq!(error.message, format!("`{file}` has only been read in part"));
+        }
+        read("a.txt", 3, 1).await;
+        write(&rig, "a.txt", "one\ntwo\n3\n").await.unwrap();
+        rig.write("a.txt", "uno\ndos\ntres\n");
+        read("a.txt", 2, 1).await;
+        rig.call("Edit", json!({"file_path": "a.txt", "old_string": "uno", "new_string": "1"}))
+            .await
+            .unwrap();
+        assert!(write(&rig, "a.txt", "new\n").await.is_err(), "the edit has shown no more of it");
     }
 
     #[tokio::test]

@@ -1,10 +1,8 @@
-//! What a path contains as the user sees it, and what this session has read of it.
+//! What a path contains as the user sees it.
 //!
 //! Rule: an open document wins over the disk, saved or not and under whatever name the file is reached; a path is
-//! inside the workspace only if both its name and what it leads to are; "read" is a fact of one session and one
-//! content.
+//! inside the workspace only if both its name and what it leads to are.
 
-use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,14 +13,14 @@ use url::Url;
 
 use crate::host::{DocumentObserver, DocumentSnapshot, Host};
 use crate::paths::{AbsPath, Target};
-use crate::tools::{ToolError, ToolErrorKind};
+use crate::workspace::changes::Tracker;
 use crate::workspace::encoding::{self, EncodeError, NotText, TextFormat};
+use crate::workspace::error::{BytesError, PathError, ReadError};
+use crate::workspace::reads::{FileStamp, Stamp};
+use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
-
-/// The most texts a session remembers to have read; past it the first by name must be read again.
-const MAX_TRACKED_READS: usize = 20_000;
 
 /// Folder entries looked through for a name like the one that is missing.
 const MAX_SUGGESTION_ENTRIES: usize = 5_000;
@@ -43,6 +41,8 @@ pub struct FileText {
     pub format: TextFormat,
     /// SHA-256 of the bytes on disk, or of the document's text.
     pub hash: [u8; 32],
+    /// What tells without reading whether it is still the same.
+    pub(super) stamp: Stamp,
 }
 
 /// Where a text came from.
@@ -54,97 +54,13 @@ pub enum Source {
     Disk,
 }
 
-/// What the session knows of a text compared with what is there now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Never read in this session.
-    Unread,
-    /// As it was read.
-    Current,
-    /// Changed since it was read.
-    Changed,
-}
-
-/// A path that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct PathError(pub String);
-
-/// A text that cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// There is no such file.
-    #[error("`{path}` does not exist")]
-    NotFound {
-        /// The file.
-        path: String,
-        /// A file with a similar name.
-        suggestion: Option<String>,
-    },
-    /// The document is not open, and has no file.
-    #[error("no document `{uri}` is open")]
-    NotOpen {
-        /// Its URI.
-        uri: String,
-    },
-    /// It is a folder.
-    #[error("`{path}` is a folder")]
-    Directory {
-        /// The folder.
-        path: String,
-    },
-    /// It is a device, a pipe or a socket.
-    #[error("`{path}` is not a regular file")]
-    NotRegular {
-        /// The thing.
-        path: String,
-    },
-    /// This user may not read it.
-    #[error("`{path}` cannot be read: permission denied")]
-    Denied {
-        /// The file.
-        path: String,
-    },
-    /// It is too large to be read as a whole.
-    #[error("`{path}` is too large to be read as a whole: {size} bytes, the limit is {MAX_FILE_BYTES}")]
-    TooLarge {
-        /// The file.
-        path: String,
-        /// Its size in bytes.
-        size: u64,
-    },
-    /// It is an image.
-    #[error("`{path}` is an image ({format}), not text")]
-    Image {
-        /// The file.
-        path: String,
-        /// The image format.
-        format: &'static str,
-    },
-    /// It is binary data.
-    #[error("`{path}` is not text but {what}")]
-    Binary {
-        /// The file.
-        path: String,
-        /// What it seems to be.
-        what: &'static str,
-    },
-    /// The system failed to read it.
-    #[error("`{path}` cannot be read: {source}")]
-    Io {
-        /// The file.
-        path: String,
-        /// The system's reason.
-        source: io::Error,
-    },
-}
-
 /// A session's view of the user's files.
 pub struct Workspace {
     pub(super) host: Arc<dyn Host>,
     pub(super) roots: Arc<Roots>,
+    pub(super) tracker: Arc<Tracker>,
+    pub(super) saves_before_commands: bool,
     cwd: Mutex<AbsPath>,
-    reads: Mutex<BTreeMap<Target, [u8; 32]>>,
 }
 
 /// The folders of the workspace.
@@ -165,7 +81,8 @@ impl Workspace {
     pub fn new(host: Arc<dyn Host>, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
         let real = roots.iter().map(|root| real_path(root).unwrap_or_else(|_| root.clone())).collect();
         let roots = Arc::new(Roots { named: roots, real });
-        Self { host, roots, cwd: Mutex::new(cwd), reads: Mutex::default() }
+        let tracker = Tracker::start(Arc::clone(&host), MAX_WATCHED_FOLDERS);
+        Self { host, roots, tracker, saves_before_commands: true, cwd: Mutex::new(cwd) }
     }
 
     /// The folders of the workspace.
@@ -264,11 +181,6 @@ impl Workspace {
         }
     }
 
-    /// Notes that the session has read this text.
-    pub fn note_read(&self, file: &FileText) {
-        self.note_text(&file.target, &file.text);
-    }
-
     /// The text of a target that is open in the editor.
     pub(super) async fn document_text(&self, target: &Target) -> Option<FileText> {
         let document = self.open_document(target).await?;
@@ -290,34 +202,6 @@ impl Workspace {
                 Err(ReadError::NotFound { path: missing, suggestion: self.similar_file(path).await })
             }
             result => result,
-        }
-    }
-
-    /// Compares a text with what the session has read.
-    pub fn freshness(&self, file: &FileText) -> Freshness {
-        self.freshness_of(&file.target, &file.text)
-    }
-
-    /// What counts is the text: the same text is current whether it comes from the disk or from the document that
-    /// was opened on it since.
-    pub(super) fn freshness_of(&self, target: &Target, text: &str) -> Freshness {
-        match lock(&self.reads).get(target) {
-            None => Freshness::Unread,
-            Some(read) if *read == hash(text.as_bytes()) => Freshness::Current,
-            Some(_) => Freshness::Changed,
-        }
-    }
-
-    pub(super) fn note_text(&self, target: &Target, text: &str) {
-        self.note_hash(target, hash(text.as_bytes()));
-    }
-
-    /// Notes that the session has read the text with this hash.
-    pub(super) fn note_hash(&self, target: &Target, hash: [u8; 32]) {
-        let mut reads = lock(&self.reads);
-        reads.insert(target.clone(), hash);
-        if reads.len() > MAX_TRACKED_READS {
-            reads.pop_first();
         }
     }
 
@@ -395,109 +279,21 @@ impl FileText {
     /// Reads a whole file.
     pub(super) fn read(target: Target, path: &Path, shown: &str) -> Result<Self, ReadError> {
         let file = read_bytes(path).map_err(|error| error.into_read_error(shown))?;
-        Self::of_bytes(target, &file.bytes).map_err(|not_text| not_text.into_read_error(shown))
+        let stamp = Stamp::File(FileStamp::of(&file.metadata));
+        Self::of_bytes(target, &file.bytes, stamp).map_err(|not_text| not_text.into_read_error(shown))
     }
 
     fn of_document(target: Target, document: DocumentSnapshot) -> Self {
         let text: Arc<str> = document.text.to_string().into();
         let hash = hash(text.as_bytes());
-        Self { target, source: Source::Document(document), text, format: TextFormat::UTF_8, hash }
+        let stamp = Stamp::of_document(&document);
+        Self { target, source: Source::Document(document), text, format: TextFormat::UTF_8, hash, stamp }
     }
 
-    fn of_bytes(target: Target, bytes: &[u8]) -> Result<Self, NotText> {
+    fn of_bytes(target: Target, bytes: &[u8], stamp: Stamp) -> Result<Self, NotText> {
         let decoded = encoding::decode(bytes)?;
         let (text, format) = (decoded.text.into(), decoded.format);
-        Ok(Self { target, source: Source::Disk, text, format, hash: hash(bytes) })
-    }
-}
-
-impl ReadError {
-    /// What to do next.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NotFound { suggestion: Some(similar), .. } => format!("Did you mean `{similar}`?"),
-            Self::NotFound { suggestion: None, .. } => {
-                "Check the path, or find the file with Glob.".to_owned()
-            }
-            Self::NotOpen { .. } => "Name a file, or a document that is open in the editor.".to_owned(),
-            Self::Directory { .. } => "List the files in it with Glob, then name one of them.".to_owned(),
-            Self::NotRegular { .. } => "Name a regular file.".to_owned(),
-            Self::Denied { .. } => "Ask the user to change the file's permissions.".to_owned(),
-            Self::TooLarge { .. } => "Search it with Grep, or read parts of it with Bash.".to_owned(),
-            Self::Image { .. } => "Ask the user to describe it, or use a tool that reads images.".to_owned(),
-            Self::Binary { .. } => "Inspect it with Bash if its contents matter.".to_owned(),
-            Self::Io { .. } => "Check the file and its file system, then try again.".to_owned(),
-        }
-    }
-}
-
-impl From<ReadError> for ToolError {
-    fn from(error: ReadError) -> Self {
-        let kind = match error {
-            ReadError::NotFound { .. } | ReadError::NotOpen { .. } => ToolErrorKind::NotFound,
-            ReadError::Denied { .. } => ToolErrorKind::Forbidden,
-            ReadError::Directory { .. }
-            | ReadError::NotRegular { .. }
-            | ReadError::TooLarge { .. }
-            | ReadError::Image { .. }
-            | ReadError::Binary { .. } => ToolErrorKind::Mismatch,
-            ReadError::Io { .. } => ToolErrorKind::Failed,
-        };
-        Self::new(kind, error.to_string(), error.hint())
-    }
-}
-
-impl From<PathError> for ToolError {
-    fn from(error: PathError) -> Self {
-        Self::new(
-            ToolErrorKind::InvalidInput,
-            error.0,
-            "Give an absolute path, a path relative to the working folder, or the URI of an open document.",
-        )
-    }
-}
-
-/// Why bytes could not be read, before it is known what the file is called.
-#[derive(Debug)]
-pub(super) enum BytesError {
-    Directory,
-    NotRegular,
-    TooLarge(u64),
-    Io(io::Error),
-}
-
-impl BytesError {
-    pub(super) fn into_read_error(self, shown: &str) -> ReadError {
-        let path = shown.to_owned();
-        match self {
-            Self::Directory => ReadError::Directory { path },
-            Self::NotRegular => ReadError::NotRegular { path },
-            Self::TooLarge(size) => ReadError::TooLarge { path, size },
-            Self::Io(source) => match source.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                    ReadError::NotFound { path, suggestion: None }
-                }
-                io::ErrorKind::PermissionDenied => ReadError::Denied { path },
-                _ => ReadError::Io { path, source },
-            },
-        }
-    }
-}
-
-impl NotText {
-    pub(super) fn into_read_error(self, shown: &str) -> ReadError {
-        let path = shown.to_owned();
-        match self {
-            Self::Image(format) => ReadError::Image { path, format },
-            Self::Binary(what) => ReadError::Binary { path, what },
-        }
-    }
-}
-
-impl From<io::Error> for BytesError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        Ok(Self { target, source: Source::Disk, text, format, hash: hash(bytes), stamp })
     }
 }
 
@@ -766,25 +562,5 @@ mod tests {
             assert_eq!(suggestion.as_deref(), expected, "{missing}");
             assert_eq!(error.hint().contains("Did you mean"), expected.is_some());
         }
-    }
-
-    #[tokio::test]
-    async fn freshness_is_of_a_session_and_of_the_content() {
-        let rig = Rig::new();
-        let other = rig.other_session();
-        rig.write("a.txt", "\u{feff}one");
-        let target = rig.target("a.txt");
-        let freshness =
-            async |workspace: &Workspace| workspace.freshness(&workspace.text(&target).await.unwrap());
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Unread);
-        rig.workspace().note_read(&rig.workspace().text(&target).await.unwrap());
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Current);
-        assert_eq!(freshness(&other.workspace).await, Freshness::Unread);
-        rig.write("a.txt", "\u{feff}one");
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "a new date is no new content");
-        rig.open("a.txt", "one");
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Current, "opening a file changes nothing");
-        rig.type_text("a.txt", "one!");
-        assert_eq!(freshness(rig.workspace()).await, Freshness::Changed);
     }
 }

@@ -16,8 +16,10 @@ use crate::paths::Target;
 use crate::workspace::encoding::{
     DETECT_BYTES, Extent, PIECE_BYTES, TextFormat, Visit, decode_piece, detect, reject_nul,
 };
-use crate::workspace::overlay::{BytesError, MAX_FILE_BYTES, open_regular};
-use crate::workspace::{FileText, ReadError, Workspace};
+use crate::workspace::error::BytesError;
+use crate::workspace::overlay::{MAX_FILE_BYTES, open_regular};
+use crate::workspace::reads::{FileStamp, Stamp};
+use crate::workspace::{FileText, Portion, ReadError, Workspace};
 
 /// Files larger than this are read as streams where that is possible.
 pub const MAX_WHOLE_BYTES: u64 = 1 << 20;
@@ -35,7 +37,7 @@ pub struct TextStream {
     target: Target,
     shown: String,
     file: Take<File>,
-    size: u64,
+    stamp: FileStamp,
     format: TextFormat,
     decoder: Decoder,
     /// Of the text so far; `None` when the file is too long to be edited.
@@ -57,20 +59,24 @@ impl Workspace {
         }
     }
 
-    /// Notes that the session has read the text of this stream. Counts only when all of the stream has been read and
+    /// Notes that the session has read the text of this stream, or so much of it. Counts only when all of the stream has been read and
     /// the file can be edited.
-    pub fn note_stream_read(&self, stream: &TextStream) {
+    pub fn note_stream_read(&self, stream: &TextStream, portion: &Portion) {
         if let Some(hash) = stream.hash.as_ref().filter(|_| stream.is_at_end) {
-            self.note_hash(&stream.target, hash.clone().finalize().into());
+            let stamp = Stamp::File(stream.stamp.clone());
+            self.tracker.note(&stream.target, hash.clone().finalize().into(), Some(portion), Some(stamp));
+            self.tracker.watch(&stream.target);
         }
     }
 }
 
 impl OpenText {
-    fn read(target: Target, path: &Path, shown: &str) -> Result<Self, ReadError> {
+    pub(super) fn read(target: Target, path: &Path, shown: &str) -> Result<Self, ReadError> {
         let (file, metadata) = open_regular(path).map_err(|error| error.into_read_error(shown))?;
         match metadata.len() {
-            size if size > MAX_WHOLE_BYTES => TextStream::new(target, file, size, shown).map(Self::Stream),
+            size if size > MAX_WHOLE_BYTES => {
+                TextStream::new(target, file, FileStamp::of(&metadata), shown).map(Self::Stream)
+            }
             _ => FileText::read(target, path, shown).map(Self::Whole),
         }
     }
@@ -86,7 +92,7 @@ impl TextStream {
     /// The file's size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.size
+        self.stamp.size()
     }
 
     /// Whether the file is short enough for `Edit` and `Write`. Then all of it has to be read for the read to count.
@@ -115,7 +121,8 @@ impl TextStream {
         Ok(Some(&self.text))
     }
 
-    fn new(target: Target, mut file: File, size: u64, shown: &str) -> Result<Self, ReadError> {
+    fn new(target: Target, mut file: File, stamp: FileStamp, shown: &str) -> Result<Self, ReadError> {
+        let size = stamp.size();
         let io_error = |error| BytesError::from(error).into_read_error(shown);
         let is_editable = size <= MAX_FILE_BYTES;
         let (extent, judged) = match is_editable {
@@ -132,7 +139,7 @@ impl TextStream {
             shown: shown.to_owned(),
             // What is appended while the file is read is not waited for.
             file: file.take(size),
-            size,
+            stamp,
             format,
             decoder: format.decoder(),
             hash: is_editable.then(Sha256::new),
@@ -235,7 +242,7 @@ mod tests {
             let mut stream = stream(&rig, "a.txt").await;
             assert_eq!(stream.format().to_string(), name);
             assert!(rest(&mut stream) == text, "{name}");
-            rig.workspace().note_stream_read(&stream);
+            rig.workspace().note_stream_read(&stream, &Portion::Whole);
             let whole = rig.workspace().text(&rig.target("a.txt")).await.unwrap();
             assert_eq!((whole.format, *whole.text == *text), (stream.format(), true), "{name}");
             assert_eq!(rig.workspace().freshness(&whole), Freshness::Current, "{name}");
@@ -248,7 +255,7 @@ mod tests {
         rig.write("a.txt", "line\n".repeat(enough(b"line\n")));
         let mut stream = stream(&rig, "a.txt").await;
         stream.next_piece().unwrap();
-        rig.workspace().note_stream_read(&stream);
+        rig.workspace().note_stream_read(&stream, &Portion::Whole);
         let whole = rig.workspace().text(&rig.target("a.txt")).await.unwrap();
         assert_eq!(rig.workspace().freshness(&whole), Freshness::Unread);
     }

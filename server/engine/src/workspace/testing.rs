@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use async_trait::async_trait;
 use ropey::Rope;
@@ -15,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::change::apply_edits;
 use crate::edit::{ChangeSet, diff};
-use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome};
+use crate::host::{
+    DocumentEdit, DocumentEditOutcome, DocumentEvent, DocumentObserver, DocumentSnapshot, Host, SaveOutcome,
+};
 use crate::ids::CallId;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
 use crate::tools::{
-    Action, CallContext, Registry, ToolError, ToolOutput, edit, multi_edit, notebook_edit, read, write,
+    Action, CallContext, Registry, ToolError, ToolOutput, bash, edit, multi_edit, notebook_edit, read, write,
 };
 use crate::workspace::Workspace;
 
@@ -44,15 +46,54 @@ pub(crate) enum Meanwhile {
 pub(crate) struct FakeEditor {
     documents: Mutex<Vec<DocumentSnapshot>>,
     meanwhile: Mutex<VecDeque<Meanwhile>>,
+    observers: Mutex<Vec<Weak<dyn DocumentObserver>>>,
+    saving: Mutex<Saving>,
+}
+
+/// What comes of asking the editor to save.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Saving {
+    /// It cannot be asked.
+    #[default]
+    Impossible,
+    /// It saves.
+    Works,
+    /// It says why not.
+    Fails(&'static str),
+    /// It never answers.
+    Hangs,
 }
 
 impl FakeEditor {
     fn update(&self, target: &Target, text: &str) -> Option<DocumentSnapshot> {
         let mut documents = self.documents.lock().unwrap();
         let document = documents.iter_mut().find(|document| document.target() == *target)?;
+        let before = document.clone();
         document.text = Rope::from_str(text);
         document.version += 1;
-        Some(document.clone())
+        let after = document.clone();
+        self.tell(&documents, &DocumentEvent::Changed { before, after: after.clone(), edits: None });
+        Some(after)
+    }
+
+    fn close(&self, target: &Target) {
+        let mut documents = self.documents.lock().unwrap();
+        let place = documents.iter().position(|document| document.target() == *target).unwrap();
+        let closed = documents.remove(place);
+        self.tell(&documents, &DocumentEvent::Closed(closed));
+    }
+
+    fn save(&self, target: &Target, by_user: bool) {
+        let documents = self.documents.lock().unwrap();
+        let document = documents.iter().find(|document| document.target() == *target).unwrap().clone();
+        std::fs::write(document.path.as_ref().unwrap(), document.text.to_string()).unwrap();
+        self.tell(&documents, &DocumentEvent::Saved { document, by_user });
+    }
+
+    /// Tells the observers while the documents are locked.
+    fn tell(&self, _locked: &MutexGuard<'_, Vec<DocumentSnapshot>>, event: &DocumentEvent) {
+        let observers = self.observers.lock().unwrap();
+        observers.iter().filter_map(Weak::upgrade).for_each(|observer| observer.observe(event));
     }
 }
 
@@ -74,7 +115,7 @@ impl Host for FakeEditor {
                 self.update(&target, &text);
             }
             Some(Meanwhile::Closed) => {
-                self.documents.lock().unwrap().retain(|document| document.target() != target);
+                self.close(&target);
             }
             Some(Meanwhile::Refused) => {
                 return DocumentEditOutcome::Rejected { reason: "read-only buffer".to_owned() };
@@ -95,14 +136,26 @@ impl Host for FakeEditor {
         }
     }
 
-    fn observe_documents(&self, _observer: Weak<dyn DocumentObserver>) {}
-
-    fn can_save(&self) -> bool {
-        false
+    fn observe_documents(&self, observer: Weak<dyn DocumentObserver>) {
+        self.observers.lock().unwrap().push(observer);
     }
 
-    async fn save_document(&self, _target: &Target) -> SaveOutcome {
-        SaveOutcome::NotOpen
+    fn can_save(&self) -> bool {
+        !matches!(*self.saving.lock().unwrap(), Saving::Impossible)
+    }
+
+    async fn save_document(&self, target: &Target) -> SaveOutcome {
+        let saving = self.saving.lock().unwrap().clone();
+        match saving {
+            _ if self.document(target).is_none() => SaveOutcome::NotOpen,
+            Saving::Works => {
+                self.save(target, false);
+                SaveOutcome::Saved
+            }
+            Saving::Impossible => SaveOutcome::Failed { reason: "it cannot be asked".to_owned() },
+            Saving::Fails(reason) => SaveOutcome::Failed { reason: reason.to_owned() },
+            Saving::Hangs => std::future::pending().await,
+        }
     }
 }
 
@@ -123,6 +176,7 @@ impl Rig {
         std::fs::create_dir(&root).unwrap();
         let editor = Arc::new(FakeEditor::default());
         let mut tools = Registry::default();
+        tools.add(bash::Bash);
         tools.add(edit::Edit);
         tools.add(multi_edit::MultiEdit);
         tools.add(notebook_edit::NotebookEdit);
@@ -135,6 +189,12 @@ impl Rig {
     /// Another session on the same files.
     pub(crate) fn other_session(&self) -> CallContext {
         Self::session(&self.editor, &self.root)
+    }
+
+    /// Another session on the same files, in a workspace that was made somewhat differently.
+    pub(crate) fn session_with(&self, change: impl FnOnce(Workspace) -> Workspace) -> CallContext {
+        let workspace = Workspace::new(self.editor.clone(), vec![self.root.clone()], self.root.clone());
+        CallContext { workspace: Arc::new(change(workspace)), ..self.other_session() }
     }
 
     fn session(editor: &Arc<FakeEditor>, root: &AbsPath) -> CallContext {
@@ -181,7 +241,24 @@ impl Rig {
         let uri = path.as_ref().map_or(name.to_owned(), |path| format!("file://{path}"));
         let language_id = "plaintext".to_owned();
         let document = DocumentSnapshot { uri, path, language_id, version: 1, text: Rope::from_str(text) };
-        self.editor.documents.lock().unwrap().push(document);
+        let mut documents = self.editor.documents.lock().unwrap();
+        documents.push(document.clone());
+        self.editor.tell(&documents, &DocumentEvent::Opened(document));
+    }
+
+    /// The user closes a document.
+    pub(crate) fn close(&self, name: &str) {
+        self.editor.close(&self.workspace().resolve(name).unwrap());
+    }
+
+    /// The user saves a document.
+    pub(crate) fn save(&self, name: &str) {
+        self.editor.save(&self.target(name), true);
+    }
+
+    /// Says what comes of asking the editor to save.
+    pub(crate) fn set_saving(&self, saving: Saving) {
+        *self.editor.saving.lock().unwrap() = saving;
     }
 
     /// The text the editor shows.

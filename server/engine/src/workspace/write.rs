@@ -176,6 +176,7 @@ impl Workspace {
         cancel: &CancellationToken,
     ) -> Result<AppliedFile, ApplyError> {
         let path = self.display(&file.target);
+        let _own_write = self.own_write(&file.target);
         let mut rebased = 0;
         for _ in 0..MAX_ATTEMPTS {
             if cancel.is_cancelled() {
@@ -226,6 +227,7 @@ impl Workspace {
         };
         match outcome {
             DocumentEditOutcome::Applied(shown) => {
+                self.note_agent_change(&shown);
                 let new_text = apply_edits(&now, &edits);
                 let done = job.done(now, new_text, edits, rebased);
                 Ok(Attempt::Done(AppliedFile { shown: Some(shown), ..done }))
@@ -242,7 +244,7 @@ impl Workspace {
     fn note_applied(&self, applied: &AppliedFile) {
         match self.freshness_of(&applied.target, &applied.old_text) {
             Freshness::Current | Freshness::Unread => self.note_text(&applied.target, &applied.new_text),
-            Freshness::Changed => {}
+            Freshness::Changed => self.note_merged(&applied.target, &applied.old_text, &applied.new_text),
         }
     }
 }

@@ -28,6 +28,7 @@ pub(super) struct Page {
     line: Line,
     /// The last character was a carriage return, which ended its line; a line feed now belongs to it.
     is_after_return: bool,
+    has_cut_line: bool,
     has_lf: bool,
     has_crlf: bool,
     has_cr: bool,
@@ -52,6 +53,7 @@ impl Page {
             ended: 0,
             line: Line::default(),
             is_after_return: false,
+            has_cut_line: false,
             has_lf: false,
             has_crlf: false,
             has_cr: false,
@@ -106,6 +108,11 @@ impl Page {
         self.shown
     }
 
+    /// Whether the end of a line that is shown is left out.
+    pub(super) fn has_cut_line(&self) -> bool {
+        self.has_cut_line
+    }
+
     /// How many lines have ended: all there are once the text has ended.
     pub(super) fn lines(&self) -> usize {
         self.ended
@@ -151,6 +158,7 @@ impl Page {
             self.is_full = true;
             return;
         }
+        self.has_cut_line |= line.chars > MAX_LINE_CHARS;
         self.shown += 1;
         self.is_full = self.shown >= self.limit;
     }

@@ -1,0 +1,84 @@
+//! What the model is told, with the next prompt, of what the user did to its changes: undone, brought back, amended.
+//!
+//! Rule: a thing is told once, as a diff from what the model knows to what stands there now, and bounded.
+
+use std::fmt::Write as _;
+
+use crate::edit::diff::Patch;
+use crate::edit::ledger::{Entry, News};
+use crate::ids::HunkId;
+use crate::session::Session;
+use crate::session::changes::{Changes, lock};
+use crate::session::review::HunkState;
+
+/// Hunks that one prompt tells of; the others are only counted.
+const MAX_TOLD: usize = 20;
+
+/// Lines of one hunk that are shown.
+const MAX_LINES: usize = 40;
+
+/// What waits for the next prompt.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    text: Option<String>,
+    hunks: Vec<HunkId>,
+    /// Hunks that a prompt has told of, and that the journal does not know yet.
+    told: Vec<HunkId>,
+}
+
+impl Changes {
+    /// What the next prompt has to say first. It counts as told from now on.
+    pub(super) fn news_for_prompt(&self) -> Option<String> {
+        let mut news = lock(&self.news);
+        let hunks = std::mem::take(&mut news.hunks);
+        news.told.extend(hunks);
+        news.text.take()
+    }
+}
+
+impl Session {
+    /// Prepares what the next prompt tells of the user's acts.
+    pub(super) fn gather_news(&self) {
+        let book = self.sync_changes();
+        let told = lock(&self.changes.news).told.clone();
+        let news = book.ledger.news().into_iter().filter(|news| !told.contains(&news.hunk));
+        let news: Vec<News> = news.collect();
+        let text = (!news.is_empty()).then(|| self.describe(&news));
+        drop(book);
+        let mut waiting = lock(&self.changes.news);
+        waiting.text = text;
+        waiting.hunks = news.into_iter().map(|news| news.hunk).collect();
+    }
+
+    /// Enters what a prompt has told.
+    pub(super) fn note_told(&self) {
+        let hunks = std::mem::take(&mut lock(&self.changes.news).told);
+        if !hunks.is_empty() {
+            self.enter(&mut self.sync_changes(), Entry::Told { hunks }, None);
+        }
+    }
+
+    fn describe(&self, news: &[News]) -> String {
+        let mut text =
+            "[What the user did to your changes since. Do not make them again unless asked to:".to_owned();
+        for one in news.iter().take(MAX_TOLD) {
+            // A name is data: it must not be able to begin a line of its own.
+            let path = self.workspace.display(&one.target).replace(char::is_control, "\u{fffd}");
+            let what = match one.state {
+                HunkState::Undone => "undone",
+                HunkState::Applied | HunkState::Kept | HunkState::Conflict | HunkState::Proposed => "changed",
+            };
+            let _ = write!(text, "\n- `{path}` at line {}: {what}", one.line);
+            for line in
+                Patch::between(&one.known, &one.now).hunks.iter().flat_map(|hunk| &hunk.lines).take(MAX_LINES)
+            {
+                let _ = write!(text, "\n  {line}");
+            }
+        }
+        if news.len() > MAX_TOLD {
+            let _ = write!(text, "\n- and {} more places", news.len() - MAX_TOLD);
+        }
+        text.push(']');
+        text
+    }
+}
