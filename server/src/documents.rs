@@ -1,4 +1,5 @@
-//! The open documents as the editor describes them: one owner, changed in arrival order, read as snapshots.
+//! The open documents as the editor describes them: one owner, changed in arrival order, read as snapshots, and told to
+//! observers.
 //!
 //! Rule: only the sync handlers change a document, and they do so before their first await; the lock is held for
 //! one change at a time and never across an await. Whatever an editor gets wrong is logged and survived.

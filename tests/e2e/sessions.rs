@@ -209,6 +209,55 @@ fn answers_are_what_the_protocol_says() {
 }
 
 #[test]
+fn acts_that_mean_nothing_are_refused_with_their_kind() {
+    let project = project();
+    let client = project.open();
+    let session = client.session();
+    let id = session.id.as_str();
+    session.run("hi");
+    for (method, params, kind) in [
+        ("agent/edits/resolve", json!({ "selection": { "type": "all" }, "action": "undo" }), "nothingToDo"),
+        (
+            "agent/edits/resolve",
+            json!({ "selection": { "type": "session", "sessionId": id }, "action": "keep" }),
+            "nothingToDo",
+        ),
+        (
+            "agent/edits/resolve",
+            json!({ "selection": { "type": "session", "sessionId": "ses_none" }, "action": "keep" }),
+            "unknownSession",
+        ),
+        (
+            "agent/edits/resolve",
+            json!({ "selection": { "type": "hunks", "sessionId": id, "hunkIds": [] }, "action": "keep" }),
+            "invalidParams",
+        ),
+        ("agent/edits/resolve", json!({ "action": "keep" }), "invalidParams"),
+        ("agent/edits/revert", json!({}), "unknownResolution"),
+        ("agent/edits/revert", json!({ "resolutionId": "res_none" }), "unknownResolution"),
+        ("agent/edits/list", json!({ "uri": "no uri" }), "invalidParams"),
+        ("agent/document/proposed", json!({ "uri": project.uri("none.txt") }), "unknownDocument"),
+        (
+            "agent/checkpoint/restore",
+            json!({ "checkpointId": "ckpt_none", "what": "both" }),
+            "unknownCheckpoint",
+        ),
+        (
+            "agent/checkpoint/restore",
+            json!({ "checkpointId": "ckpt_none", "what": "both", "dryRun": true }),
+            "unknownCheckpoint",
+        ),
+    ] {
+        let error = session.request(method, params.clone()).unwrap_err();
+        assert_eq!(error.kind(), kind, "{method} {params}: {error:?}");
+        conforms::<kode_protocol::ErrorData>(&error.data).unwrap();
+    }
+    assert_eq!(session.call("agent/edits/list", json!({})), json!({ "files": [], "history": [] }));
+    let checkpoints = session.call("agent/checkpoint/list", json!({}));
+    conforms::<kode_protocol::ListCheckpointsResult>(&checkpoints).unwrap();
+}
+
+#[test]
 fn tools_and_models_are_listed() {
     let project = project();
     let client = project.open();

@@ -183,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn many_changes_are_composed_in_balanced_steps() {
+        let mut changes = Changes::default();
+        (0..13).for_each(|_| changes.push(edit(0..0, "x")));
+        let runs: Vec<_> = changes.runs.iter().map(|run| run.changes).collect();
+        assert_eq!(runs, [8, 4, 1]);
+        assert_eq!(changes.finish().unwrap(), [edit(0..0, "xxxxxxxxxxxxx")]);
+    }
+
+    #[test]
     fn what_comes_to_nothing_is_no_edit_and_a_whole_text_is_none_at_all() {
         assert_eq!(composed(&[]), []);
         assert_eq!(composed(&[edit(3..3, "")]), []);

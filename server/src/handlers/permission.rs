@@ -7,9 +7,11 @@ use kode_protocol as wire;
 use crate::backend::Backend;
 use crate::convert;
 use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
 
 /// Answers a prompt.
-pub(crate) async fn respond(backend: &Backend, params: wire::RespondPermissionParams) -> Result<(), Failure> {
+pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Failure> {
+    let params: wire::RespondPermissionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let answer = Answer {
         allow: params.decision == wire::PermissionDecision::Allow,
@@ -24,10 +26,8 @@ pub(crate) async fn respond(backend: &Backend, params: wire::RespondPermissionPa
 }
 
 /// Lists the prompts that wait.
-pub(crate) async fn list(
-    backend: &Backend,
-    params: wire::ListPermissionsParams,
-) -> Result<wire::ListPermissionsResult, Failure> {
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListPermissionsResult, Failure> {
+    let params: wire::ListPermissionsParams = params.read()?;
     let sessions = match params.session_id {
         Some(id) => vec![backend.session(&id)?],
         None => backend.agent()?.engine.live_sessions(),

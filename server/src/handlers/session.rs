@@ -11,6 +11,7 @@ use crate::backend::Backend;
 use crate::convert;
 use crate::documents::file_path;
 use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
 
 /// Items of a snapshot, unless the client wants another number.
 const DEFAULT_ITEMS: usize = 200;
@@ -22,10 +23,8 @@ const DEFAULT_PAGE: usize = 50;
 const MOST_PAGE: usize = 1_000;
 
 /// Begins a session.
-pub(crate) async fn new(
-    backend: &Backend,
-    params: wire::NewSessionParams,
-) -> Result<wire::NewSessionResult, Failure> {
+pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, Failure> {
+    let params: wire::NewSessionParams = params.read()?;
     let agent = backend.agent()?;
     let folder = match params.workspace_folder {
         None => None,
@@ -47,10 +46,8 @@ pub(crate) async fn new(
 }
 
 /// Lists the sessions of the workspace.
-pub(crate) async fn list(
-    backend: &Backend,
-    params: wire::ListSessionsParams,
-) -> Result<wire::ListSessionsResult, Failure> {
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListSessionsResult, Failure> {
+    let params: wire::ListSessionsParams = params.read()?;
     let agent = backend.agent()?;
     let limit = limit(params.limit, DEFAULT_PAGE, MOST_PAGE);
     let lister = Arc::clone(agent);
@@ -71,10 +68,8 @@ pub(crate) async fn list(
 }
 
 /// Gives a session as it is now.
-pub(crate) async fn load(
-    backend: &Backend,
-    params: wire::LoadSessionParams,
-) -> Result<wire::Snapshot, Failure> {
+pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snapshot, Failure> {
+    let params: wire::LoadSessionParams = params.read()?;
     let agent = backend.agent()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let session = agent.load_session(&id, params.since).await.map_err(error::session)?;
@@ -82,7 +77,8 @@ pub(crate) async fn load(
 }
 
 /// Ends a live session.
-pub(crate) async fn close(backend: &Backend, params: wire::CloseSessionParams) -> Result<(), Failure> {
+pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Failure> {
+    let params: wire::CloseSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     backend.agent()?.close_session(&id).map_err(error::session)
 }
@@ -90,8 +86,9 @@ pub(crate) async fn close(backend: &Backend, params: wire::CloseSessionParams) -
 /// Changes mode and model.
 pub(crate) async fn configure(
     backend: &Backend,
-    params: wire::ConfigureSessionParams,
+    params: Params,
 ) -> Result<wire::ConfigureSessionResult, Failure> {
+    let params: wire::ConfigureSessionParams = params.read()?;
     let agent = backend.agent()?;
     let session = backend.session(&params.session_id)?;
     if let Some(model) = &params.model {

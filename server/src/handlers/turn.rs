@@ -8,6 +8,7 @@ use crate::backend::Backend;
 use crate::convert;
 use crate::documents::file_path;
 use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
 
 /// A selection goes to the model up to so many characters.
 const SELECTION_LIMIT: usize = 50_000;
@@ -15,10 +16,8 @@ const SELECTION_LIMIT: usize = 50_000;
 const OPEN_LIMIT: usize = 20;
 
 /// Hands in a prompt.
-pub(crate) async fn start(
-    backend: &Backend,
-    params: wire::StartTurnParams,
-) -> Result<wire::StartTurnResult, Failure> {
+pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, Failure> {
+    let params: wire::StartTurnParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     if params.delivery == wire::Delivery::Steer {
         return Err(error::invalid_params(
@@ -38,18 +37,14 @@ pub(crate) async fn start(
 }
 
 /// Cancels the running turn.
-pub(crate) async fn cancel(
-    backend: &Backend,
-    params: wire::CancelTurnParams,
-) -> Result<wire::CancelResult, Failure> {
+pub(crate) async fn cancel(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
+    let params: wire::CancelTurnParams = params.read()?;
     Ok(wire::CancelResult { cancelled: backend.session(&params.session_id)?.cancel_turn() })
 }
 
 /// Cancels one call.
-pub(crate) async fn cancel_call(
-    backend: &Backend,
-    params: wire::CancelToolParams,
-) -> Result<wire::CancelResult, Failure> {
+pub(crate) async fn cancel_call(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
+    let params: wire::CancelToolParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     if session.cancel_call(&CallId::from_external(params.call_id.as_str())) {
         Ok(wire::CancelResult { cancelled: true })
