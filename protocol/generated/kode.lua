@@ -108,11 +108,13 @@
 ---@field sessionId kode.SessionId The session.
 ---@field mode? kode.Mode The mode from now on.
 ---@field model? string The name of the model profile from the next model call on.
+---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
 --- What is in force in a session.
 ---@class kode.ConfigureSessionResult
 ---@field mode kode.Mode The mode.
 ---@field model kode.ModelRef The model.
+---@field delivery kode.EditDeliveryRule[] How changes reach the files.
 
 --- What happens to a prompt when a turn runs already.
 ---@alias kode.Delivery
@@ -148,6 +150,16 @@
 ---@field callId kode.CallId The call.
 ---@field turnId kode.TurnId The turn it belongs to.
 ---@field unified string The change as a unified diff.
+
+--- How a change reaches a file.
+---@alias kode.EditDelivery
+---| "propose" # The user is shown the change and says which hunks of it are made.
+---| "apply" # The change is made at once; its hunks wait to be kept or undone.
+
+--- How changes reach certain files; of several rules the first that matches decides, and where none does the mode.
+---@class kode.EditDeliveryRule
+---@field glob string Which files: a glob of paths relative to a workspace folder; one without a slash matches names in all folders.
+---@field delivery kode.EditDelivery How changes reach them.
 
 --- A file that could not be changed.
 ---@class kode.EditFailure
@@ -1179,6 +1191,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "e7831c4fa5f028dc95fb77c949d9fd379da30f3a32190405fc04d0763d93750f"
+M.schema_hash = "9794ce3ea7da6c1ab8fa81e64c6ae160c7748f1408dc3fb295cf7d980a3e0390"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e7831c4fa5f028dc95fb77c949d9fd379da30f3a32190405fc04d0763d93750f";
+export const SCHEMA_HASH = "9794ce3ea7da6c1ab8fa81e64c6ae160c7748f1408dc3fb295cf7d980a3e0390";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -177,6 +177,8 @@ export interface ConfigureSessionParams {
     mode?: Mode;
     /** The name of the model profile from the next model call on. */
     model?: string;
+    /** How changes reach the files from the next call on, instead of as the user has set for all sessions. */
+    delivery?: EditDeliveryRule[];
 }
 
 /** What is in force in a session. */
@@ -185,6 +187,8 @@ export interface ConfigureSessionResult {
     mode: Mode;
     /** The model. */
     model: ModelRef;
+    /** How changes reach the files. */
+    delivery: EditDeliveryRule[];
 }
 
 /** What happens to a prompt when a turn runs already. */
@@ -242,6 +246,21 @@ export interface EditChange {
     turnId: TurnId;
     /** The change as a unified diff. */
     unified: string;
+}
+
+/** How a change reaches a file. */
+export type EditDelivery =
+    /** The user is shown the change and says which hunks of it are made. */
+    | "propose"
+    /** The change is made at once; its hunks wait to be kept or undone. */
+    | "apply";
+
+/** How changes reach certain files; of several rules the first that matches decides, and where none does the mode. */
+export interface EditDeliveryRule {
+    /** Which files: a glob of paths relative to a workspace folder; one without a slash matches names in all folders. */
+    glob: string;
+    /** How changes reach them. */
+    delivery: EditDelivery;
 }
 
 /** A file that could not be changed. */

@@ -177,6 +177,29 @@ pub struct ConfigureSessionParams {
     /// The name of the model profile from the next model call on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How changes reach the files from the next call on, instead of as the user has set for all sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Vec<EditDeliveryRule>>,
+}
+
+/// How changes reach certain files; of several rules the first that matches decides, and where none does the mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditDeliveryRule {
+    /// Which files: a glob of paths relative to a workspace folder; one without a slash matches names in all folders.
+    pub glob: String,
+    /// How changes reach them.
+    pub delivery: EditDelivery,
+}
+
+/// How a change reaches a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum EditDelivery {
+    /// The user is shown the change and says which hunks of it are made.
+    Propose,
+    /// The change is made at once; its hunks wait to be kept or undone.
+    Apply,
 }
 
 /// What is in force in a session.
@@ -187,4 +210,6 @@ pub struct ConfigureSessionResult {
     pub mode: Mode,
     /// The model.
     pub model: ModelRef,
+    /// How changes reach the files.
+    pub delivery: Vec<EditDeliveryRule>,
 }

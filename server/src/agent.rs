@@ -10,7 +10,7 @@ use kode_engine::engine::{Engine, EngineOptions, Models, NewSession, SessionErro
 use kode_engine::ids::SessionId;
 use kode_engine::model::profile::{Profile, ProfileOptions};
 use kode_engine::paths::AbsPath;
-use kode_engine::permission::Mode;
+use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub struct UserOptions {
     pub model: ProfileOptions,
     /// The mode new sessions start in.
     pub mode: Mode,
+    /// How changes reach the files; the first rule that matches decides, and where none does the mode.
+    pub delivery: Vec<DeliveryRule>,
     /// Whether documents that the agent has changed are saved before a command runs; true when it is not said.
     pub save_before_commands: Option<bool>,
 }
@@ -60,6 +62,7 @@ impl Agent {
             home: home::folder()?,
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: Models::new(main),
+            deliveries: Deliveries::new(options.delivery.clone())?,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         });
         let agent = Arc::new(Self {
@@ -179,12 +182,16 @@ pub(crate) fn user_options(value: &Value) -> Result<UserOptions, String> {
     if value.is_null() {
         return Ok(UserOptions::default());
     }
-    UserOptions::deserialize(value).map_err(|error| {
+    let options = UserOptions::deserialize(value).map_err(|error| {
         // The reader quotes texts that are of the wrong type; such a text may be a key.
         let reason = error.to_string();
         let reason = reason.split("string \"").next().unwrap_or_default().trim_end();
         format!("initializationOptions of kode-ls cannot be read and are ignored: {reason}")
-    })
+    })?;
+    match Deliveries::new(options.delivery.clone()) {
+        Ok(_) => Ok(options),
+        Err(bad) => Err(format!("initializationOptions of kode-ls cannot be used and are ignored: {bad}")),
+    }
 }
 
 #[cfg(test)]

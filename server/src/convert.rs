@@ -16,7 +16,9 @@ use kode_engine::ids::{
 use kode_engine::model::Usage;
 use kode_engine::model::profile::Provider;
 use kode_engine::paths::Target;
-use kode_engine::permission::{Decision, Mode, Outcome, PermissionPrompt, Preview, Scope};
+use kode_engine::permission::{
+    BadRule, Decision, Deliveries, Delivery, DeliveryRule, Mode, Outcome, PermissionPrompt, Preview, Scope,
+};
 use kode_engine::session::Snapshot;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
@@ -162,6 +164,34 @@ pub fn mode_from_wire(mode: wire::Mode) -> Mode {
         wire::Mode::Plan => Mode::Plan,
         wire::Mode::BypassPermissions => Mode::BypassPermissions,
     }
+}
+
+/// Rules for how changes reach files.
+#[must_use]
+pub fn deliveries(deliveries: &Deliveries) -> Vec<wire::EditDeliveryRule> {
+    let rule = |rule: DeliveryRule| wire::EditDeliveryRule {
+        glob: rule.glob,
+        delivery: match rule.delivery {
+            Delivery::Propose => wire::EditDelivery::Propose,
+            Delivery::Apply => wire::EditDelivery::Apply,
+        },
+    };
+    deliveries.rules().into_iter().map(rule).collect()
+}
+
+/// Rules that a client sets.
+///
+/// # Errors
+/// [`BadRule`], naming the first that is no glob.
+pub fn deliveries_from_wire(rules: Vec<wire::EditDeliveryRule>) -> Result<Deliveries, BadRule> {
+    let rule = |rule: wire::EditDeliveryRule| DeliveryRule {
+        glob: rule.glob,
+        delivery: match rule.delivery {
+            wire::EditDelivery::Propose => Delivery::Propose,
+            wire::EditDelivery::Apply => Delivery::Apply,
+        },
+    };
+    Deliveries::new(rules.into_iter().map(rule).collect())
 }
 
 fn run_state(state: RunState) -> wire::RunState {

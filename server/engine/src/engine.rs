@@ -18,7 +18,7 @@ use crate::journal::{self, Blobs, Journal, Record};
 use crate::model::profile::{self, Profile, Provider, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind};
 use crate::paths::AbsPath;
-use crate::permission::Mode;
+use crate::permission::{Deliveries, Mode};
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::Shell;
 use crate::tools::Registry;
@@ -130,6 +130,8 @@ pub struct EngineOptions {
     pub models: Models,
     /// Whether open documents that the agent has changed are saved before a command runs, where the editor can.
     pub save_before_commands: bool,
+    /// How changes reach the files, where a session has no rules of its own.
+    pub deliveries: Deliveries,
 }
 
 /// What a new session is made with.
@@ -194,6 +196,7 @@ pub struct Engine {
     models: Arc<Models>,
     tools: Arc<Registry>,
     save_before_commands: bool,
+    deliveries: Deliveries,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// Held while a session is loaded, so that none is loaded twice.
@@ -210,13 +213,14 @@ impl Engine {
     /// An engine whose sessions have these tools.
     #[must_use]
     pub fn with_tools(options: EngineOptions, tools: Registry) -> Self {
-        let EngineOptions { home, host, models, save_before_commands } = options;
+        let EngineOptions { home, host, models, save_before_commands, deliveries } = options;
         Self {
             home,
             host,
             models: Arc::new(models),
             tools: Arc::new(tools),
             save_before_commands,
+            deliveries,
             sessions: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
         }
@@ -338,6 +342,8 @@ impl Engine {
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
+        // Rules that were good once are good still.
+        let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
         let parts = Parts {
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets)),
@@ -345,6 +351,7 @@ impl Engine {
             models: Arc::clone(&self.models),
             journal,
             blobs,
+            deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
             state,
             ledger,
         };

@@ -4,6 +4,7 @@
 //! broker only carries questions and answers, and anything but a clear yes is a no.
 
 pub mod broker;
+pub mod delivery;
 pub mod gate;
 
 use jiff::Timestamp;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::ids::{CallId, HunkId, ItemId, PermissionId};
 pub use broker::{Answered, Broker, RespondError};
+pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Grant, Verdict};
 
 /// How much the agent may do unasked.

@@ -35,12 +35,13 @@ use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId,
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
-use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
+use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn;
 use crate::workspace::{Workspace, blocking};
 pub(crate) use changes::Changes;
+use changes::lock;
 use review::ResolveError;
 pub use state::SessionState;
 
@@ -118,6 +119,7 @@ pub struct Session {
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
     pub(crate) changes: Changes,
+    deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
     state: Mutex<SessionState>,
@@ -142,6 +144,7 @@ pub(crate) struct Parts {
     pub(crate) models: Arc<Models>,
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
+    pub(crate) deliveries: Deliveries,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
 }
@@ -149,7 +152,7 @@ pub(crate) struct Parts {
 impl Session {
     /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
-        let Parts { workspace, shell, tools, models, journal, blobs, state, ledger } = parts;
+        let Parts { workspace, shell, tools, models, journal, blobs, deliveries, state, ledger } = parts;
         let events = EventLog::new(state.id.clone(), 0);
         let log = Arc::clone(&events);
         workspace.report_changes(move |report| {
@@ -165,6 +168,7 @@ impl Session {
             models,
             broker: Broker::new(Arc::clone(&events)),
             changes: Changes::new(ledger, blobs, state.roots.clone()),
+            deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,
             state: Mutex::new(state),
@@ -315,6 +319,22 @@ impl Session {
         self.commit_locked(&mut state, Record::Configured { mode, model }, |state| {
             vec![Event::ModeChanged { mode: state.mode, model: state.model.clone() }]
         });
+    }
+
+    /// How changes reach the files: by the session's own rules if it has any, else by the user's.
+    #[must_use]
+    pub fn deliveries(&self) -> Arc<Deliveries> {
+        Arc::clone(&lock(&self.deliveries))
+    }
+
+    /// Sets how changes reach the files from now on.
+    pub fn deliver(&self, deliveries: Deliveries) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        let record = Record::Delivering { rules: deliveries.rules() };
+        self.commit(record, |_| vec![]);
+        *lock(&self.deliveries) = Arc::new(deliveries);
     }
 
     /// Where relative paths and commands start.

@@ -109,6 +109,19 @@ pub enum Action {
     Change(ChangeSet),
 }
 
+impl Touch {
+    /// What is written, if it lies within this folder.
+    #[must_use]
+    pub fn write_within(&self, folder: &Target) -> Option<&Target> {
+        match (self, folder) {
+            (Self::Write(target @ Target::File(path)), Target::File(folder)) if path != folder => {
+                path.is_within(folder).then_some(target)
+            }
+            (Self::Read(_) | Self::Write(_) | Self::Command { .. }, _) => None,
+        }
+    }
+}
+
 /// The work of a call that is not a change set.
 pub type RunFn = Box<dyn FnOnce(CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send>;
 

@@ -14,6 +14,7 @@ use kode_engine::event::{CallState, Event, Item, ItemBody, TurnEnd};
 use kode_engine::host::NoEditor;
 use kode_engine::model::profile::Profile;
 use kode_engine::paths::AbsPath;
+use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Submitted};
 
@@ -47,6 +48,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         host: Arc::new(NoEditor),
         models: Models::new(Ok(demo)),
         save_before_commands: true,
+        deliveries: Deliveries::default(),
     });
     let roots = vec![AbsPath::new(&project)?];
     let session = engine.new_session(NewSession { roots, mode: Mode::Default, model: Some(name) })?;

@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use kode_engine::engine::{Engine, EngineOptions, NewSession};
 use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::host::NoEditor;
+use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
 use serde_json::{Value, json};
@@ -82,6 +83,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         host: Arc::new(NoEditor),
         models,
         save_before_commands: true,
+        deliveries: Deliveries::default(),
     });
     let session = engine.new_session(NewSession { roots: vec![cwd], mode: args.mode, model: profile })?;
     let events = session.events().subscribe(session.events().newest(), vec![]);

@@ -95,11 +95,17 @@ pub(crate) async fn configure(
         agent.engine.models().profile(model).map_err(|reason| error::model(&reason))?;
     }
     let mode: Option<Mode> = params.mode.map(convert::mode_from_wire);
+    let deliveries = params.delivery.map(convert::deliveries_from_wire).transpose();
+    let deliveries = deliveries.map_err(|bad| error::invalid_params("delivery", &bad.to_string()))?;
     session.configure(mode, params.model);
+    if let Some(deliveries) = deliveries {
+        session.deliver(deliveries);
+    }
     let now = session.snapshot(0);
     Ok(wire::ConfigureSessionResult {
         mode: convert::mode(now.mode),
         model: convert::model_ref(agent.engine.models(), &now.model),
+        delivery: convert::deliveries(&session.deliveries()),
     })
 }
 

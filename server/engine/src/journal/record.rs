@@ -11,7 +11,7 @@ use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
 use crate::ids::{ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
-use crate::permission::{Decision, Grant, Mode};
+use crate::permission::{Decision, DeliveryRule, Grant, Mode};
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -136,6 +136,11 @@ pub enum Record {
     Edits {
         /// What.
         entry: Entry,
+    },
+    /// How changes reach the files in this session, instead of as the user has set for all.
+    Delivering {
+        /// The rules, the first that matches decides.
+        rules: Vec<DeliveryRule>,
     },
     /// The conversation went back to before a prompt.
     Rewound {

@@ -6,7 +6,7 @@
 use std::path::Component;
 
 use crate::paths::{AbsPath, Target};
-use crate::permission::Mode;
+use crate::permission::{Delivery, Mode};
 use crate::tools::{ToolKind, Touch};
 
 /// Folders and files whose content decides what programs or agents do later: never changed unasked, save in
@@ -109,6 +109,8 @@ pub struct Circumstances<'a> {
     pub contains: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.
     pub real: &'a dyn Fn(&Target) -> Target,
+    /// How changes reach a target, where a rule says so.
+    pub delivery: &'a dyn Fn(&Target) -> Option<Delivery>,
 }
 
 /// Judges a call by what it touches. A tool that touches nothing is judged by its kind.
@@ -152,7 +154,22 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
         real if real == *target => format!("{target} is outside the workspace"),
         real => format!("{target} leads to {real}, which is outside the workspace"),
     };
+    let delivery = target.and_then(|target| (circumstances.delivery)(target));
+    let guard = || match (outside, target.and_then(guarded_place)) {
+        (Some(target), _) => Some(place(target)),
+        (None, Some(name)) => {
+            Some(format!("`{name}` steers other programs or agents, so changes to it are always asked for"))
+        }
+        (None, None) => None,
+    };
     match (circumstances.mode, kind) {
+        (Mode::BypassPermissions | Mode::AcceptEdits, ToolKind::Write)
+            if delivery == Some(Delivery::Propose) =>
+        {
+            Verdict::Ask(
+                guard().unwrap_or_else(|| "changes to this file are to be proposed first".to_owned()),
+            )
+        }
         (Mode::BypassPermissions, _) => Verdict::Allow,
         (_, ToolKind::ReadOnly) => match outside {
             Some(target) => Verdict::Ask(place(target)),
@@ -164,17 +181,14 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
         (Mode::Plan, ToolKind::Execute) => {
             Verdict::Deny("plan mode runs no commands; present the plan instead".to_owned())
         }
-        (Mode::AcceptEdits, ToolKind::Write) => match (outside, target.and_then(guarded_place)) {
-            (Some(target), _) => Verdict::Ask(place(target)),
-            (None, Some(name)) => Verdict::Ask(format!(
-                "`{name}` steers other programs or agents, so changes to it are always asked for"
-            )),
-            (None, None) => Verdict::Allow,
+        (Mode::AcceptEdits, ToolKind::Write) => guard().map_or(Verdict::Allow, Verdict::Ask),
+        (Mode::Default, ToolKind::Write) => match (guard(), delivery) {
+            (Some(reason), _) => Verdict::Ask(reason),
+            (None, Some(Delivery::Apply)) => Verdict::Allow,
+            (None, Some(Delivery::Propose) | None) => {
+                Verdict::Ask("mode default asks before files are changed".to_owned())
+            }
         },
-        (Mode::Default, ToolKind::Write) => Verdict::Ask(match outside {
-            Some(target) => place(target),
-            None => "mode default asks before files are changed".to_owned(),
-        }),
         (Mode::Default | Mode::AcceptEdits, ToolKind::Execute) => {
             Verdict::Ask(format!("mode {} asks before commands run", circumstances.mode.name()))
         }
@@ -213,8 +227,26 @@ mod tests {
     }
 
     fn verdict(mode: Mode, touches: &[Touch], grants: &[Grant]) -> Verdict {
+        delivered(mode, touches, grants, None)
+    }
+
+    fn delivered(mode: Mode, touches: &[Touch], grants: &[Grant], delivery: Option<Delivery>) -> Verdict {
         let contains = |target: &Target| target.file().is_none_or(|path| path.as_path().starts_with("/w"));
-        judge(ToolKind::Execute, touches, &Circumstances { mode, grants, contains: &contains, real: &real })
+        let (contains, delivery) = (&contains, &|_: &Target| delivery);
+        judge(ToolKind::Execute, touches, &Circumstances { mode, grants, contains, real: &real, delivery })
+    }
+
+    #[test]
+    fn a_delivery_asks_or_spares_the_question_but_not_where_it_is_always_asked() {
+        let of = |mode, path, delivery| delivered(mode, &[Touch::Write(file(path))], &[], Some(delivery));
+        assert_eq!(of(Mode::Default, "/w/a", Delivery::Apply), Verdict::Allow);
+        for mode in [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions] {
+            assert!(matches!(of(mode, "/w/a", Delivery::Propose), Verdict::Ask(_)), "{mode:?}");
+        }
+        for path in ["/etc/hosts", "/w/.git/config", "/w/docs/config"] {
+            assert!(matches!(of(Mode::Default, path, Delivery::Apply), Verdict::Ask(_)), "{path}");
+        }
+        assert!(matches!(of(Mode::Plan, "/w/a", Delivery::Apply), Verdict::Deny(_)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::ids::{ItemId, ResolutionId, SessionId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, Message, Role, Usage};
 use crate::paths::AbsPath;
-use crate::permission::{Grant, Mode};
+use crate::permission::{DeliveryRule, Grant, Mode};
 use crate::session::title_from;
 
 /// What a session's records add up to.
@@ -43,6 +43,8 @@ pub struct SessionState {
     /// Calls of the newest answer, in order, with their results as they come in; empty when all are answered.
     calls: Vec<(String, Option<Block>)>,
     places: HashMap<ItemId, usize>,
+    /// How changes reach the files, where the session has rules of its own.
+    pub deliveries: Option<Vec<DeliveryRule>>,
     /// Where the turns begin: items and messages before each of them.
     turns: Vec<TurnStart>,
     /// What was cut off when the conversation went back, until another prompt comes.
@@ -86,6 +88,7 @@ impl SessionState {
             turn: None,
             calls: Vec::new(),
             places: HashMap::new(),
+            deliveries: None,
             turns: Vec::new(),
             cut: None,
         })
@@ -163,6 +166,7 @@ impl SessionState {
                 self.mode = mode;
                 self.model = model;
             }
+            Record::Delivering { rules } => self.deliveries = Some(rules),
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
         }

@@ -201,6 +201,7 @@ impl Bench {
             host: Arc::new(NoEditor),
             models: Models::for_test(Arc::clone(&model) as Arc<dyn Model>),
             save_before_commands: true,
+            deliveries: Deliveries::default(),
         };
         Self { engine: Engine::with_tools(options, tools), model, safe, home }
     }

@@ -143,10 +143,18 @@ impl Pipeline<'_> {
             let state = self.session.state();
             (state.mode, state.grants.clone())
         };
+        let deliveries = self.session.deliveries();
         let workspace = &self.session.workspace;
         let (contains, real) =
             (|target: &Target| workspace.contains(target), |target: &Target| workspace.real(target));
-        let circumstances = Circumstances { mode, grants: &grants, contains: &contains, real: &real };
+        let delivery = |target: &Target| {
+            let of = |target: &Target| deliveries.of(target, workspace.roots());
+            // A folder is made for what is written into it.
+            of(target)
+                .or_else(|| plan.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
+        };
+        let circumstances =
+            Circumstances { mode, grants: &grants, contains: &contains, real: &real, delivery: &delivery };
         match judge(tool.facts().kind, &plan.touches, &circumstances) {
             Verdict::Allow => Ok(None),
             Verdict::Ask(reason) => Ok(Some(reason)),
