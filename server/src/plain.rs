@@ -248,9 +248,10 @@ fn how_to_answer(prompt: &PermissionPrompt) -> String {
     )
 }
 
+/// The answers on offer. The no is first: a stray key takes the first choice, and must not approve.
 fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
     let session = prompt.scopes.contains(&Scope::Session).then_some(ALLOW_SESSION);
-    let titles = [Some(ALLOW), session, Some(DENY)].into_iter().flatten();
+    let titles = [Some(DENY), Some(ALLOW), session].into_iter().flatten();
     titles
         .map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() })
         .collect()

@@ -99,7 +99,7 @@ fn a_permission_is_asked_by_a_message_request() {
         .iter()
         .map(|action| action["title"].as_str().unwrap())
         .collect();
-    assert_eq!(titles, ["Allow once", "Allow for this session", "Deny"]);
+    assert_eq!(titles, ["Deny", "Allow once", "Allow for this session"], "a stray key must not approve");
     client.answer(&request, json!({ "title": "Allow once" }));
     shown(&client, "Edited.");
     assert_eq!(client.editor.text(&uri), "new\n");
