@@ -20,6 +20,11 @@
 ---@field sealed kode.CallId[] Calls that were unfinished and are sealed now.
 ---@field skippedRecords integer Journal lines that could not be read and were skipped.
 
+--- What undoing does where the user has changed what a hunk put there.
+---@alias kode.Amended
+---| "ask" # Leaves the text alone and marks the hunk as a conflict.
+---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+
 --- A state a call was in, and since when.
 ---@class kode.AuditEntry
 ---@field state kode.CallState The state.
@@ -61,6 +66,16 @@
 ---| "progress" # What people watch: text, tools, the end of a turn.
 ---| "control" # What people must answer.
 ---| "monitor" # What clients and audits record.
+
+--- The state before a prompt.
+---@class kode.Checkpoint
+---@field checkpointId kode.CheckpointId Names the checkpoint.
+---@field turnId kode.TurnId The turn of the prompt.
+---@field itemId kode.ItemId The prompt in the transcript.
+---@field title string The beginning of the prompt.
+---@field timestamp kode.Timestamp When the prompt came.
+---@field uris kode.Uri[] The files that were changed from then until the next checkpoint, by the agent or its commands.
+---@field uncovered kode.Uri[] Files that a command changed and that cannot be restored, because they were too large or too many to be kept.
 
 --- A prompt came, and what stood before it can be brought back.
 ---@class kode.CheckpointCreated
@@ -109,6 +124,16 @@
 ---@field paths string[] The paths or untitled URIs, as shown to people.
 ---@field unified string The changes as a unified diff.
 
+--- A text.
+---@class kode.DocumentText
+---@field text string The text; empty where there is no file.
+---@field version? integer The version of the open document that it was made from; absent for a closed file.
+
+--- Whose text is wanted.
+---@class kode.DocumentTextParams
+---@field sessionId? kode.SessionId The session; when absent, the newest live one that has hunks in the file.
+---@field uri kode.Uri The file or document.
+
 --- A turn ended.
 ---@class kode.Done
 ---@field turnId kode.TurnId The turn.
@@ -118,7 +143,7 @@
 ---@field modelCalls integer Model calls made.
 ---@field toolCalls integer Tool calls made.
 
---- What one call changed in a file.
+--- What one call changed in a file when it was carried out, whatever became of it since.
 ---@class kode.EditChange
 ---@field callId kode.CallId The call.
 ---@field turnId kode.TurnId The turn it belongs to.
@@ -129,13 +154,44 @@
 ---@field uri kode.Uri The file or document.
 ---@field reason string Why not, for people.
 
---- A file or document that was changed.
+--- Some hunks of a session.
+---@class kode.EditSelection.Hunks: kode.HunksSelection
+---@field type "hunks"
+
+--- All hunks of a file.
+---@class kode.EditSelection.File: kode.FileSelection
+---@field type "file"
+
+--- All hunks of a turn.
+---@class kode.EditSelection.Turn: kode.TurnSelection
+---@field type "turn"
+
+--- All hunks of a session.
+---@class kode.EditSelection.Session: kode.SessionSelection
+---@field type "session"
+
+--- All hunks of all live sessions.
+---@class kode.EditSelection.All
+---@field type "all"
+
+--- Which hunks are meant. Hunks for which the action makes no sense are passed over.
+---@alias kode.EditSelection
+---| kode.EditSelection.Hunks
+---| kode.EditSelection.File
+---| kode.EditSelection.Turn
+---| kode.EditSelection.Session
+---| kode.EditSelection.All
+
+--- The hunks of a file or document as they stand now.
 ---@class kode.EditedFile
 ---@field uri kode.Uri The file or document.
 ---@field path string Its path or untitled URI, as shown to people.
----@field added integer Lines added by all changes.
----@field removed integer Lines removed by all changes.
----@field changes kode.EditChange[] The changes, oldest first.
+---@field version? integer The version of the open document that the ranges count in; absent for a closed file. A client whose document has moved on waits for the next list, or moves the ranges by itself.
+---@field baselineUri kode.Uri A document without the hunks that are neither kept nor undone, to be read by `workspace/textDocumentContent` or `agent/document/baseline`: the left side of a diff.
+---@field proposedUri kode.Uri A document with the proposed hunks: the right side of a diff.
+---@field added integer Lines that the hunks add.
+---@field removed integer Lines that the hunks remove.
+---@field hunks kode.Hunk[] The hunks in the order of their places.
 
 --- What the editor shows.
 ---@class kode.EditorContext
@@ -171,9 +227,34 @@
 ---@field kind "unknownCall"
 ---@field hint string What to do next, for people.
 
---- The session cannot take more now; its queue is full.
+--- The session cannot do this now: its queue is full, a turn runs, or another editor has it.
 ---@class kode.ErrorData.SessionBusy
 ---@field kind "sessionBusy"
+---@field hint string What to do next, for people.
+
+--- No hunk of that id in this session.
+---@class kode.ErrorData.UnknownHunk
+---@field kind "unknownHunk"
+---@field hint string What to do next, for people.
+
+--- No act of that id in this session, or it was taken back already.
+---@class kode.ErrorData.UnknownResolution
+---@field kind "unknownResolution"
+---@field hint string What to do next, for people.
+
+--- No checkpoint of that id in this session.
+---@class kode.ErrorData.UnknownCheckpoint
+---@field kind "unknownCheckpoint"
+---@field hint string What to do next, for people.
+
+--- A file that is not open and has no hunks.
+---@class kode.ErrorData.UnknownDocument
+---@field kind "unknownDocument"
+---@field hint string What to do next, for people.
+
+--- The request makes sense for none of what it names.
+---@class kode.ErrorData.NothingToDo
+---@field kind "nothingToDo"
 ---@field hint string What to do next, for people.
 
 --- Somebody was first with an answer.
@@ -209,6 +290,11 @@
 ---| kode.ErrorData.UnknownPermission
 ---| kode.ErrorData.UnknownCall
 ---| kode.ErrorData.SessionBusy
+---| kode.ErrorData.UnknownHunk
+---| kode.ErrorData.UnknownResolution
+---| kode.ErrorData.UnknownCheckpoint
+---| kode.ErrorData.UnknownDocument
+---| kode.ErrorData.NothingToDo
 ---| kode.ErrorData.AlreadyResolved
 ---| kode.ErrorData.InvalidParams
 ---| kode.ErrorData.ModelNotConfigured
@@ -368,14 +454,63 @@
 ---@field uri kode.Uri The file.
 ---@field deleted boolean Whether it is gone.
 
+--- What the calls of a session have changed in a file.
+---@class kode.FileHistory
+---@field uri kode.Uri The file or document.
+---@field path string Its path or untitled URI, as shown to people.
+---@field added integer Lines added by all changes, when they were made.
+---@field removed integer Lines removed by all changes, when they were made.
+---@field changes kode.EditChange[] The changes, oldest first.
+
+--- All hunks of a file.
+---@class kode.FileSelection
+---@field sessionId? kode.SessionId The session; all live sessions when absent.
+---@field uri kode.Uri The file or document.
+
 --- The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
 --- the client's own place, up to which it has missed nothing.
 ---@class kode.Gap
 ---@field since integer The newest event the client was sent.
 ---@field oldest integer The oldest event that the server still has.
 
+--- One place in a file that the agent has changed or wants to change.
+---@class kode.Hunk
+---@field hunkId kode.HunkId Names the hunk.
+---@field turnId kode.TurnId The turn it was made in.
+---@field callId kode.CallId The call that made it.
+---@field kind kode.HunkKind What it does to the file.
+---@field state kode.HunkState Where it is in its life.
+---@field range kode.Range What it reaches over in the text; empty where it only takes text away, or is not in the text.
+---@field lineRange kode.LineRange The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it there are none.
+---@field oldText string These lines without the hunk.
+---@field newText string These lines with the hunk.
+---@field added integer Lines it adds.
+---@field removed integer Lines it removes.
+---@field amended boolean Whether the user has changed what the hunk put there.
+---@field permissionId? kode.PermissionId The prompt that asks about it; only while it is proposed.
+
 --- Names a hunk: one place in a file that the agent has changed or wants to change.
 ---@alias kode.HunkId string
+
+--- What a hunk does to its file.
+---@alias kode.HunkKind
+---| "text" # Changes lines.
+---| "created" # Makes the file.
+---| "deleted" # Deletes the file.
+---| "binary" # Replaces a file that is not text.
+
+--- Where a hunk is in its life.
+---@alias kode.HunkState
+---| "proposed" # Asked for, not in the text.
+---| "applied" # In the text, not looked at yet.
+---| "kept" # In the text for good: the user kept it, saved or committed the file.
+---| "undone" # Not in the text: rejected or undone. It can be brought back.
+---| "conflict" # In the text, was to be undone, and the user's own changes stand in it: the user decides.
+
+--- Some hunks of a session.
+---@class kode.HunksSelection
+---@field sessionId kode.SessionId The session.
+---@field hunkIds kode.HunkId[] The hunks, at least one.
 
 --- Words of the user.
 ---@class kode.InputPart.Text: kode.TextPart
@@ -441,13 +576,29 @@
 ---@class kode.ItemUpdated
 ---@field item kode.Item The item as it is now.
 
+--- Whole lines of a text.
+---@class kode.LineRange
+---@field start integer The first line, from 0.
+---@field end integer The line after the last; `start` when there are no lines.
+
+--- Whose checkpoints are listed.
+---@class kode.ListCheckpointsParams
+---@field sessionId kode.SessionId The session.
+
+--- The checkpoints of a session.
+---@class kode.ListCheckpointsResult
+---@field checkpoints kode.Checkpoint[] The checkpoints, oldest first.
+
 --- Whose edits are listed.
 ---@class kode.ListEditsParams
 ---@field sessionId kode.SessionId The session.
+---@field uri? kode.Uri The only file or document that is wanted; all when absent.
+---@field history? boolean Whether to tell what each call changed as well.
 
 --- What a session has changed.
 ---@class kode.ListEditsResult
----@field files kode.EditedFile[] The files and documents, the one first changed first.
+---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
+---@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
 
 --- Nothing to choose.
 ---@class kode.ListModelsParams
@@ -638,8 +789,29 @@
 ---@field start kode.Position Where it begins.
 ---@field end kode.Position Where it ends.
 
+--- An act that was not begun.
+---@class kode.RefusedResolution
+---@field sessionId kode.SessionId The session.
+---@field reason string Why not, for people.
+
+--- An act that was begun.
+---@class kode.Resolution
+---@field sessionId kode.SessionId The session.
+---@field resolutionId kode.ResolutionId Names the act in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back.
+
 --- Names one act of the user on hunks or on a checkpoint.
 ---@alias kode.ResolutionId string
+
+--- What is to be done about which hunks.
+---@class kode.ResolveEditsParams
+---@field selection kode.EditSelection The hunks.
+---@field action kode.ReviewAction What is to be done about them.
+---@field amended? kode.Amended What undoing does where the user has changed what a hunk put there.
+
+--- What was begun.
+---@class kode.ResolveEditsResult
+---@field resolutions kode.Resolution[] One for each session that has hunks among those meant; `edits_resolved` tells how each went. Never empty, unless every session refused.
+---@field refused? kode.RefusedResolution[] The sessions that could not begin, when all live sessions were meant.
 
 --- An answer to a prompt.
 ---@class kode.RespondPermissionParams
@@ -649,6 +821,51 @@
 ---@field scope? kode.Scope How far a yes reaches; one of the prompt's scopes.
 ---@field feedback? string Words for the model, mostly with a no.
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
+
+--- What is to be restored.
+---@class kode.RestoreCheckpointParams
+---@field sessionId kode.SessionId The session.
+---@field checkpointId kode.CheckpointId The checkpoint.
+---@field what kode.RestoreWhat What is brought back.
+---@field userEdits? kode.UserEdits What becomes of the user's own changes since the checkpoint.
+---@field dryRun? boolean Whether to tell what would be done, and do nothing.
+
+--- The restore was begun.
+---@class kode.RestoreCheckpointResult.Started: kode.StartedRestore
+---@field type "started"
+
+--- What a restore would do; nothing was done.
+---@class kode.RestoreCheckpointResult.Preview: kode.RestorePreview
+---@field type "preview"
+
+--- What became of a request to restore.
+---@alias kode.RestoreCheckpointResult
+---| kode.RestoreCheckpointResult.Started
+---| kode.RestoreCheckpointResult.Preview
+
+--- What a restore would do to one file.
+---@class kode.RestoreFile
+---@field uri kode.Uri The file.
+---@field path string Its path or untitled URI, as shown to people.
+---@field unified string What would change, as a unified diff from the text as it is.
+---@field userEdits? string The user's own changes since the checkpoint, as a unified diff; absent when there are none.
+---@field problem? string Why it cannot be restored; absent when it can.
+
+--- What a restore would do.
+---@class kode.RestorePreview
+---@field files kode.RestoreFile[] The files that would change.
+---@field items integer Items of the transcript that would go.
+
+--- What a restore brings back.
+---@alias kode.RestoreWhat
+---| "conversation" # The conversation.
+---| "files" # The files.
+---| "both" # Both.
+
+--- What is to be taken back.
+---@class kode.RevertEditsParams
+---@field sessionId kode.SessionId The session.
+---@field resolutionId? kode.ResolutionId The act or restore; the newest when absent.
 
 --- What the user does about hunks.
 ---@alias kode.ReviewAction
@@ -703,6 +920,10 @@
 ---| "live" # It runs in this server.
 ---| "stored" # It is kept on disk and can be loaded.
 
+--- All hunks of a session.
+---@class kode.SessionSelection
+---@field sessionId kode.SessionId The session.
+
 --- A session in the list.
 ---@class kode.SessionSummary
 ---@field sessionId kode.SessionId The session.
@@ -745,6 +966,10 @@
 ---@alias kode.StartTurnResult
 ---| kode.StartTurnResult.Started
 ---| kode.StartTurnResult.Queued
+
+--- A restore that was begun.
+---@class kode.StartedRestore
+---@field resolutionId kode.ResolutionId Names it in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back.
 
 --- A prompt whose turn began.
 ---@class kode.StartedTurn
@@ -879,6 +1104,11 @@
 --- Names a turn: one prompt and all that the agent does about it.
 ---@alias kode.TurnId string
 
+--- All hunks of a turn.
+---@class kode.TurnSelection
+---@field sessionId kode.SessionId The session.
+---@field turnId kode.TurnId The turn.
+
 --- A turn began.
 ---@class kode.TurnStarted
 ---@field turnId kode.TurnId The turn.
@@ -893,6 +1123,11 @@
 ---@field outputTokens integer Output, reasoning included.
 ---@field cacheReadTokens integer Input that was read from the provider's cache.
 ---@field cacheWriteTokens integer Input that was written to the provider's cache.
+
+--- What becomes of the user's own changes since a checkpoint.
+---@alias kode.UserEdits
+---| "keep" # They stay.
+---| "discard" # They go: files become byte for byte what they were.
 
 --- What the user asked.
 ---@class kode.UserMessage
@@ -910,7 +1145,13 @@
 ---@field ["agent/tool/cancel"] fun(params: kode.CancelToolParams): kode.CancelResult Cancels one call of the running turn; its siblings go on. Errors: `unknownSession`, `unknownCall`.
 ---@field ["agent/permission/respond"] fun(params: kode.RespondPermissionParams) Answers a permission prompt; the first answer wins. Errors: `unknownSession`, `unknownPermission`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/permission/list"] fun(params: kode.ListPermissionsParams): kode.ListPermissionsResult Lists the permission prompts that wait. Errors: `unknownSession`.
----@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file. Errors: `unknownSession`.
+---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/edits/resolve"] fun(params: kode.ResolveEditsParams): kode.ResolveEditsResult Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+---@field ["agent/edits/revert"] fun(params: kode.RevertEditsParams): kode.Resolution Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too. Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
+---@field ["agent/document/baseline"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text without the hunks that are neither kept nor undone. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+---@field ["agent/document/proposed"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text with the proposed hunks. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+---@field ["agent/checkpoint/list"] fun(params: kode.ListCheckpointsParams): kode.ListCheckpointsResult Lists the checkpoints of a session. Errors: `unknownSession`.
+---@field ["agent/checkpoint/restore"] fun(params: kode.RestoreCheckpointParams): kode.RestoreCheckpointResult Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 
@@ -928,6 +1169,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "c38f5fe715bd7dd2c6e5303626ce7ac645717f21c8beaae6949662dc746f50b3"
+M.schema_hash = "d45098e99b75fffb4dfe1b4bcf534be55b97c54f99e3908bf0c5f32ecf6cf590"
 
 return M

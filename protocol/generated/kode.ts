@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "c38f5fe715bd7dd2c6e5303626ce7ac645717f21c8beaae6949662dc746f50b3";
+export const SCHEMA_HASH = "d45098e99b75fffb4dfe1b4bcf534be55b97c54f99e3908bf0c5f32ecf6cf590";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -37,6 +37,13 @@ export interface AgentResumed {
     /** Journal lines that could not be read and were skipped. */
     skippedRecords: number;
 }
+
+/** What undoing does where the user has changed what a hunk put there. */
+export type Amended =
+    /** Leaves the text alone and marks the hunk as a conflict. */
+    | "ask"
+    /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
+    | "undo";
 
 /** A state a call was in, and since when. */
 export interface AuditEntry {
@@ -102,6 +109,24 @@ export type Channel =
     | "control"
     /** What clients and audits record. */
     | "monitor";
+
+/** The state before a prompt. */
+export interface Checkpoint {
+    /** Names the checkpoint. */
+    checkpointId: CheckpointId;
+    /** The turn of the prompt. */
+    turnId: TurnId;
+    /** The prompt in the transcript. */
+    itemId: ItemId;
+    /** The beginning of the prompt. */
+    title: string;
+    /** When the prompt came. */
+    timestamp: Timestamp;
+    /** The files that were changed from then until the next checkpoint, by the agent or its commands. */
+    uris: Uri[];
+    /** Files that a command changed and that cannot be restored, because they were too large or too many to be kept. */
+    uncovered: Uri[];
+}
 
 /** A prompt came, and what stood before it can be brought back. */
 export interface CheckpointCreated {
@@ -177,6 +202,22 @@ export interface DiffPreview {
     unified: string;
 }
 
+/** A text. */
+export interface DocumentText {
+    /** The text; empty where there is no file. */
+    text: string;
+    /** The version of the open document that it was made from; absent for a closed file. */
+    version?: number;
+}
+
+/** Whose text is wanted. */
+export interface DocumentTextParams {
+    /** The session; when absent, the newest live one that has hunks in the file. */
+    sessionId?: SessionId;
+    /** The file or document. */
+    uri: Uri;
+}
+
 /** A turn ended. */
 export interface Done {
     /** The turn. */
@@ -193,7 +234,7 @@ export interface Done {
     toolCalls: number;
 }
 
-/** What one call changed in a file. */
+/** What one call changed in a file when it was carried out, whatever became of it since. */
 export interface EditChange {
     /** The call. */
     callId: CallId;
@@ -211,18 +252,43 @@ export interface EditFailure {
     reason: string;
 }
 
-/** A file or document that was changed. */
+/** Which hunks are meant. Hunks for which the action makes no sense are passed over. */
+export type EditSelection =
+    /** Some hunks of a session. */
+    | ({ type: "hunks" } & HunksSelection)
+    /** All hunks of a file. */
+    | ({ type: "file" } & FileSelection)
+    /** All hunks of a turn. */
+    | ({ type: "turn" } & TurnSelection)
+    /** All hunks of a session. */
+    | ({ type: "session" } & SessionSelection)
+    /** All hunks of all live sessions. */
+    | { type: "all" };
+
+/** The hunks of a file or document as they stand now. */
 export interface EditedFile {
     /** The file or document. */
     uri: Uri;
     /** Its path or untitled URI, as shown to people. */
     path: string;
-    /** Lines added by all changes. */
+    /**
+     * The version of the open document that the ranges count in; absent for a closed file. A client whose document
+     * has moved on waits for the next list, or moves the ranges by itself.
+     */
+    version?: number;
+    /**
+     * A document without the hunks that are neither kept nor undone, to be read by `workspace/textDocumentContent` or
+     * `agent/document/baseline`: the left side of a diff.
+     */
+    baselineUri: Uri;
+    /** A document with the proposed hunks: the right side of a diff. */
+    proposedUri: Uri;
+    /** Lines that the hunks add. */
     added: number;
-    /** Lines removed by all changes. */
+    /** Lines that the hunks remove. */
     removed: number;
-    /** The changes, oldest first. */
-    changes: EditChange[];
+    /** The hunks in the order of their places. */
+    hunks: Hunk[];
 }
 
 /** What the editor shows. */
@@ -266,8 +332,18 @@ export type ErrorData =
     | { kind: "unknownPermission"; hint: string }
     /** No call of that id runs or waits in this session; it may have ended. */
     | { kind: "unknownCall"; hint: string }
-    /** The session cannot take more now; its queue is full. */
+    /** The session cannot do this now: its queue is full, a turn runs, or another editor has it. */
     | { kind: "sessionBusy"; hint: string }
+    /** No hunk of that id in this session. */
+    | { kind: "unknownHunk"; hint: string }
+    /** No act of that id in this session, or it was taken back already. */
+    | { kind: "unknownResolution"; hint: string }
+    /** No checkpoint of that id in this session. */
+    | { kind: "unknownCheckpoint"; hint: string }
+    /** A file that is not open and has no hunks. */
+    | { kind: "unknownDocument"; hint: string }
+    /** The request makes sense for none of what it names. */
+    | { kind: "nothingToDo"; hint: string }
     /** Somebody was first with an answer. */
     | { kind: "alreadyResolved"; by: string; hint: string }
     /** A parameter is missing or makes no sense. */
@@ -354,6 +430,28 @@ export interface FileChanged {
     deleted: boolean;
 }
 
+/** What the calls of a session have changed in a file. */
+export interface FileHistory {
+    /** The file or document. */
+    uri: Uri;
+    /** Its path or untitled URI, as shown to people. */
+    path: string;
+    /** Lines added by all changes, when they were made. */
+    added: number;
+    /** Lines removed by all changes, when they were made. */
+    removed: number;
+    /** The changes, oldest first. */
+    changes: EditChange[];
+}
+
+/** All hunks of a file. */
+export interface FileSelection {
+    /** The session; all live sessions when absent. */
+    sessionId?: SessionId;
+    /** The file or document. */
+    uri: Uri;
+}
+
 /**
  * The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
  * the client's own place, up to which it has missed nothing.
@@ -365,8 +463,73 @@ export interface Gap {
     oldest: number;
 }
 
+/** One place in a file that the agent has changed or wants to change. */
+export interface Hunk {
+    /** Names the hunk. */
+    hunkId: HunkId;
+    /** The turn it was made in. */
+    turnId: TurnId;
+    /** The call that made it. */
+    callId: CallId;
+    /** What it does to the file. */
+    kind: HunkKind;
+    /** Where it is in its life. */
+    state: HunkState;
+    /** What it reaches over in the text; empty where it only takes text away, or is not in the text. */
+    range: Range;
+    /**
+     * The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it
+     * there are none.
+     */
+    lineRange: LineRange;
+    /** These lines without the hunk. */
+    oldText: string;
+    /** These lines with the hunk. */
+    newText: string;
+    /** Lines it adds. */
+    added: number;
+    /** Lines it removes. */
+    removed: number;
+    /** Whether the user has changed what the hunk put there. */
+    amended: boolean;
+    /** The prompt that asks about it; only while it is proposed. */
+    permissionId?: PermissionId;
+}
+
 /** Names a hunk: one place in a file that the agent has changed or wants to change. */
 export type HunkId = string;
+
+/** What a hunk does to its file. */
+export type HunkKind =
+    /** Changes lines. */
+    | "text"
+    /** Makes the file. */
+    | "created"
+    /** Deletes the file. */
+    | "deleted"
+    /** Replaces a file that is not text. */
+    | "binary";
+
+/** Where a hunk is in its life. */
+export type HunkState =
+    /** Asked for, not in the text. */
+    | "proposed"
+    /** In the text, not looked at yet. */
+    | "applied"
+    /** In the text for good: the user kept it, saved or committed the file. */
+    | "kept"
+    /** Not in the text: rejected or undone. It can be brought back. */
+    | "undone"
+    /** In the text, was to be undone, and the user's own changes stand in it: the user decides. */
+    | "conflict";
+
+/** Some hunks of a session. */
+export interface HunksSelection {
+    /** The session. */
+    sessionId: SessionId;
+    /** The hunks, at least one. */
+    hunkIds: HunkId[];
+}
 
 /** A part of a prompt. */
 export type InputPart =
@@ -417,16 +580,42 @@ export interface ItemUpdated {
     item: Item;
 }
 
-/** Whose edits are listed. */
-export interface ListEditsParams {
+/** Whole lines of a text. */
+export interface LineRange {
+    /** The first line, from 0. */
+    start: number;
+    /** The line after the last; `start` when there are no lines. */
+    end: number;
+}
+
+/** Whose checkpoints are listed. */
+export interface ListCheckpointsParams {
     /** The session. */
     sessionId: SessionId;
 }
 
+/** The checkpoints of a session. */
+export interface ListCheckpointsResult {
+    /** The checkpoints, oldest first. */
+    checkpoints: Checkpoint[];
+}
+
+/** Whose edits are listed. */
+export interface ListEditsParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The only file or document that is wanted; all when absent. */
+    uri?: Uri;
+    /** Whether to tell what each call changed as well. */
+    history?: boolean;
+}
+
 /** What a session has changed. */
 export interface ListEditsResult {
-    /** The files and documents, the one first changed first. */
+    /** The files and documents with hunks that are proposed, applied or in conflict, in the order of their names. */
     files: EditedFile[];
+    /** What each call changed, the file first changed first; empty unless it was asked for. */
+    history?: FileHistory[];
 }
 
 /** Nothing to choose. */
@@ -711,8 +900,45 @@ export interface Range {
     end: Position;
 }
 
+/** An act that was not begun. */
+export interface RefusedResolution {
+    /** The session. */
+    sessionId: SessionId;
+    /** Why not, for people. */
+    reason: string;
+}
+
+/** An act that was begun. */
+export interface Resolution {
+    /** The session. */
+    sessionId: SessionId;
+    /** Names the act in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back. */
+    resolutionId: ResolutionId;
+}
+
 /** Names one act of the user on hunks or on a checkpoint. */
 export type ResolutionId = string;
+
+/** What is to be done about which hunks. */
+export interface ResolveEditsParams {
+    /** The hunks. */
+    selection: EditSelection;
+    /** What is to be done about them. */
+    action: ReviewAction;
+    /** What undoing does where the user has changed what a hunk put there. */
+    amended?: Amended;
+}
+
+/** What was begun. */
+export interface ResolveEditsResult {
+    /**
+     * One for each session that has hunks among those meant; `edits_resolved` tells how each went. Never empty, unless
+     * every session refused.
+     */
+    resolutions: Resolution[];
+    /** The sessions that could not begin, when all live sessions were meant. */
+    refused?: RefusedResolution[];
+}
 
 /** An answer to a prompt. */
 export interface RespondPermissionParams {
@@ -728,6 +954,66 @@ export interface RespondPermissionParams {
     feedback?: string;
     /** Arguments to use instead of the model's; they are checked again. */
     updatedInput?: unknown;
+}
+
+/** What is to be restored. */
+export interface RestoreCheckpointParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The checkpoint. */
+    checkpointId: CheckpointId;
+    /** What is brought back. */
+    what: RestoreWhat;
+    /** What becomes of the user's own changes since the checkpoint. */
+    userEdits?: UserEdits;
+    /** Whether to tell what would be done, and do nothing. */
+    dryRun?: boolean;
+}
+
+/** What became of a request to restore. */
+export type RestoreCheckpointResult =
+    /** The restore was begun. */
+    | ({ type: "started" } & StartedRestore)
+    /** What a restore would do; nothing was done. */
+    | ({ type: "preview" } & RestorePreview);
+
+/** What a restore would do to one file. */
+export interface RestoreFile {
+    /** The file. */
+    uri: Uri;
+    /** Its path or untitled URI, as shown to people. */
+    path: string;
+    /** What would change, as a unified diff from the text as it is. */
+    unified: string;
+    /** The user's own changes since the checkpoint, as a unified diff; absent when there are none. */
+    userEdits?: string;
+    /** Why it cannot be restored; absent when it can. */
+    problem?: string;
+}
+
+/** What a restore would do. */
+export interface RestorePreview {
+    /** The files that would change. */
+    files: RestoreFile[];
+    /** Items of the transcript that would go. */
+    items: number;
+}
+
+/** What a restore brings back. */
+export type RestoreWhat =
+    /** The conversation. */
+    | "conversation"
+    /** The files. */
+    | "files"
+    /** Both. */
+    | "both";
+
+/** What is to be taken back. */
+export interface RevertEditsParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The act or restore; the newest when absent. */
+    resolutionId?: ResolutionId;
 }
 
 /** What the user does about hunks. */
@@ -811,6 +1097,12 @@ export type SessionPresence =
     /** It is kept on disk and can be loaded. */
     | "stored";
 
+/** All hunks of a session. */
+export interface SessionSelection {
+    /** The session. */
+    sessionId: SessionId;
+}
+
 /** A session in the list. */
 export interface SessionSummary {
     /** The session. */
@@ -874,6 +1166,12 @@ export type StartTurnResult =
     | ({ type: "started" } & StartedTurn)
     /** It waits. */
     | ({ type: "queued" } & QueuedTurn);
+
+/** A restore that was begun. */
+export interface StartedRestore {
+    /** Names it in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back. */
+    resolutionId: ResolutionId;
+}
 
 /** A prompt whose turn began. */
 export interface StartedTurn {
@@ -1092,6 +1390,14 @@ export interface ToolTimeout {
 /** Names a turn: one prompt and all that the agent does about it. */
 export type TurnId = string;
 
+/** All hunks of a turn. */
+export interface TurnSelection {
+    /** The session. */
+    sessionId: SessionId;
+    /** The turn. */
+    turnId: TurnId;
+}
+
 /** A turn began. */
 export interface TurnStarted {
     /** The turn. */
@@ -1115,6 +1421,13 @@ export interface Usage {
     /** Input that was written to the provider's cache. */
     cacheWriteTokens: number;
 }
+
+/** What becomes of the user's own changes since a checkpoint. */
+export type UserEdits =
+    /** They stay. */
+    | "keep"
+    /** They go: files become byte for byte what they were. */
+    | "discard";
 
 /** What the user asked. */
 export interface UserMessage {
@@ -1185,11 +1498,47 @@ export interface Requests {
      */
     "agent/permission/list": { params: ListPermissionsParams; result: ListPermissionsResult };
     /**
-     * Lists what a session has changed, file by file.
+     * Lists what a session has changed, file by file and hunk by hunk, as it stands now.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/edits/list": { params: ListEditsParams; result: ListEditsResult };
+    /**
+     * Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went.
+     *
+     * Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+     */
+    "agent/edits/resolve": { params: ResolveEditsParams; result: ResolveEditsResult };
+    /**
+     * Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too.
+     *
+     * Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
+     */
+    "agent/edits/revert": { params: RevertEditsParams; result: Resolution };
+    /**
+     * Gives a text without the hunks that are neither kept nor undone.
+     *
+     * Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+     */
+    "agent/document/baseline": { params: DocumentTextParams; result: DocumentText };
+    /**
+     * Gives a text with the proposed hunks.
+     *
+     * Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+     */
+    "agent/document/proposed": { params: DocumentTextParams; result: DocumentText };
+    /**
+     * Lists the checkpoints of a session.
      *
      * Errors: `unknownSession`.
      */
-    "agent/edits/list": { params: ListEditsParams; result: ListEditsResult };
+    "agent/checkpoint/list": { params: ListCheckpointsParams; result: ListCheckpointsResult };
+    /**
+     * Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went.
+     *
+     * Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+     */
+    "agent/checkpoint/restore": { params: RestoreCheckpointParams; result: RestoreCheckpointResult };
     /** Lists the tools. */
     "agent/tools/list": { params: ListToolsParams; result: ListToolsResult };
     /** Lists the model profiles. */

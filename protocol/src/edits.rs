@@ -1,11 +1,13 @@
-//! What the agent has changed in a session, file by file.
+//! What the agent has changed, hunk by hunk, and what the user does about it.
 //!
-//! Rule: counts and diffs tell what each call did when it was applied, not what the file holds now.
+//! Rule: hunks tell how things stand now, and `edits_changed` says when that is out of date; acting is answered at once
+//! with an id, and `edits_resolved` tells how it went.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::text::{CallId, SessionId, TurnId, Uri};
+use crate::lsp::RangeShape;
+use crate::text::{CallId, HunkId, PermissionId, ResolutionId, SessionId, TurnId, Uri};
 
 /// Whose edits are listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,17 +15,26 @@ use crate::text::{CallId, SessionId, TurnId, Uri};
 pub struct ListEditsParams {
     /// The session.
     pub session_id: SessionId,
+    /// The only file or document that is wanted; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<Uri>,
+    /// Whether to tell what each call changed as well.
+    #[serde(default)]
+    pub history: bool,
 }
 
 /// What a session has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListEditsResult {
-    /// The files and documents, the one first changed first.
+    /// The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
     pub files: Vec<EditedFile>,
+    /// What each call changed, the file first changed first; empty unless it was asked for.
+    #[serde(default)]
+    pub history: Vec<FileHistory>,
 }
 
-/// A file or document that was changed.
+/// The hunks of a file or document as they stand now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditedFile {
@@ -31,15 +42,115 @@ pub struct EditedFile {
     pub uri: Uri,
     /// Its path or untitled URI, as shown to people.
     pub path: String,
-    /// Lines added by all changes.
+    /// The version of the open document that the ranges count in; absent for a closed file. A client whose document
+    /// has moved on waits for the next list, or moves the ranges by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<i32>,
+    /// A document without the hunks that are neither kept nor undone, to be read by `workspace/textDocumentContent` or
+    /// `agent/document/baseline`: the left side of a diff.
+    pub baseline_uri: Uri,
+    /// A document with the proposed hunks: the right side of a diff.
+    pub proposed_uri: Uri,
+    /// Lines that the hunks add.
     pub added: u64,
-    /// Lines removed by all changes.
+    /// Lines that the hunks remove.
+    pub removed: u64,
+    /// The hunks in the order of their places.
+    pub hunks: Vec<Hunk>,
+}
+
+/// One place in a file that the agent has changed or wants to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Hunk {
+    /// Names the hunk.
+    pub hunk_id: HunkId,
+    /// The turn it was made in.
+    pub turn_id: TurnId,
+    /// The call that made it.
+    pub call_id: CallId,
+    /// What it does to the file.
+    pub kind: HunkKind,
+    /// Where it is in its life.
+    pub state: HunkState,
+    /// What it reaches over in the text; empty where it only takes text away, or is not in the text.
+    #[schemars(with = "RangeShape")]
+    pub range: lsp_types::Range,
+    /// The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it
+    /// there are none.
+    pub line_range: LineRange,
+    /// These lines without the hunk.
+    pub old_text: String,
+    /// These lines with the hunk.
+    pub new_text: String,
+    /// Lines it adds.
+    pub added: u64,
+    /// Lines it removes.
+    pub removed: u64,
+    /// Whether the user has changed what the hunk put there.
+    pub amended: bool,
+    /// The prompt that asks about it; only while it is proposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_id: Option<PermissionId>,
+}
+
+/// What a hunk does to its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HunkKind {
+    /// Changes lines.
+    Text,
+    /// Makes the file.
+    Created,
+    /// Deletes the file.
+    Deleted,
+    /// Replaces a file that is not text.
+    Binary,
+}
+
+/// Where a hunk is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HunkState {
+    /// Asked for, not in the text.
+    Proposed,
+    /// In the text, not looked at yet.
+    Applied,
+    /// In the text for good: the user kept it, saved or committed the file.
+    Kept,
+    /// Not in the text: rejected or undone. It can be brought back.
+    Undone,
+    /// In the text, was to be undone, and the user's own changes stand in it: the user decides.
+    Conflict,
+}
+
+/// Whole lines of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LineRange {
+    /// The first line, from 0.
+    pub start: u32,
+    /// The line after the last; `start` when there are no lines.
+    pub end: u32,
+}
+
+/// What the calls of a session have changed in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileHistory {
+    /// The file or document.
+    pub uri: Uri,
+    /// Its path or untitled URI, as shown to people.
+    pub path: String,
+    /// Lines added by all changes, when they were made.
+    pub added: u64,
+    /// Lines removed by all changes, when they were made.
     pub removed: u64,
     /// The changes, oldest first.
     pub changes: Vec<EditChange>,
 }
 
-/// What one call changed in a file.
+/// What one call changed in a file when it was carried out, whatever became of it since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditChange {
@@ -49,6 +160,74 @@ pub struct EditChange {
     pub turn_id: TurnId,
     /// The change as a unified diff.
     pub unified: String,
+}
+
+/// What is to be done about which hunks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolveEditsParams {
+    /// The hunks.
+    pub selection: EditSelection,
+    /// What is to be done about them.
+    pub action: ReviewAction,
+    /// What undoing does where the user has changed what a hunk put there.
+    #[serde(default)]
+    pub amended: Amended,
+}
+
+/// Which hunks are meant. Hunks for which the action makes no sense are passed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum EditSelection {
+    /// Some hunks of a session.
+    Hunks(HunksSelection),
+    /// All hunks of a file.
+    File(FileSelection),
+    /// All hunks of a turn.
+    Turn(TurnSelection),
+    /// All hunks of a session.
+    Session(SessionSelection),
+    /// All hunks of all live sessions.
+    All,
+}
+
+/// Some hunks of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HunksSelection {
+    /// The session.
+    pub session_id: SessionId,
+    /// The hunks, at least one.
+    pub hunk_ids: Vec<HunkId>,
+}
+
+/// All hunks of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileSelection {
+    /// The session; all live sessions when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The file or document.
+    pub uri: Uri,
+}
+
+/// All hunks of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnSelection {
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn.
+    pub turn_id: TurnId,
+}
+
+/// All hunks of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSelection {
+    /// The session.
+    pub session_id: SessionId,
 }
 
 /// What the user does about hunks.
@@ -63,6 +242,60 @@ pub enum ReviewAction {
     Keep,
     /// Takes hunks out of the text, kept ones as well.
     Undo,
+}
+
+/// What undoing does where the user has changed what a hunk put there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Amended {
+    /// Leaves the text alone and marks the hunk as a conflict.
+    #[default]
+    Ask,
+    /// Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+    Undo,
+}
+
+/// What was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolveEditsResult {
+    /// One for each session that has hunks among those meant; `edits_resolved` tells how each went. Never empty, unless
+    /// every session refused.
+    pub resolutions: Vec<Resolution>,
+    /// The sessions that could not begin, when all live sessions were meant.
+    #[serde(default)]
+    pub refused: Vec<RefusedResolution>,
+}
+
+/// An act that was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolution {
+    /// The session.
+    pub session_id: SessionId,
+    /// Names the act in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back.
+    pub resolution_id: ResolutionId,
+}
+
+/// An act that was not begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedResolution {
+    /// The session.
+    pub session_id: SessionId,
+    /// Why not, for people.
+    pub reason: String,
+}
+
+/// What is to be taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevertEditsParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The act or restore; the newest when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_id: Option<ResolutionId>,
 }
 
 /// A file that could not be changed.

@@ -27,8 +27,18 @@ pub enum ErrorKind {
     UnknownPermission,
     /// No call of that id runs or waits in this session; it may have ended.
     UnknownCall,
-    /// The session cannot take more now; its queue is full.
+    /// The session cannot do this now: its queue is full, a turn runs, or another editor has it.
     SessionBusy,
+    /// No hunk of that id in this session.
+    UnknownHunk,
+    /// No act of that id in this session, or it was taken back already.
+    UnknownResolution,
+    /// No checkpoint of that id in this session.
+    UnknownCheckpoint,
+    /// A file that is not open and has no hunks.
+    UnknownDocument,
+    /// The request makes sense for none of what it names.
+    NothingToDo,
     /// Somebody was first with an answer.
     AlreadyResolved {
         /// Which surface or client was first, or `cancel`.
@@ -72,6 +82,16 @@ pub mod code {
     pub const MODEL_NOT_CONFIGURED: i64 = -32015;
     /// [`ErrorKind::StorageFailure`](super::ErrorKind::StorageFailure).
     pub const STORAGE_FAILURE: i64 = -32016;
+    /// [`ErrorKind::UnknownHunk`](super::ErrorKind::UnknownHunk).
+    pub const UNKNOWN_HUNK: i64 = -32017;
+    /// [`ErrorKind::UnknownResolution`](super::ErrorKind::UnknownResolution).
+    pub const UNKNOWN_RESOLUTION: i64 = -32018;
+    /// [`ErrorKind::UnknownCheckpoint`](super::ErrorKind::UnknownCheckpoint).
+    pub const UNKNOWN_CHECKPOINT: i64 = -32019;
+    /// [`ErrorKind::UnknownDocument`](super::ErrorKind::UnknownDocument).
+    pub const UNKNOWN_DOCUMENT: i64 = -32020;
+    /// [`ErrorKind::NothingToDo`](super::ErrorKind::NothingToDo).
+    pub const NOTHING_TO_DO: i64 = -32021;
 }
 
 impl ErrorKind {
@@ -83,6 +103,11 @@ impl ErrorKind {
             Self::UnknownPermission => code::UNKNOWN_PERMISSION,
             Self::UnknownCall => code::UNKNOWN_CALL,
             Self::SessionBusy => code::SESSION_BUSY,
+            Self::UnknownHunk => code::UNKNOWN_HUNK,
+            Self::UnknownResolution => code::UNKNOWN_RESOLUTION,
+            Self::UnknownCheckpoint => code::UNKNOWN_CHECKPOINT,
+            Self::UnknownDocument => code::UNKNOWN_DOCUMENT,
+            Self::NothingToDo => code::NOTHING_TO_DO,
             Self::AlreadyResolved { .. } => code::ALREADY_RESOLVED,
             Self::InvalidParams { .. } => code::INVALID_PARAMS,
             Self::ModelNotConfigured => code::MODEL_NOT_CONFIGURED,

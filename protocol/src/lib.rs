@@ -13,6 +13,8 @@
 //! - Parameters are always an object, `{}` where a method takes none.
 
 pub mod catalogue;
+pub mod checkpoint;
+pub mod document;
 pub mod editor;
 pub mod edits;
 pub mod error;
@@ -30,6 +32,8 @@ pub mod turn;
 mod tests;
 
 pub use catalogue::*;
+pub use checkpoint::*;
+pub use document::*;
 pub use editor::*;
 pub use edits::*;
 pub use error::*;

@@ -8,8 +8,14 @@ use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::catalogue::{ListModelsParams, ListModelsResult, ListToolsParams, ListToolsResult};
+use crate::checkpoint::{
+    ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
+};
+use crate::document::{DocumentText, DocumentTextParams};
 use crate::editor::{SaveDocumentsParams, SaveDocumentsResult};
-use crate::edits::{ListEditsParams, ListEditsResult};
+use crate::edits::{
+    ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
+};
 use crate::event::AgentEventParams;
 use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
 use crate::session::{
@@ -139,10 +145,34 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListPermissions = "agent/permission/list", ListPermissionsParams => ListPermissionsResult;
-    /// Lists what a session has changed, file by file.
+    /// Lists what a session has changed, file by file and hunk by hunk, as it stands now.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    ListEdits = "agent/edits/list", ListEditsParams => ListEditsResult;
+    /// Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went.
+    ///
+    /// Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+    ResolveEdits = "agent/edits/resolve", ResolveEditsParams => ResolveEditsResult;
+    /// Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too.
+    ///
+    /// Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
+    RevertEdits = "agent/edits/revert", RevertEditsParams => Resolution;
+    /// Gives a text without the hunks that are neither kept nor undone.
+    ///
+    /// Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+    DocumentBaseline = "agent/document/baseline", DocumentTextParams => DocumentText;
+    /// Gives a text with the proposed hunks.
+    ///
+    /// Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+    DocumentProposed = "agent/document/proposed", DocumentTextParams => DocumentText;
+    /// Lists the checkpoints of a session.
     ///
     /// Errors: `unknownSession`.
-    ListEdits = "agent/edits/list", ListEditsParams => ListEditsResult;
+    ListCheckpoints = "agent/checkpoint/list", ListCheckpointsParams => ListCheckpointsResult;
+    /// Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went.
+    ///
+    /// Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+    RestoreCheckpoint = "agent/checkpoint/restore", RestoreCheckpointParams => RestoreCheckpointResult;
     /// Lists the tools.
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.

@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    AgentEventParams, ClientKode, ErrorData, ErrorKind, Event, InputPart, ItemBody, ListSessionsParams,
-    LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, RespondPermissionParams,
-    SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams, SaveDocumentsResult, Scope, ServerKode, Snapshot,
-    StartTurnParams, StartTurnResult, code,
+    AgentEventParams, Amended, ClientKode, DocumentText, DocumentTextParams, EditSelection, ErrorData,
+    ErrorKind, Event, InputPart, ItemBody, ListCheckpointsResult, ListEditsParams, ListEditsResult,
+    ListSessionsParams, LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, Resolution,
+    ResolveEditsParams, ResolveEditsResult, RespondPermissionParams, RestoreCheckpointParams,
+    RestoreCheckpointResult, RevertEditsParams, SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams,
+    SaveDocumentsResult, Scope, ServerKode, Snapshot, StartTurnParams, StartTurnResult, UserEdits, code,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -155,6 +157,11 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "unknownPermission", "hint": "h" }),
         json!({ "kind": "unknownCall", "hint": "h" }),
         json!({ "kind": "sessionBusy", "hint": "h" }),
+        json!({ "kind": "unknownHunk", "hint": "h" }),
+        json!({ "kind": "unknownResolution", "hint": "h" }),
+        json!({ "kind": "unknownCheckpoint", "hint": "h" }),
+        json!({ "kind": "unknownDocument", "hint": "h" }),
+        json!({ "kind": "nothingToDo", "hint": "h" }),
         json!({ "kind": "alreadyResolved", "by": "panel", "hint": "h" }),
         json!({ "kind": "invalidParams", "path": "input[0].uri", "hint": "h" }),
         json!({ "kind": "modelNotConfigured", "hint": "h" }),
@@ -207,6 +214,93 @@ fn a_prompt_keeps_its_form() {
         &[
             json!({ "type": "started", "turnId": "turn_1" }),
             json!({ "type": "queued", "queueId": "queue_1" }),
+        ],
+    );
+}
+
+#[test]
+fn a_list_of_edits_keeps_its_form() {
+    let range = json!({ "start": { "line": 1, "character": 0 }, "end": { "line": 2, "character": 4 } });
+    let hunk = json!({
+        "hunkId": "hunk_1", "turnId": "turn_1", "callId": "call_1", "kind": "text", "state": "proposed",
+        "range": range, "lineRange": { "start": 1, "end": 3 }, "oldText": "a\n", "newText": "b\nc\n",
+        "added": 2, "removed": 1, "amended": false, "permissionId": "perm_1",
+    });
+    check::<ListEditsResult>(&json!({
+        "files": [{
+            "uri": "file:///w/a.rs", "path": "a.rs", "version": 7, "baselineUri": "kode-baseline:///w/a.rs?x",
+            "proposedUri": "kode-proposed:///w/a.rs?x", "added": 2, "removed": 1, "hunks": [hunk],
+        }],
+        "history": [{
+            "uri": "file:///w/a.rs", "path": "a.rs", "added": 2, "removed": 1,
+            "changes": [{ "callId": "call_1", "turnId": "turn_1", "unified": "@@" }],
+        }],
+    }));
+    let params: ListEditsParams = read(json!({ "sessionId": "ses_1" }));
+    assert_eq!((params.uri, params.history), (None, false));
+}
+
+#[test]
+fn an_act_on_hunks_says_exactly_which() {
+    let selections = [
+        json!({ "type": "hunks", "sessionId": "ses_1", "hunkIds": ["hunk_1", "hunk_2"] }),
+        json!({ "type": "file", "sessionId": "ses_1", "uri": "file:///w/a.rs" }),
+        json!({ "type": "file", "uri": "file:///w/a.rs" }),
+        json!({ "type": "turn", "sessionId": "ses_1", "turnId": "turn_1" }),
+        json!({ "type": "session", "sessionId": "ses_1" }),
+        json!({ "type": "all" }),
+    ];
+    check_union::<EditSelection>("type", &selections);
+    for action in ["accept", "reject", "keep", "undo"] {
+        check::<ResolveEditsParams>(
+            &json!({ "selection": { "type": "all" }, "action": action, "amended": "undo" }),
+        );
+    }
+    let params: ResolveEditsParams = read(json!({ "selection": { "type": "all" }, "action": "undo" }));
+    assert_eq!(params.amended, Amended::Ask);
+    for half in [json!({ "action": "undo" }), json!({ "selection": { "type": "all" } })] {
+        assert!(serde_json::from_value::<ResolveEditsParams>(half.clone()).is_err(), "{half}");
+    }
+    check::<ResolveEditsResult>(&json!({
+        "resolutions": [{ "sessionId": "ses_1", "resolutionId": "res_1" }],
+        "refused": [{ "sessionId": "ses_2", "reason": "a turn is running" }],
+    }));
+    check::<RevertEditsParams>(&json!({ "sessionId": "ses_1", "resolutionId": "res_1" }));
+    check::<RevertEditsParams>(&json!({ "sessionId": "ses_1" }));
+    check::<Resolution>(&json!({ "sessionId": "ses_1", "resolutionId": "res_1" }));
+}
+
+#[test]
+fn a_side_of_a_diff_keeps_its_form() {
+    check::<DocumentTextParams>(&json!({ "sessionId": "ses_1", "uri": "file:///w/a.rs" }));
+    check::<DocumentTextParams>(&json!({ "uri": "file:///w/a.rs" }));
+    check::<DocumentText>(&json!({ "text": "a\n", "version": 3 }));
+    check::<DocumentText>(&json!({ "text": "" }));
+}
+
+#[test]
+fn a_restore_keeps_its_form() {
+    check::<ListCheckpointsResult>(&json!({ "checkpoints": [{
+        "checkpointId": "ckpt_1", "turnId": "turn_1", "itemId": "item_1", "title": "Fix it", "timestamp": AT,
+        "uris": ["file:///w/a.rs"], "uncovered": ["file:///w/big.bin"],
+    }] }));
+    for what in ["conversation", "files", "both"] {
+        check::<RestoreCheckpointParams>(&json!({
+            "sessionId": "ses_1", "checkpointId": "ckpt_1", "what": what, "userEdits": "discard", "dryRun": true,
+        }));
+    }
+    let least: RestoreCheckpointParams =
+        read(json!({ "sessionId": "ses_1", "checkpointId": "ckpt_1", "what": "both" }));
+    assert_eq!((least.user_edits, least.dry_run), (UserEdits::Keep, false));
+    let file = json!({ "uri": "file:///w/a.rs", "path": "a.rs", "unified": "@@" });
+    let troubled = json!({
+        "uri": "file:///w/a.rs", "path": "a.rs", "unified": "", "userEdits": "@@", "problem": "too large",
+    });
+    check_union::<RestoreCheckpointResult>(
+        "type",
+        &[
+            json!({ "type": "started", "resolutionId": "res_1" }),
+            json!({ "type": "preview", "files": [file, troubled], "items": 4 }),
         ],
     );
 }

@@ -25,9 +25,10 @@ use tower_lsp::{Client, LanguageServer, LspService, LspServiceBuilder};
 
 use crate::agent::{Agent, user_options};
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
-use crate::documents::Documents;
+use crate::documents::{BASELINE_SCHEME, Documents, PROPOSED_SCHEME};
 use crate::handlers::error::{self, Failure};
 use crate::lifecycle::Lifecycle;
+use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 use crate::plain::commands;
 use crate::plain::review::publish::ReviewPublisher;
 use crate::plain::review::{self, SessionReview};
@@ -128,6 +129,10 @@ impl Backend {
             commands: commands::NAMES.map(str::to_owned).to_vec(),
             schema_hash: wire::SCHEMA_HASH.to_owned(),
         };
+        let mut experimental = json!({ "kode": kode });
+        if facts.text_document_content {
+            experimental[TEXT_DOCUMENT_CONTENT] = json!({ "schemes": [BASELINE_SCHEME, PROPOSED_SCHEME] });
+        }
         ServerCapabilities {
             code_action_provider: Some(CodeActionProviderCapability::Options(CodeActionOptions {
                 code_action_kinds: Some(vec![
@@ -160,7 +165,7 @@ impl Backend {
                 }),
                 file_operations: None,
             }),
-            experimental: Some(json!({ "kode": kode })),
+            experimental: Some(experimental),
             ..ServerCapabilities::default()
         }
     }
@@ -320,6 +325,24 @@ mod tests {
         assert_eq!(client.request(2, "textDocument/codeLens", lens).await["result"], json!([]));
         assert_eq!(client.request(3, "textDocument/hover", hover).await["result"], Value::Null);
         assert!(shared.live_agent().is_none(), "looking costs nothing");
+    }
+
+    #[tokio::test]
+    async fn virtual_documents_are_offered_to_clients_that_read_them() {
+        let offered = json!({"schemes": ["kode-baseline", "kode-proposed"]});
+        for (content, expected) in [
+            (json!({"dynamicRegistration": true}), offered.clone()),
+            (json!({}), offered),
+            (json!(null), json!(null)),
+        ] {
+            let (mut client, _shared) = connect();
+            let answer = client.initialize(json!({"workspace": {"textDocumentContent": content}})).await;
+            let capabilities = &answer["result"]["capabilities"];
+            assert_eq!(capabilities["workspace"]["textDocumentContent"], expected, "{content}");
+            assert_eq!(capabilities["workspace"]["workspaceFolders"]["supported"], true);
+            let experimental = capabilities["experimental"].as_object().unwrap();
+            assert_eq!(experimental.keys().collect::<Vec<_>>(), ["kode"]);
+        }
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::documents::file_path;
 use crate::lsp::PositionEncoding;
+use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 
 /// The facts about one client, fixed for the life of the connection.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +47,8 @@ pub struct ClientFacts {
     pub honors_change_annotations: bool,
     /// Whether hovers are shown as Markdown.
     pub hover_markdown: bool,
+    /// Whether virtual documents are read by `workspace/textDocumentContent`.
+    pub text_document_content: bool,
     /// What a plugin of ours offers; all absent in other clients.
     pub kode: ClientKode,
 }
@@ -95,6 +98,10 @@ impl ClientFacts {
             code_action_literals: code_action.code_action_literal_support.is_some(),
             honors_change_annotations: code_action.honors_change_annotations.unwrap_or_default(),
             hover_markdown: hover_formats.contains(&MarkupKind::Markdown),
+            text_document_content: experimental
+                .as_ref()
+                .and_then(|all| all.get(TEXT_DOCUMENT_CONTENT))
+                .is_some_and(Value::is_object),
             kode: kode_capabilities(experimental),
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
+pub mod review;
+
 use jiff::Timestamp;
 use kode_engine::engine::{Engine, Models, SessionSummary};
 use kode_engine::event::{
@@ -16,7 +18,6 @@ use kode_engine::model::profile::Provider;
 use kode_engine::paths::Target;
 use kode_engine::permission::{Decision, Mode, Outcome, PermissionPrompt, Preview, Scope};
 use kode_engine::session::Snapshot;
-use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 
@@ -432,7 +433,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::EditsChanged { targets } => {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
         }
-        Event::EditsResolved { outcome } => wire::Event::EditsResolved(resolved(outcome)),
+        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome)),
         Event::CheckpointCreated { checkpoint, turn } => {
             wire::Event::CheckpointCreated(wire::CheckpointCreated {
                 checkpoint_id: checkpoint_id(&checkpoint),
@@ -454,26 +455,6 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }),
         Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
-    }
-}
-
-fn resolved(outcome: ResolutionOutcome) -> wire::EditsResolved {
-    let failed = outcome.failed.into_iter();
-    wire::EditsResolved {
-        resolution_id: resolution_id(&outcome.id),
-        action: outcome.action.map(review_action),
-        resolved: outcome.resolved.iter().map(hunk_id).collect(),
-        conflicts: outcome.conflicts.iter().map(hunk_id).collect(),
-        failed: failed.map(|(target, reason)| wire::EditFailure { uri: uri(&target), reason }).collect(),
-    }
-}
-
-fn review_action(action: ReviewAction) -> wire::ReviewAction {
-    match action {
-        ReviewAction::Accept => wire::ReviewAction::Accept,
-        ReviewAction::Reject => wire::ReviewAction::Reject,
-        ReviewAction::Keep => wire::ReviewAction::Keep,
-        ReviewAction::Undo => wire::ReviewAction::Undo,
     }
 }
 

@@ -6,6 +6,7 @@
 mod compose;
 mod expectation;
 mod saving;
+mod side;
 mod uri;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use ropey::Rope;
 
 pub use expectation::{Expectation, Settled};
 pub use saving::{SAVE_LIMIT, SaveExpectation};
+pub use side::{BASELINE_SCHEME, PROPOSED_SCHEME, SideUri};
 pub use uri::{file_path, target};
 
 use crate::lsp::PositionEncoding;

@@ -4,8 +4,11 @@
 //! told by events.
 
 pub mod catalogue;
+pub mod checkpoint;
+pub mod document;
 pub mod edits;
 pub mod error;
+pub mod params;
 pub mod permission;
 pub mod progress;
 pub mod session;

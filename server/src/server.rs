@@ -10,7 +10,7 @@ use anyhow::Context;
 use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
-use crate::handlers::{catalogue, edits, permission, progress, session, turn};
+use crate::handlers::{catalogue, checkpoint, document, edits, permission, progress, session, turn};
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
 use crate::{logging, transport};
@@ -33,8 +33,15 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/permission/respond", permission::respond)
         .custom_method("agent/permission/list", permission::list)
         .custom_method("agent/edits/list", edits::list)
+        .custom_method("agent/edits/resolve", edits::resolve)
+        .custom_method("agent/edits/revert", edits::revert)
+        .custom_method("agent/document/baseline", document::baseline)
+        .custom_method("agent/document/proposed", document::proposed)
+        .custom_method("agent/checkpoint/list", checkpoint::list)
+        .custom_method("agent/checkpoint/restore", checkpoint::restore)
         .custom_method("agent/tools/list", catalogue::tools)
         .custom_method("agent/models/list", catalogue::models)
+        .custom_method("workspace/textDocumentContent", document::content)
         .custom_method("window/workDoneProgress/cancel", progress::cancel)
         .finish()
 }

@@ -25,6 +25,7 @@ use tower_lsp::jsonrpc::{ErrorCode, Id, Request, Response};
 use tower_lsp::{ClientSocket, ExitedError, LanguageServer, LspService};
 
 use crate::lifecycle::Lifecycle;
+use crate::lsp::newer;
 use frame::FrameReader;
 use message::Message;
 
@@ -158,6 +159,7 @@ impl Origin {
 
     fn response(&self, outcome: Outcome) -> Option<Response> {
         match outcome {
+            Ok(Ok(response)) if self.method == "initialize" => response.map(newer::carry_out),
             Ok(Ok(response)) => response,
             Ok(Err(ExitedError { .. })) => {
                 self.error(ErrorCode::InvalidRequest, "the server has exited".to_owned())
@@ -219,7 +221,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         }
         // Unconstrained, because the runtime's fairness budget would make a handler pend that has nothing to wait
         // for, and so lose its place in the order.
-        let mut handler = start(&mut self.service, request);
+        let mut handler = start(&mut self.service, newer::carry_in(request));
         match futures::poll!(tokio::task::unconstrained(&mut handler)) {
             Poll::Ready(outcome) => {
                 let response = origin.response(outcome);

@@ -170,8 +170,8 @@ fn edits_are_listed_by_file_with_their_diffs() {
         .map(|event| event["uris"].clone())
         .collect();
     assert_eq!(changed, [json!([project.uri("new.txt")]), json!([project.uri("open.txt")])]);
-    let answer = session.call("agent/edits/list", json!({}));
-    let files = answer["files"].as_array().unwrap();
+    let answer = session.call("agent/edits/list", json!({ "history": true }));
+    let files = answer["history"].as_array().unwrap();
     let summary: Vec<Value> =
         files.iter().map(|file| json!([file["uri"], file["added"], file["removed"]])).collect();
     assert_eq!(summary, [json!([project.uri("new.txt"), 2, 0]), json!([project.uri("open.txt"), 1, 0])]);

@@ -316,6 +316,12 @@ impl Session {
         self.state().items.iter().rev().find_map(text).unwrap_or_default()
     }
 
+    /// The short form of a file or document for people: relative to the workspace where possible.
+    #[must_use]
+    pub fn display(&self, target: &crate::paths::Target) -> String {
+        self.workspace.display(target)
+    }
+
     /// The tool calls of this session that changed files, oldest first.
     #[must_use]
     pub fn edit_items(&self) -> Vec<Item> {

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use kode_engine::paths::AbsPath;
+use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

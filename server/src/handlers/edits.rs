@@ -1,29 +1,133 @@
-//! `agent/edits/list`.
+//! `agent/edits/*`: what the agent has changed, and what the user does about it.
+//!
+//! Rule: looking reads memory alone, acting begins and answers; what a session cannot begin is told and never hidden.
+
+use std::sync::Arc;
 
 use kode_engine::event::{Item, ItemBody};
+use kode_engine::ids::{HunkId, ResolutionId, TurnId};
+use kode_engine::paths::Target;
+use kode_engine::session::Session;
+use kode_engine::session::review::{ResolveError, Selection};
 use kode_protocol as wire;
+use lsp_types::Url;
 use serde_json::Value;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::Failure;
+use crate::documents;
+use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
 
-/// Lists what the agent has changed, file by file.
-pub(crate) async fn list(
-    backend: &Backend,
-    params: wire::ListEditsParams,
-) -> Result<wire::ListEditsResult, Failure> {
-    Ok(wire::ListEditsResult { files: files(&backend.session(&params.session_id)?.edit_items()) })
+/// Lists what the agent has changed, file by file and hunk by hunk.
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListEditsResult, Failure> {
+    let params: wire::ListEditsParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let wanted = params.uri.as_ref().map(|uri| target("uri", uri)).transpose()?;
+    let reviews = match &wanted {
+        Some(target) => session.review_of(target).into_iter().collect(),
+        None => session.review(),
+    };
+    let encoding = backend.shared().documents.encoding();
+    let files = reviews.into_iter().map(|file| {
+        let path = session.display(&file.target);
+        convert::review::file(session.id(), path, file, encoding)
+    });
+    let mut history = if params.history { history(&session.edit_items()) } else { Vec::new() };
+    if let Some(wanted) = &wanted {
+        history.retain(|file| target("uri", &file.uri).is_ok_and(|target| target == *wanted));
+    }
+    Ok(wire::ListEditsResult { files: files.collect(), history })
 }
 
-fn files(items: &[Item]) -> Vec<wire::EditedFile> {
-    let mut files: Vec<wire::EditedFile> = Vec::new();
+/// Begins to accept, reject, keep or undo hunks.
+pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::ResolveEditsResult, Failure> {
+    let params: wire::ResolveEditsParams = params.read()?;
+    let (session, selection) = selection(params.selection)?;
+    let action = convert::review::action_from_wire(params.action);
+    let amended = convert::review::amended_from_wire(params.amended);
+    let mut result = wire::ResolveEditsResult { resolutions: Vec::new(), refused: Vec::new() };
+    if let Some(id) = session {
+        let session = backend.session(&id)?;
+        let begun = session.resolve(&selection, action, amended).map_err(error::resolve)?;
+        result.resolutions.push(resolution(&session, &begun));
+        return Ok(result);
+    }
+    for session in backend.agent()?.engine.live_sessions() {
+        match session.resolve(&selection, action, amended) {
+            Ok(begun) => result.resolutions.push(resolution(&session, &begun)),
+            Err(ResolveError::Nothing { .. }) => {}
+            Err(
+                reason @ (ResolveError::UnknownHunk(_)
+                | ResolveError::UnknownResolution
+                | ResolveError::UnknownCheckpoint(_)
+                | ResolveError::Busy
+                | ResolveError::Closed),
+            ) => result.refused.push(wire::RefusedResolution {
+                session_id: convert::session_id(session.id()),
+                reason: reason.to_string(),
+            }),
+        }
+    }
+    if result.resolutions.is_empty() && result.refused.is_empty() {
+        return Err(error::resolve(ResolveError::Nothing { action: action.verb() }));
+    }
+    Ok(result)
+}
+
+/// Begins to take an act or a restore back.
+pub(crate) async fn revert(backend: &Backend, params: Params) -> Result<wire::Resolution, Failure> {
+    let params: wire::RevertEditsParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let id = params.resolution_id.map(|id| ResolutionId::from_external(id.as_str()));
+    let begun = session.revert(id.as_ref()).map_err(error::resolve)?;
+    Ok(resolution(&session, &begun))
+}
+
+/// The file or document that a parameter names.
+pub(super) fn target(path: &str, uri: &wire::Uri) -> Result<Target, Failure> {
+    let parsed = Url::parse(uri.as_str());
+    parsed
+        .map(|uri| documents::target(&uri))
+        .map_err(|reason| error::invalid_params(path, &format!("`{uri}` is no URI: {reason}")))
+}
+
+fn resolution(session: &Arc<Session>, id: &ResolutionId) -> wire::Resolution {
+    wire::Resolution {
+        session_id: convert::session_id(session.id()),
+        resolution_id: convert::resolution_id(id),
+    }
+}
+
+/// Whose hunks are meant, and which; no session means all live ones.
+fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>, Selection), Failure> {
+    Ok(match selection {
+        wire::EditSelection::Hunks(part) => {
+            if part.hunk_ids.is_empty() {
+                return Err(error::invalid_params("selection.hunkIds", "no hunk is named"));
+            }
+            let hunks = part.hunk_ids.iter().map(|id| HunkId::from_external(id.as_str()));
+            (Some(part.session_id), Selection::Hunks(hunks.collect()))
+        }
+        wire::EditSelection::File(part) => {
+            (part.session_id, Selection::File(target("selection.uri", &part.uri)?))
+        }
+        wire::EditSelection::Turn(part) => {
+            (Some(part.session_id), Selection::Turn(TurnId::from_external(part.turn_id.as_str())))
+        }
+        wire::EditSelection::Session(part) => (Some(part.session_id), Selection::Session),
+        wire::EditSelection::All => (None, Selection::Session),
+    })
+}
+
+fn history(items: &[Item]) -> Vec<wire::FileHistory> {
+    let mut files: Vec<wire::FileHistory> = Vec::new();
     for item in items {
         let ItemBody::ToolCall(call) = &item.body else { continue };
         let Some(report) = &call.structured else { continue };
         let several = report["files"].as_array();
         for change in several.map_or_else(|| std::slice::from_ref(report), Vec::as_slice) {
-            let Some(mut file) = file(change) else { continue };
+            let Some(mut file) = changed_file(change) else { continue };
             file.changes.push(wire::EditChange {
                 call_id: convert::call_id(&call.call),
                 turn_id: convert::turn_id(&item.turn),
@@ -43,13 +147,13 @@ fn files(items: &[Item]) -> Vec<wire::EditedFile> {
 }
 
 /// A file of an edit tool's report, without its changes.
-fn file(change: &Value) -> Option<wire::EditedFile> {
+fn changed_file(change: &Value) -> Option<wire::FileHistory> {
     let path = change["path"].as_str()?;
     let uri = match change["absolutePath"].as_str() {
-        Some(absolute) => lsp_types::Url::from_file_path(absolute).ok()?.to_string(),
+        Some(absolute) => Url::from_file_path(absolute).ok()?.to_string(),
         None => path.to_owned(),
     };
-    Some(wire::EditedFile {
+    Some(wire::FileHistory {
         uri: wire::Uri::new(uri),
         path: path.to_owned(),
         added: change["added"].as_u64().unwrap_or_default(),
@@ -61,7 +165,8 @@ fn file(change: &Value) -> Option<wire::EditedFile> {
 #[cfg(test)]
 mod tests {
     use kode_engine::event::{CallOutcome, CallState, ToolCallItem};
-    use kode_engine::ids::{CallId, ItemId, TurnId};
+    use kode_engine::ids::{CallId, ItemId};
+    use kode_engine::paths::AbsPath;
     use kode_engine::tools::ToolKind;
     use serde_json::json;
 
@@ -83,11 +188,41 @@ mod tests {
         let b =
             json!({ "path": "untitled:U1", "absolutePath": null, "added": 1, "removed": 0, "unified": "2" });
         let again = json!({ "path": "a b.rs", "absolutePath": "/w/a b.rs", "added": 1, "removed": 4, "unified": "3" });
-        let files = files(&[edit(a), edit(json!({ "files": [b, again] }))]);
+        let files = history(&[edit(a), edit(json!({ "files": [b, again] }))]);
         let seen: Vec<_> = files
             .iter()
             .map(|file| (file.uri.as_str(), file.added, file.removed, file.changes.len()))
             .collect();
         assert_eq!(seen, [("file:///w/a%20b.rs", 3, 5, 2), ("untitled:U1", 1, 0, 1)]);
+    }
+
+    #[test]
+    fn a_selection_means_what_it_says() {
+        let read = |value: Value| selection(serde_json::from_value(value).unwrap());
+        let session = || Some(wire::SessionId::new("s"));
+        let file = || Selection::File(Target::File(AbsPath::new("/w/a b.rs").unwrap()));
+        let hunks = ["h1", "h2"].map(HunkId::from_external).to_vec();
+        for (value, expected) in [
+            (
+                json!({ "type": "hunks", "sessionId": "s", "hunkIds": ["h1", "h2"] }),
+                (session(), Selection::Hunks(hunks)),
+            ),
+            (json!({ "type": "file", "sessionId": "s", "uri": "file:///w/./a b.rs" }), (session(), file())),
+            (json!({ "type": "file", "uri": "file:///w/a%20b.rs" }), (None, file())),
+            (
+                json!({ "type": "turn", "sessionId": "s", "turnId": "t" }),
+                (session(), Selection::Turn(TurnId::from_external("t"))),
+            ),
+            (json!({ "type": "session", "sessionId": "s" }), (session(), Selection::Session)),
+            (json!({ "type": "all" }), (None, Selection::Session)),
+        ] {
+            assert_eq!(read(value).unwrap(), expected);
+        }
+        for (value, path) in [
+            (json!({ "type": "hunks", "sessionId": "s", "hunkIds": [] }), "selection.hunkIds"),
+            (json!({ "type": "file", "uri": "a.rs" }), "selection.uri"),
+        ] {
+            assert_eq!(read(value).unwrap_err().data.unwrap()["path"], path);
+        }
     }
 }

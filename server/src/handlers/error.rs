@@ -8,6 +8,7 @@ use kode_engine::ids::PermissionId;
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
 use kode_engine::session::SubmitError;
+use kode_engine::session::review::ResolveError;
 use kode_protocol::{ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -20,9 +21,10 @@ fn failure(kind: ErrorKind, message: String, hint: impl Into<String>) -> Failure
     Error { code, message: message.into(), data }
 }
 
-/// A parameter does not fit.
+/// A parameter does not fit; an empty path means the parameters as a whole.
 pub(crate) fn invalid_params(path: &str, message: &str) -> Failure {
-    let hint = format!("Correct `{path}` and send the request again.");
+    let wrong = if path.is_empty() { "the parameters".to_owned() } else { format!("`{path}`") };
+    let hint = format!("Correct {wrong} and send the request again.");
     failure(ErrorKind::InvalidParams { path: path.to_owned() }, message.to_owned(), hint)
 }
 
@@ -110,6 +112,46 @@ pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> Failure {
             "Nothing to do until the agent asks.",
         ),
     }
+}
+
+/// An act on hunks or on a checkpoint was not begun.
+pub(crate) fn resolve(error: ResolveError) -> Failure {
+    let message = error.to_string();
+    match error {
+        ResolveError::UnknownHunk(_) => {
+            failure(ErrorKind::UnknownHunk, message, "`agent/edits/list` names the hunks there are.")
+        }
+        ResolveError::UnknownResolution => failure(
+            ErrorKind::UnknownResolution,
+            message,
+            "Nothing to do: it was taken back, or its id is another session's.",
+        ),
+        ResolveError::Nothing { .. } => {
+            failure(ErrorKind::NothingToDo, message, "`agent/edits/list` tells how the hunks stand now.")
+        }
+        ResolveError::UnknownCheckpoint(_) => failure(
+            ErrorKind::UnknownCheckpoint,
+            message,
+            "`agent/checkpoint/list` names the checkpoints there are.",
+        ),
+        ResolveError::Busy => failure(
+            ErrorKind::SessionBusy,
+            message,
+            "Cancel the turn with `agent/turn/cancel`, or wait for it.",
+        ),
+        ResolveError::Closed => {
+            failure(ErrorKind::UnknownSession, message, "Load the session with `agent/session/load`.")
+        }
+    }
+}
+
+/// No session has hunks in that document, and it is not open.
+pub(crate) fn unknown_document(uri: &str) -> Failure {
+    failure(
+        ErrorKind::UnknownDocument,
+        format!("`{uri}` is not open, and no live session has hunks in it"),
+        "Read the file: it is the same on all sides.",
+    )
 }
 
 /// No unfinished call of that id.
