@@ -20,13 +20,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kode_engine::ids::{CallId, SessionId};
-use kode_engine::paths::Target;
 use kode_engine::session::Session;
 use kode_engine::session::review::{FileReview, HunkState, HunkView, ReviewAction};
 use lsp_types::Url;
 
 use crate::agent::Agent;
-use crate::documents::file_path;
+use crate::documents;
 pub(crate) use words::{outcome, path as shown_path};
 
 /// So many hunks of one file are shown as lenses, diagnostics or in a list; commands reach all of them.
@@ -119,7 +118,7 @@ fn waits(hunk: &HunkView) -> bool {
 
 /// What waits in a document, session by session, the oldest session first.
 pub(crate) fn gather(agent: &Agent, uri: &Url) -> Vec<SessionReview> {
-    let target = target_of(uri);
+    let target = documents::target(uri);
     let mut sessions = agent.engine.live_sessions();
     sessions.sort_by(|a, b| a.id().cmp(b.id()));
     let review = |session: &Arc<Session>| {
@@ -141,9 +140,4 @@ pub(crate) fn around(agent: &Agent, reviews: Vec<SessionReview>) -> Vec<(Session
         (review, around)
     };
     reviews.into_iter().map(with).collect()
-}
-
-/// What the engine calls the document of a URI.
-pub(crate) fn target_of(uri: &Url) -> Target {
-    file_path(uri).map_or_else(|| Target::Untitled(uri.to_string()), Target::File)
 }

@@ -14,8 +14,9 @@ use lsp_types::{Command, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{target_of, waits_for};
+use super::waits_for;
 use crate::agent::Agent;
+use crate::documents;
 use crate::handlers::error::{self, Failure};
 
 /// The command that takes a decision back.
@@ -68,7 +69,7 @@ pub(crate) fn resolve(agent: &Agent, action: ReviewAction, edits: &Edits) -> Res
         let nothing = ResolveError::Nothing { action: action.verb() };
         // What stands in the way says more than that another session has nothing to do.
         let telling = refused.iter().position(|error| *error != nothing).unwrap_or_default();
-        return Err(failure(if refused.is_empty() { &nothing } else { &refused[telling] }));
+        return Err(error::resolve(if refused.is_empty() { nothing } else { refused.swap_remove(telling) }));
     }
     refused.retain(|error| !matches!(error, ResolveError::Nothing { .. }));
     let problems: Vec<_> = refused.iter().map(ToString::to_string).collect();
@@ -89,7 +90,7 @@ pub(crate) fn revert(agent: &Agent, revert: &Revert) -> Result<Value, Failure> {
             Err(error) => refused = error,
         }
     }
-    Err(failure(&refused))
+    Err(error::resolve(refused))
 }
 
 /// The session that is named, or all live ones, the newest first.
@@ -100,17 +101,6 @@ pub(super) fn sessions(agent: &Agent, named: Option<&SessionId>) -> Result<Vec<A
     let mut sessions = agent.engine.live_sessions();
     sessions.sort_by(|a, b| b.id().cmp(a.id()));
     Ok(sessions)
-}
-
-/// A decision that cannot be begun, as the answer of a command.
-pub(super) fn failure(reason: &ResolveError) -> Failure {
-    let path = match reason {
-        ResolveError::UnknownHunk(_) => "hunkIds",
-        ResolveError::UnknownResolution => "resolutionId",
-        ResolveError::UnknownCheckpoint(_) => "checkpointId",
-        ResolveError::Nothing { .. } | ResolveError::Busy | ResolveError::Closed => "command",
-    };
-    error::invalid_params(path, &reason.to_string())
 }
 
 /// What is to be selected in which of the sessions, by the sessions' places in `reviews`.
@@ -124,21 +114,19 @@ fn selections(
         let message = "only one of `hunkIds`, `uri`, `turnId` and `all` can say which changes are meant";
         return Err(error::invalid_params("arguments[0]", message));
     }
-    if let Some(turn) = &edits.turn_id {
-        return Ok((0..reviews.len()).map(|place| (place, Selection::Turn(turn.clone()))).collect());
-    }
-    let target = edits.uri.as_ref().map(target_of);
+    let target = edits.uri.as_ref().map(documents::target);
     let meant: Vec<Vec<HunkId>> = match &edits.hunk_ids {
         Some(ids) => by_session(reviews, ids)?,
         None => {
             let in_file = |file: &&FileReview| target.as_ref().is_none_or(|target| file.target == *target);
+            let in_turn = |hunk: &&HunkView| edits.turn_id.as_ref().is_none_or(|turn| hunk.turn == *turn);
             let waits = |hunk: &&HunkView| {
                 let conflict = hunk.state == HunkState::Conflict && edits.amended == Amended::Undo;
                 waits_for(action, hunk) || (conflict && action == ReviewAction::Undo)
             };
             let ids = |files: &Vec<FileReview>| {
                 let hunks = files.iter().filter(in_file).flat_map(|file| file.hunks.iter());
-                hunks.filter(waits).map(|hunk| hunk.id.clone()).collect()
+                hunks.filter(in_turn).filter(waits).map(|hunk| hunk.id.clone()).collect()
             };
             reviews.iter().map(ids).collect()
         }
@@ -228,6 +216,9 @@ mod tests {
         assert_eq!(all(ReviewAction::Keep, json!({ "uri": uri })), [(0, vec![1, 3]), (1, vec![0])]);
         assert_eq!(all(ReviewAction::Keep, json!({ "uri": "untitled:1" })), [(0, vec![4])]);
         assert_eq!(all(ReviewAction::Keep, json!({ "uri": "untitled:2" })), []);
+        let turn = json!({ "turnId": reviews[0][0].hunks[3].turn });
+        assert_eq!(all(ReviewAction::Keep, turn.clone()), [(0, vec![3])]);
+        assert_eq!(all(ReviewAction::Undo, turn), [], "a conflict is undone only when that is said");
     }
 
     #[test]
@@ -241,9 +232,6 @@ mod tests {
         assert!(failure.message.contains("hunk_decided"), "{failure:?}");
         let alone = selections(&reviews[..1], ReviewAction::Undo, &edits(decided)).unwrap();
         assert_eq!(alone, [(0, Selection::Hunks(vec![HunkId::from_external("hunk_decided")]))]);
-        let turn = selections(&reviews, ReviewAction::Undo, &edits(json!({ "turnId": "turn_1" }))).unwrap();
-        assert_eq!(turn.len(), 2);
-        assert_eq!(turn[1].1, Selection::Turn(TurnId::from_external("turn_1")));
     }
 
     #[test]

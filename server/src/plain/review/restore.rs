@@ -14,7 +14,7 @@ use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::resolve::{failure, sessions};
+use super::resolve::sessions;
 use super::words::{path, several, short};
 use crate::agent::Agent;
 use crate::backend::Shared;
@@ -72,8 +72,10 @@ pub(crate) async fn restore(agent: &Agent, restore: Restore) -> Result<Value, Fa
     let known = known(agent, restore.session_id.as_ref())?;
     let Some(id) = &restore.checkpoint_id else { return pick(&agent.shared, known, restore) };
     let session = known.iter().find(|(_, checkpoint)| checkpoint.id == *id).map(|(session, _)| session);
-    let Some(session) = session else { return Err(failure(&ResolveError::UnknownCheckpoint(id.clone()))) };
-    carry_out(&agent.shared, session, id, &restore).await.map_err(|error| failure(&error))
+    let Some(session) = session else {
+        return Err(error::resolve(ResolveError::UnknownCheckpoint(id.clone())));
+    };
+    carry_out(&agent.shared, session, id, &restore).await.map_err(error::resolve)
 }
 
 /// Asks which checkpoint is meant; the answer is carried out by a task of its own.
