@@ -121,7 +121,9 @@ impl PlainSurface {
             }
             Event::FileChanged { target, deleted } => {
                 let what = if *deleted { "deleted" } else { "changed" };
-                let path = review::shown_path(target, &self.shared.workspace_roots());
+                let Some(session) = self.session.upgrade() else { return };
+                let path = review::path(&session, target);
+                drop(session);
                 self.log(MessageType::LOG, &format!("{path} was {what} by somebody else")).await;
             }
             Event::StorageFailure { message } => self.message(MessageType::ERROR, message).await,
@@ -161,7 +163,8 @@ impl PlainSurface {
         if !self.watches {
             return;
         }
-        let (kind, text) = review::outcome(outcome, &session.review(), &self.shared.workspace_roots());
+        let (kind, text) =
+            review::outcome(outcome, &session.review(), |target| review::path(&session, target));
         drop(session);
         if kind == MessageType::LOG {
             self.log(kind, &text).await;

@@ -26,7 +26,7 @@ use lsp_types::Url;
 
 use crate::agent::Agent;
 use crate::documents;
-pub(crate) use words::{outcome, path as shown_path};
+pub(crate) use words::{outcome, path};
 
 /// So many hunks of one file are shown as lenses, diagnostics or in a list; commands reach all of them.
 pub(crate) const SHOWN_HUNKS: usize = 1_000;

@@ -12,7 +12,6 @@ use super::resolve::sessions;
 use super::words::{counts, does, path, several, state};
 use super::{SHOWN_HUNKS, Waiting, waits};
 use crate::agent::Agent;
-use crate::client::WorkspaceRoot;
 use crate::convert;
 use crate::handlers::error::Failure;
 
@@ -26,24 +25,27 @@ pub(crate) struct ListEdits {
 /// Lists what waits: `{text, edits: [{sessionId, hunkId, turnId, uri, path, line, state, added, removed}], more}`.
 pub(crate) fn list(agent: &Agent, list: &ListEdits) -> Result<Value, Failure> {
     let sessions = sessions(agent, list.session_id.as_ref())?;
-    let reviews: Vec<_> = sessions.iter().map(|session| (session.id().clone(), session.review())).collect();
-    Ok(listed(&reviews, &agent.shared.workspace_roots()))
+    let mut files = Vec::new();
+    for session in sessions {
+        let of_session = session.review().into_iter();
+        files.extend(of_session.map(|file| (session.id().clone(), path(&session, &file.target), file)));
+    }
+    Ok(listed(&files))
 }
 
-fn listed(reviews: &[(SessionId, Vec<FileReview>)], roots: &[WorkspaceRoot]) -> Value {
-    let total = Waiting::of(reviews.iter().flat_map(|(_, files)| files)).total();
+/// The files with the sessions they are of and what these call them.
+fn listed(files: &[(SessionId, String, FileReview)]) -> Value {
+    let total = Waiting::of(files.iter().map(|(_, _, file)| file)).total();
     let mut lines = vec![match total {
         0 => "No change waits for a decision.".to_owned(),
         total => format!("{}:", several(total, "change")),
     }];
     let mut edits = Vec::new();
-    let all = reviews.iter().flat_map(|(session, files)| files.iter().map(move |file| (session, file)));
-    let all = all.flat_map(|(session, file)| file.hunks.iter().map(move |hunk| (session, file, hunk)));
-    for (session, file, hunk) in all.filter(|(_, _, hunk)| waits(hunk)).take(SHOWN_HUNKS) {
+    let all = files.iter().flat_map(|listed| listed.2.hunks.iter().map(move |hunk| (listed, hunk)));
+    for ((session, path, file), hunk) in all.filter(|(_, hunk)| waits(hunk)).take(SHOWN_HUNKS) {
         let line = Place::of(&file.text, hunk).lines.start + 1;
-        let path = path(&file.target, roots);
         lines.push(format!("{path}:{line}: {} ({}). {}", does(hunk), counts(hunk), state(hunk)));
-        edits.push(edit(session, file, hunk, &path, line));
+        edits.push(edit(session, file, hunk, path, line));
     }
     let more = total - edits.len();
     if more > 0 {
@@ -68,17 +70,14 @@ fn edit(session: &SessionId, file: &FileReview, hunk: &HunkView, path: &str, lin
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::paths::AbsPath;
-
     use super::*;
     use crate::plain::review::testing::{PATH, WithHunks, file};
 
     #[test]
     fn what_waits_is_listed_with_its_place() {
-        let roots = [WorkspaceRoot { path: AbsPath::new("/w").unwrap(), name: "w".to_owned() }];
         let review = file("a\nnew\n").applied("new\n", "old\n", 1..2).proposed("a\n", "", 0);
         let session = SessionId::generate();
-        let listed = listed(&[(session.clone(), vec![review.clone()])], &roots);
+        let listed = listed(&[(session.clone(), "src/a.rs".to_owned(), review.clone())]);
         assert_eq!(
             listed["text"],
             "2 changes:\n\
@@ -101,11 +100,11 @@ mod tests {
         for _ in 0..=SHOWN_HUNKS {
             review = review.applied("a\n", "", 0..1);
         }
-        let listed = listed(&[(SessionId::generate(), vec![review])], &[]);
+        let listed = listed(&[(SessionId::generate(), "src/a.rs".to_owned(), review)]);
         assert_eq!(listed["edits"].as_array().unwrap().len(), SHOWN_HUNKS);
         assert_eq!(listed["more"], 1);
         assert!(listed["text"].as_str().unwrap().ends_with("\nand 1 more change"));
-        let nothing = super::listed(&[], &[]);
+        let nothing = super::listed(&[]);
         assert_eq!(nothing, json!({ "text": "No change waits for a decision.", "edits": [], "more": 0 }));
     }
 }

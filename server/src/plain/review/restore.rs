@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use kode_engine::ids::{CheckpointId, SessionId};
+use kode_engine::paths::Target;
 use kode_engine::session::Session;
 use kode_engine::session::review::{CheckpointView, ResolveError, RestorePreview, RestoreWhat, UserEdits};
 use lsp_types::request::ShowMessageRequest;
@@ -18,7 +19,6 @@ use super::resolve::sessions;
 use super::words::{path, several, short};
 use crate::agent::Agent;
 use crate::backend::Shared;
-use crate::client::WorkspaceRoot;
 use crate::display::{both_ends, printable};
 use crate::handlers::error::{self, Failure};
 
@@ -58,12 +58,10 @@ type Known = (Arc<Session>, CheckpointView);
 /// `{text, checkpoints: [{checkpointId, sessionId, turnId, title, timestamp, files, uncovered}]}`.
 pub(crate) fn checkpoints(agent: &Agent, wanted: &Checkpoints) -> Result<Value, Failure> {
     let known = known(agent, wanted.session_id.as_ref())?;
-    let roots = agent.shared.workspace_roots();
     let lines: Vec<_> = known.iter().take(LISTED).map(|(_, checkpoint)| line(checkpoint)).collect();
     let text = if lines.is_empty() { "There is no checkpoint yet.".to_owned() } else { lines.join("\n") };
     let listed = known.iter().take(LISTED);
-    let listed: Vec<_> =
-        listed.map(|(session, checkpoint)| listed_one(session.id(), checkpoint, &roots)).collect();
+    let listed: Vec<_> = listed.map(|(session, checkpoint)| listed_one(session, checkpoint)).collect();
     Ok(json!({ "text": text, "checkpoints": listed }))
 }
 
@@ -133,7 +131,7 @@ async fn carry_out(
     let what = restore.what.unwrap_or(RestoreWhat::Both);
     if restore.dry_run {
         let preview = session.preview_restore(checkpoint, what, restore.user_edits).await?;
-        let answer = previewed(&preview, &shared.workspace_roots());
+        let answer = previewed(&preview, |target| path(session, target));
         super::publish::tell(shared, answer["text"].as_str().unwrap_or_default());
         return Ok(answer);
     }
@@ -182,13 +180,12 @@ fn line(checkpoint: &CheckpointView) -> String {
     format!("{} ({time}, {files})", short(&checkpoint.title))
 }
 
-fn listed_one(session: &SessionId, checkpoint: &CheckpointView, roots: &[WorkspaceRoot]) -> Value {
-    let paths = |targets: &[kode_engine::paths::Target]| -> Vec<String> {
-        targets.iter().map(|target| path(target, roots)).collect()
-    };
+fn listed_one(session: &Session, checkpoint: &CheckpointView) -> Value {
+    let paths =
+        |targets: &[Target]| -> Vec<String> { targets.iter().map(|target| path(session, target)).collect() };
     json!({
         "checkpointId": checkpoint.id,
-        "sessionId": session,
+        "sessionId": session.id(),
         "turnId": checkpoint.turn,
         "title": checkpoint.title,
         "timestamp": checkpoint.timestamp.to_string(),
@@ -198,14 +195,14 @@ fn listed_one(session: &SessionId, checkpoint: &CheckpointView, roots: &[Workspa
 }
 
 /// What a restore would do: `{text, files: [{path, unified, userEdits, problem}], items}`.
-fn previewed(preview: &RestorePreview, roots: &[WorkspaceRoot]) -> Value {
+fn previewed(preview: &RestorePreview, path: impl Fn(&Target) -> String) -> Value {
     let mut lines = vec![format!(
         "{} would change, {} of the transcript would go.",
         several(preview.files.len(), "file"),
         several(preview.items, "item")
     )];
     for file in &preview.files {
-        let path = path(&file.target, roots);
+        let path = path(&file.target);
         match &file.problem {
             Some(problem) => lines.push(format!("{path} cannot be restored: {}", printable(problem))),
             None if file.user_edits.is_empty() => lines.push(path),
@@ -218,7 +215,7 @@ fn previewed(preview: &RestorePreview, roots: &[WorkspaceRoot]) -> Value {
         .iter()
         .map(|file| {
             json!({
-                "path": path(&file.target, roots),
+                "path": path(&file.target),
                 "unified": file.unified,
                 "userEdits": file.user_edits,
                 "problem": file.problem,
@@ -232,7 +229,7 @@ fn previewed(preview: &RestorePreview, roots: &[WorkspaceRoot]) -> Value {
 mod tests {
     use jiff::Timestamp;
     use kode_engine::ids::{ItemId, TurnId};
-    use kode_engine::paths::{AbsPath, Target};
+    use kode_engine::paths::AbsPath;
     use kode_engine::session::review::RestoreFile;
 
     use super::*;
@@ -286,8 +283,7 @@ mod tests {
             ],
             items: 4,
         };
-        let roots = [WorkspaceRoot { path: AbsPath::new("/w").unwrap(), name: "w".to_owned() }];
-        let answer = previewed(&preview, &roots);
+        let answer = previewed(&preview, |target| target.to_string().replace("/w/", ""));
         let text = answer["text"].as_str().unwrap();
         for expected in [
             "3 files would change, 4 items",

@@ -4,13 +4,13 @@
 
 use kode_engine::ids::HunkId;
 use kode_engine::paths::Target;
+use kode_engine::session::Session;
 use kode_engine::session::review::{
     FileReview, HunkKind, HunkState, HunkView, ResolutionOutcome, ReviewAction,
 };
 use lsp_types::MessageType;
 
 use super::place::{Place, line_count};
-use crate::client::WorkspaceRoot;
 use crate::display::printable;
 
 /// So many characters of a session's or prompt's title are shown.
@@ -85,21 +85,21 @@ pub(super) fn short(title: &str) -> String {
     }
 }
 
-/// A file as people of this workspace call it.
-pub(crate) fn path(target: &Target, roots: &[WorkspaceRoot]) -> String {
-    let within = |root: &WorkspaceRoot| {
-        let relative = target.file()?.as_path().strip_prefix(root.path.as_path()).ok()?;
-        let name = if roots.len() > 1 { format!("{}/", root.name) } else { String::new() };
-        Some(format!("{name}{}", relative.display()))
-    };
-    printable(&roots.iter().find_map(within).unwrap_or_else(|| target.to_string())).replace('\n', "\\n")
+/// A file as its session calls it, in one line.
+pub(crate) fn path(session: &Session, target: &Target) -> String {
+    one_line(&session.display(target))
+}
+
+/// A path or reason in one line.
+fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n")
 }
 
 /// How a resolution went, and how loudly that is to be said: what the user must do something about is a warning.
 pub(crate) fn outcome(
     outcome: &ResolutionOutcome,
     files: &[FileReview],
-    roots: &[WorkspaceRoot],
+    path: impl Fn(&Target) -> String,
 ) -> (MessageType, String) {
     let done = match outcome.action {
         Some(ReviewAction::Accept) => "accepted",
@@ -114,13 +114,12 @@ pub(crate) fn outcome(
             "{} not touched, because you have changed the same text since: {}. Keep it as it is with \
              `kode.keepEdits`, or take the agent's part out with `kode.undoEdits` and {{\"amended\": \"undo\"}}.",
             several(outcome.conflicts.len(), "change"),
-            named(outcome.conflicts.iter().map(|id| place_of(id, files, roots)), outcome.conflicts.len()),
+            named(outcome.conflicts.iter().map(|id| place_of(id, files, &path)), outcome.conflicts.len()),
         ));
     }
     if !outcome.failed.is_empty() {
-        let failed = outcome.failed.iter().map(|(target, reason)| {
-            format!("{}: {}", path(target, roots), printable(reason).replace('\n', " "))
-        });
+        let failed =
+            outcome.failed.iter().map(|(target, reason)| format!("{}: {}", path(target), one_line(reason)));
         let count = several(outcome.failed.len(), "file");
         lines.push(format!("{count} could not be changed: {}", named(failed, outcome.failed.len())));
     }
@@ -140,10 +139,10 @@ fn named(names: impl Iterator<Item = String>, count: usize) -> String {
     named.join(", ")
 }
 
-fn place_of(id: &HunkId, files: &[FileReview], roots: &[WorkspaceRoot]) -> String {
+fn place_of(id: &HunkId, files: &[FileReview], path: impl Fn(&Target) -> String) -> String {
     let find = |file: &FileReview| {
         let hunk = file.hunks.iter().find(|hunk| hunk.id == *id)?;
-        Some(format!("{}:{}", path(&file.target, roots), Place::of(&file.text, hunk).lines.start + 1))
+        Some(format!("{}:{}", path(&file.target), Place::of(&file.text, hunk).lines.start + 1))
     };
     files.iter().find_map(find).unwrap_or_else(|| id.to_string())
 }
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_the_user_must_decide_is_said_with_its_place() {
-        let roots = [WorkspaceRoot { path: AbsPath::new("/w").unwrap(), name: "w".to_owned() }];
+        let path = |target: &Target| target.to_string().replace("/w/", "");
         let files = [file("a\nnew\n").applied("new\n", "old\n", 1..2).in_conflict()];
         let mut went = ResolutionOutcome {
             id: ResolutionId::generate(),
@@ -182,13 +181,13 @@ mod tests {
             conflicts: vec![],
             failed: vec![],
         };
-        assert_eq!(outcome(&went, &files, &roots), (MessageType::LOG, "Kode: 2 changes undone.".to_owned()));
+        assert_eq!(outcome(&went, &files, path), (MessageType::LOG, "Kode: 2 changes undone.".to_owned()));
         went.conflicts = vec![files[0].hunks[0].id.clone()];
-        let (kind, text) = outcome(&went, &files, &roots);
+        let (kind, text) = outcome(&went, &files, path);
         assert!(kind == MessageType::WARNING && text.contains("1 change not touched"), "{text}");
         assert!(text.contains(" src/a.rs:2."), "{text}");
         went.failed = vec![(Target::File(AbsPath::new(PATH).unwrap()), "read\u{1b}only".to_owned()); 7];
-        let (kind, text) = outcome(&went, &files, &roots);
+        let (kind, text) = outcome(&went, &files, path);
         assert_eq!(kind, MessageType::ERROR);
         assert!(
             text.contains("7 files") && text.contains("read\\u{1b}only") && text.contains("and 2 more"),
