@@ -228,8 +228,8 @@ impl LanguageServer for Backend {
     async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
         let Some(facts) = self.shared.facts.get() else { return Ok(None) };
         let uri = &params.text_document.uri;
-        let version = self.shared.documents.snapshot(uri).map(|document| document.version);
-        let editor = review::actions::Editor::new(facts, version);
+        let document = self.shared.documents.snapshot(uri);
+        let editor = review::actions::Editor::new(facts, document.as_ref());
         let Some(agent) = self.shared.live_agent() else { return Ok(Some(Vec::new())) };
         let reviews = review::around(agent, self.reviews(uri));
         Ok(Some(review::actions::actions(&reviews, &params, editor)))

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use kode_engine::host::DocumentSnapshot;
 use kode_engine::session::review::{FileReview, HunkState, HunkView, ReviewAction};
 use lsp_types::{
     AnnotatedTextEdit, ChangeAnnotation, CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams,
@@ -32,25 +33,25 @@ const ANNOTATION: &str = "kode";
 
 /// What the editor can take, and what it shows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Editor {
+pub(crate) struct Editor<'a> {
     /// What positions count.
     pub(crate) encoding: PositionEncoding,
     /// Whether actions may be more than commands.
     pub(crate) literals: bool,
     /// Whether an edit is asked about before it is made.
     pub(crate) preview: bool,
-    /// The version of the document now.
-    pub(crate) version: Option<i32>,
+    /// The document as it is on the screen, if it is open.
+    pub(crate) document: Option<&'a DocumentSnapshot>,
 }
 
-impl Editor {
-    /// What a client can take, while it shows this version of the document.
-    pub(crate) fn new(facts: &ClientFacts, version: Option<i32>) -> Self {
+impl<'a> Editor<'a> {
+    /// What a client can take, while it shows this document.
+    pub(crate) fn new(facts: &ClientFacts, document: Option<&'a DocumentSnapshot>) -> Self {
         Self {
             encoding: facts.encoding,
             literals: facts.code_action_literals,
             preview: facts.document_changes && facts.change_annotations && facts.honors_change_annotations,
-            version,
+            document,
         }
     }
 }
@@ -59,7 +60,7 @@ impl Editor {
 pub(crate) fn actions(
     reviews: &[(SessionReview, Around)],
     request: &CodeActionParams,
-    editor: Editor,
+    editor: Editor<'_>,
 ) -> Vec<CodeActionOrCommand> {
     let several_sessions = reviews.len() > 1;
     let offer = Offer { request, editor };
@@ -85,7 +86,7 @@ pub(crate) fn actions(
 
 struct Offer<'a> {
     request: &'a CodeActionParams,
-    editor: Editor,
+    editor: Editor<'a>,
 }
 
 impl Offer<'_> {
@@ -207,14 +208,17 @@ impl Offer<'_> {
 
     /// The hunk as an edit that the editor shows and asks about; the engine sees it in the text when it comes.
     fn preview(&self, file: &FileReview, hunk: &HunkView, label: Option<String>) -> Option<WorkspaceEdit> {
-        let current = file.version.is_some() && file.version == self.editor.version;
-        if hunk.state != HunkState::Proposed || !self.editor.preview || !current {
+        if hunk.state != HunkState::Proposed || !self.editor.preview {
             return None;
         }
+        let is_same = |document: &&DocumentSnapshot| {
+            document.text.is_instance(&file.text) || document.text == file.text
+        };
+        let version = Some(self.editor.document.filter(is_same)?.version);
         let range = self.editor.encoding.range(&file.text, replaced(&file.text, hunk)?);
         let edit = TextEdit { range, new_text: hunk.new_text.clone() };
         let label = label.unwrap_or_else(|| "A change of Kode".to_owned());
-        Some(annotated(&self.request.text_document.uri, file.version, edit, label, counts(hunk)))
+        Some(annotated(&self.request.text_document.uri, version, edit, label, counts(hunk)))
     }
 }
 
@@ -250,8 +254,8 @@ mod tests {
     use crate::plain::review::diagnostics::diagnostics;
     use crate::plain::review::testing::{PATH, WithHunks, file, session};
 
-    const EDITOR: Editor =
-        Editor { encoding: PositionEncoding::Utf16, literals: true, preview: false, version: Some(1) };
+    const EDITOR: Editor<'_> =
+        Editor { encoding: PositionEncoding::Utf16, literals: true, preview: false, document: None };
 
     /// A request for one line, with what else its context says.
     fn request(line: u32, context: Value) -> CodeActionParams {
@@ -270,7 +274,7 @@ mod tests {
     fn given(
         reviews: &[SessionReview],
         request: &CodeActionParams,
-        editor: Editor,
+        editor: Editor<'_>,
     ) -> Vec<CodeActionOrCommand> {
         let around =
             |review: &SessionReview| Around { waiting: Waiting::of([&review.file]), ..Around::default() };
@@ -423,7 +427,15 @@ mod tests {
         let mut review = session("Fix", file("🙂a\r\nb\r\n").proposed("🙂a\r\n", "A\r\n", 0));
         let calls = [(review.file.hunks[0].call.clone(), "Edit a.rs".to_owned())].into();
         let around = Around { calls, ..Around::default() };
-        let previewing = Editor { preview: true, ..EDITOR };
+        let shown = DocumentSnapshot {
+            uri: format!("file://{PATH}"),
+            path: None,
+            language_id: "rust".to_owned(),
+            version: 7,
+            text: ropey::Rope::from_str("🙂a\r\nb\r\n"),
+        };
+        let typed = DocumentSnapshot { text: ropey::Rope::from_str("x🙂a\r\nb\r\n"), ..shown.clone() };
+        let previewing = Editor { preview: true, document: Some(&shown), ..EDITOR };
         let find = |review: &SessionReview, editor| {
             let reviews = [(review.clone(), around.clone())];
             let found = actions(&reviews, &request(0, json!({})), editor);
@@ -436,7 +448,7 @@ mod tests {
             preview["edit"],
             json!({
                 "documentChanges": [{
-                    "textDocument": { "uri": format!("file://{PATH}"), "version": 1 },
+                    "textDocument": { "uri": format!("file://{PATH}"), "version": 7 },
                     "edits": [{
                         "range": { "start": { "line": 0, "character": 0 }, "end": { "line": 1, "character": 0 } },
                         "newText": "A\r\n",
@@ -450,9 +462,10 @@ mod tests {
         );
         assert!(find(&review, EDITOR).is_empty(), "the editor would not ask");
         assert!(find(&review, Editor { literals: false, ..previewing }).is_empty());
-        assert!(find(&review, Editor { version: Some(2), ..previewing }).is_empty(), "typed since");
-        review.file.version = None;
-        assert!(find(&review, Editor { version: None, ..previewing }).is_empty(), "not open");
+        assert!(find(&review, Editor { document: Some(&typed), ..previewing }).is_empty(), "typed since");
+        assert!(find(&review, Editor { document: None, ..previewing }).is_empty(), "not open");
+        review.file.hunks[0].old_text = "other\r\n".to_owned();
+        assert!(find(&review, previewing).is_empty(), "the text to replace is another");
     }
 
     #[test]
