@@ -390,6 +390,10 @@
 ---@class kode.Event.CheckpointCreated: kode.CheckpointCreated
 ---@field type "checkpoint_created"
 
+--- The conversation went back.
+---@class kode.Event.Rewound: kode.Rewound
+---@field type "rewound"
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
@@ -441,6 +445,7 @@
 ---| kode.Event.EditsChanged
 ---| kode.Event.EditsResolved
 ---| kode.Event.CheckpointCreated
+---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.TokenUsage
 ---| kode.Event.ModelRetry
@@ -821,6 +826,7 @@
 ---@field scope? kode.Scope How far a yes reaches; one of the prompt's scopes.
 ---@field feedback? string Words for the model, mostly with a no.
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
+---@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of them when absent. The model is told what was left out.
 
 --- What is to be restored.
 ---@class kode.RestoreCheckpointParams
@@ -873,6 +879,10 @@
 ---| "reject" # Drops proposed hunks, and takes applied ones out of the text.
 ---| "keep" # Leaves hunks in the text and off the list.
 ---| "undo" # Takes hunks out of the text, kept ones as well.
+
+--- The conversation went back to before a prompt: this item and all after it are gone.
+---@class kode.Rewound
+---@field itemId kode.ItemId The first item that is gone.
 
 --- What a session is doing.
 ---@alias kode.RunState
@@ -1169,6 +1179,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d45098e99b75fffb4dfe1b4bcf534be55b97c54f99e3908bf0c5f32ecf6cf590"
+M.schema_hash = "e7831c4fa5f028dc95fb77c949d9fd379da30f3a32190405fc04d0763d93750f"
 
 return M

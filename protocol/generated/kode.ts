@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d45098e99b75fffb4dfe1b4bcf534be55b97c54f99e3908bf0c5f32ecf6cf590";
+export const SCHEMA_HASH = "e7831c4fa5f028dc95fb77c949d9fd379da30f3a32190405fc04d0763d93750f";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -407,6 +407,8 @@ export type Event =
     | ({ type: "edits_resolved" } & EditsResolved)
     /** What stood before a prompt can be brought back. */
     | ({ type: "checkpoint_created" } & CheckpointCreated)
+    /** The conversation went back. */
+    | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
     /** One model call used tokens. */
@@ -954,6 +956,11 @@ export interface RespondPermissionParams {
     feedback?: string;
     /** Arguments to use instead of the model's; they are checked again. */
     updatedInput?: unknown;
+    /**
+     * With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
+     * them when absent. The model is told what was left out.
+     */
+    hunks?: HunkId[];
 }
 
 /** What is to be restored. */
@@ -1026,6 +1033,12 @@ export type ReviewAction =
     | "keep"
     /** Takes hunks out of the text, kept ones as well. */
     | "undo";
+
+/** The conversation went back to before a prompt: this item and all after it are gone. */
+export interface Rewound {
+    /** The first item that is gone. */
+    itemId: ItemId;
+}
 
 /** What a session is doing. */
 export type RunState =

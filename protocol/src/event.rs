@@ -104,6 +104,8 @@ pub enum Event {
     EditsResolved(EditsResolved),
     /// What stood before a prompt can be brought back.
     CheckpointCreated(CheckpointCreated),
+    /// The conversation went back.
+    Rewound(Rewound),
     /// A file that this session has read was changed by somebody else.
     FileChanged(FileChanged),
     /// One model call used tokens.
@@ -349,6 +351,14 @@ pub struct CheckpointCreated {
     pub checkpoint_id: CheckpointId,
     /// The turn of the prompt.
     pub turn_id: TurnId,
+}
+
+/// The conversation went back to before a prompt: this item and all after it are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rewound {
+    /// The first item that is gone.
+    pub item_id: ItemId,
 }
 
 /// A file that this session has read was changed by somebody else.

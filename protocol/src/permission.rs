@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::text::{CallId, ItemId, PermissionId, SessionId, Timestamp};
+use crate::text::{CallId, HunkId, ItemId, PermissionId, SessionId, Timestamp};
 
 /// How much the agent may do unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -131,6 +131,10 @@ pub struct RespondPermissionParams {
     /// Arguments to use instead of the model's; they are checked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Value>,
+    /// With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
+    /// them when absent. The model is told what was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunks: Option<Vec<HunkId>>,
 }
 
 /// Yes or no.

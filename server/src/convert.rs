@@ -440,6 +440,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
                 turn_id: turn_id(&turn),
             })
         }
+        Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }

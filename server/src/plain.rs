@@ -283,6 +283,7 @@ impl PlainSurface {
                 scope: if chosen == ALLOW_SESSION { Scope::Session } else { Scope::Once },
                 feedback: None,
                 updated_input: None,
+                hunks: None,
                 by: "window/showMessageRequest".to_owned(),
             };
             if let Err(error) = session.respond(&prompt.id, answer) {

@@ -4,7 +4,9 @@
 
 pub mod change;
 pub mod diff;
+pub mod ledger;
 pub mod matching;
 pub mod rebase;
+pub mod weave;
 
-pub use change::{AppliedFile, ChangeSet, FileChange, TextEdit};
+pub use change::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};

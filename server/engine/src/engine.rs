@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
+use crate::edit::ledger::Ledger;
 use crate::host::Host;
 use crate::ids::SessionId;
-use crate::journal::{self, Journal, Record};
+use crate::journal::{self, Blobs, Journal, Record};
 use crate::model::profile::{self, Profile, Provider, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind};
 use crate::paths::AbsPath;
@@ -25,6 +26,9 @@ use crate::workspace::Workspace;
 
 /// The name of a session's journal in its folder.
 const JOURNAL: &str = "journal.jsonl";
+
+/// The name of a session's folder of blobs beside it.
+const BLOBS: &str = "blobs";
 
 /// The model profiles a server knows, and the connections made so far.
 pub struct Models {
@@ -240,10 +244,10 @@ impl Engine {
         let record =
             Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode: new.mode, model };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let journal = open_journal(&path)?;
+        let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
         let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
-        Ok(self.start(journal, state, 0))
+        Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), skipped: 0 }))
     }
 
     /// The live session of that id.
@@ -283,9 +287,9 @@ impl Engine {
             .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
             .find(|path| path.is_file())
             .ok_or_else(unknown)?;
-        let (journal, state, skipped) =
+        let opened =
             tokio::task::spawn_blocking(move || open_session(&path)).await.map_err(|_| unknown())??;
-        Ok(self.start(journal, state, skipped))
+        Ok(self.start(opened))
     }
 
     /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.
@@ -325,7 +329,8 @@ impl Engine {
         }
     }
 
-    fn start(&self, journal: Journal, state: SessionState, skipped_records: u64) -> Arc<Session> {
+    fn start(&self, opened: Opened) -> Arc<Session> {
+        let Opened { journal, blobs, state, ledger, skipped } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone());
         let secrets = self.models.secrets();
         let parts = Parts {
@@ -334,9 +339,11 @@ impl Engine {
             tools: Arc::clone(&self.tools),
             models: Arc::clone(&self.models),
             journal,
+            blobs,
             state,
+            ledger,
         };
-        let session = Session::start(parts, skipped_records);
+        let session = Session::start(parts, skipped);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -363,17 +370,44 @@ impl Engine {
     }
 }
 
-/// Opens a stored session for writing and folds its journal; also answers how many lines could not be read.
-fn open_session(path: &std::path::Path) -> Result<(Journal, SessionState, u64), SessionError> {
+/// A session as it lies on disk.
+struct Opened {
+    journal: Journal,
+    blobs: Blobs,
+    state: SessionState,
+    ledger: Ledger,
+    /// Lines of the journal that could not be read.
+    skipped: u64,
+}
+
+/// Opens a stored session for writing and folds its journal.
+fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
     let journal = open_journal(path)?;
     let read =
         journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
     let skipped = read.skipped;
-    match SessionState::fold(read.records) {
-        Some(state) => Ok((journal, state, skipped)),
+    let (mut entries, mut records) = (Vec::new(), Vec::new());
+    for record in read.records {
+        match record {
+            Record::Edits { entry } => entries.push(entry),
+            record => records.push(record),
+        }
+    }
+    let blobs = blobs_beside(path);
+    let (ledger, problems) = Ledger::fold(entries, &blobs);
+    for error in problems {
+        tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
+    }
+    match SessionState::fold(records) {
+        Some(state) => Ok(Opened { journal, blobs, state, ledger, skipped }),
         None => Err(SessionError::Corrupted { path: path.to_path_buf(), skipped }),
     }
+}
+
+/// The blobs of the session with this journal.
+fn blobs_beside(journal: &std::path::Path) -> Blobs {
+    Blobs::new(journal.with_file_name(BLOBS))
 }
 
 fn open_journal(path: &std::path::Path) -> Result<Journal, SessionError> {

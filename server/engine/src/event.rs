@@ -227,6 +227,11 @@ pub enum Event {
         /// The turn of the prompt.
         turn: TurnId,
     },
+    /// The conversation went back: this item and all after it are gone.
+    Rewound {
+        /// The first item that is gone.
+        item: ItemId,
+    },
     /// A file that this session has read was changed by somebody else.
     FileChanged {
         /// The file.
@@ -277,6 +282,7 @@ impl Event {
     pub fn channel(&self) -> Channel {
         match self {
             Self::TurnStarted { .. }
+            | Self::Rewound { .. }
             | Self::ItemAdded { .. }
             | Self::ItemUpdated { .. }
             | Self::TextChunk { .. }

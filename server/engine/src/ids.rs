@@ -81,3 +81,12 @@ id!(
     /// A checkpoint: the state before a prompt.
     CheckpointId, "ckpt"
 );
+
+impl CheckpointId {
+    /// The checkpoint before the prompt of a turn.
+    #[must_use]
+    pub fn before(turn: &TurnId) -> Self {
+        let id = turn.as_str();
+        Self(format!("ckpt_{}", id.strip_prefix("turn_").unwrap_or(id)))
+    }
+}

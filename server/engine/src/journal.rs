@@ -3,10 +3,12 @@
 //! Rule: the journal is the truth. What the user was shown as done has been written before; memory is a fold over
 //! the records, and a session that is taken up again goes through the same fold.
 
+mod blobs;
 mod reader;
 pub mod record;
 mod writer;
 
+pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use reader::{ReadJournal, read, title};
 pub use record::Record;
 pub use writer::{Journal, JournalError};

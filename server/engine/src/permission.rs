@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{CallId, ItemId, PermissionId};
+use crate::ids::{CallId, HunkId, ItemId, PermissionId};
 pub use broker::{Answered, Broker, RespondError};
 pub use gate::{Grant, Verdict};
 
@@ -133,6 +133,8 @@ pub struct Answer {
     pub feedback: Option<String>,
     /// Arguments to use instead of the model's; checked again.
     pub updated_input: Option<Value>,
+    /// With a yes to a change: the hunks of it that are meant; all of them when `None`.
+    pub hunks: Option<Vec<HunkId>>,
     /// Which surface or client answered.
     pub by: String,
 }

@@ -3,6 +3,11 @@
 //! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
+mod changes;
+mod checkpoint;
+mod feed;
+pub(crate) mod proposal;
+mod resolve;
 pub mod review;
 pub mod state;
 #[cfg(test)]
@@ -18,13 +23,14 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::edit::ledger::Ledger;
 use crate::engine::Models;
 use crate::event::{
     Bookmark, CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState,
     TurnEnd,
 };
-use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
-use crate::journal::{Journal, Record};
+use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Answer, Broker, Mode, PermissionPrompt, RespondError};
@@ -32,6 +38,8 @@ use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn;
 use crate::workspace::Workspace;
+pub(crate) use changes::Changes;
+use review::ResolveError;
 pub use state::SessionState;
 
 /// So many prompts may wait in a queue.
@@ -107,6 +115,7 @@ pub struct Session {
     pub(crate) tools: Arc<Registry>,
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
+    pub(crate) changes: Changes,
     events: Arc<EventLog>,
     journal: Journal,
     state: Mutex<SessionState>,
@@ -130,13 +139,15 @@ pub(crate) struct Parts {
     pub(crate) tools: Arc<Registry>,
     pub(crate) models: Arc<Models>,
     pub(crate) journal: Journal,
+    pub(crate) blobs: Blobs,
     pub(crate) state: SessionState,
+    pub(crate) ledger: Ledger,
 }
 
 impl Session {
     /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
-        let Parts { workspace, shell, tools, models, journal, state } = parts;
+        let Parts { workspace, shell, tools, models, journal, blobs, state, ledger } = parts;
         let events = EventLog::new(state.id.clone(), 0);
         let (turns, receiver) = mpsc::unbounded_channel();
         let resumed = !state.items.is_empty();
@@ -147,6 +158,7 @@ impl Session {
             tools,
             models,
             broker: Broker::new(Arc::clone(&events)),
+            changes: Changes::new(ledger, blobs, state.roots.clone()),
             events,
             journal,
             state: Mutex::new(state),
@@ -158,7 +170,9 @@ impl Session {
         if resumed || skipped_records > 0 {
             session.take_up(skipped_records);
         }
+        session.workspace.observe_documents(&session.changes.feed);
         tokio::spawn(drive(Arc::clone(&session), receiver));
+        tokio::spawn(follow_documents(Arc::clone(&session)));
         session
     }
 
@@ -369,6 +383,26 @@ impl Session {
         self.commit_locked(&mut self.state(), record, events);
     }
 
+    /// Writes a record when no turn runs, with what it has to tell of the state before.
+    fn commit_when_idle(
+        &self,
+        record: Record,
+        events: impl FnOnce(&SessionState) -> Vec<Event>,
+    ) -> Result<(), ResolveError> {
+        let mut state = self.state();
+        if self.active().is_some() {
+            return Err(ResolveError::Busy);
+        }
+        let events = events(&state);
+        self.commit_locked(&mut state, record, |_| events);
+        Ok(())
+    }
+
+    /// Whether a turn runs.
+    fn is_busy(&self) -> bool {
+        self.active().is_some()
+    }
+
     /// Waits until the disk has what was committed. A failure is told and the work goes on: the records are kept.
     pub(crate) async fn sync(&self) {
         if let Err(error) = self.journal.sync().await {
@@ -493,6 +527,7 @@ impl Session {
                 Event::StateChanged { state: RunState::Working },
                 Event::TurnStarted { turn: turn.clone() },
                 Event::ItemAdded { item },
+                Event::CheckpointCreated { checkpoint: CheckpointId::before(&turn), turn: turn.clone() },
             ];
             if dequeued {
                 events.push(Event::QueueChanged { queue: state.queued() });
@@ -526,6 +561,7 @@ impl Session {
     /// Brings a session that was read from its journal into a state from which it can go on.
     fn take_up(&self, skipped_records: u64) {
         let sealed = turn::seal(self, "the server ended before the call did");
+        self.withdraw_all_proposals();
         let mut state = self.state();
         if let Some(turn) = state.turn.clone() {
             let item = new_item(
@@ -588,6 +624,20 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }
+    session.write_changes();
+    session.sync().await;
     session.journal.release();
     session.events.close();
+}
+
+/// Keeps the ledger up with what happens in the editor until the session is closed.
+async fn follow_documents(session: Arc<Session>) {
+    session.catch_up_with_texts().await;
+    loop {
+        tokio::select! {
+            biased;
+            () = session.cancel.cancelled() => break,
+            () = session.changes.feed.arrived() => drop(session.sync_changes()),
+        }
+    }
 }

@@ -17,6 +17,8 @@ pub(crate) mod testing;
 mod walk;
 pub mod write;
 
+pub(crate) use walk::is_vcs_folder;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

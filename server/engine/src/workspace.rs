@@ -6,6 +6,7 @@
 mod atomic;
 pub mod encoding;
 pub mod overlay;
+pub mod shadow;
 pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;

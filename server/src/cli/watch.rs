@@ -84,6 +84,7 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
         scope: Scope::Once,
         feedback: feedback.map(str::to_owned),
         updated_input: None,
+        hunks: None,
         by: by.to_owned(),
     };
     match answerer {
@@ -132,7 +133,7 @@ fn parse_answer(prompt: &PermissionPrompt, line: &str) -> Answer {
         "" | "n" | "N" | "no" => (false, Scope::Once, None),
         words => (false, Scope::Once, Some(words.to_owned())),
     };
-    Answer { allow, scope, feedback, updated_input: None, by: "terminal".to_owned() }
+    Answer { allow, scope, feedback, updated_input: None, hunks: None, by: "terminal".to_owned() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `agent/permission/*`.
 
-use kode_engine::ids::PermissionId;
+use kode_engine::ids::{HunkId, PermissionId};
 use kode_engine::permission::Answer;
 use kode_protocol as wire;
 
@@ -16,6 +16,7 @@ pub(crate) async fn respond(backend: &Backend, params: wire::RespondPermissionPa
         scope: convert::scope_from_wire(params.scope),
         feedback: params.feedback,
         updated_input: params.updated_input,
+        hunks: params.hunks.map(|hunks| hunks.iter().map(|id| HunkId::from_external(id.as_str())).collect()),
         by: backend.client_name(),
     };
     let id = PermissionId::from_external(params.permission_id.as_str());

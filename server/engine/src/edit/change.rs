@@ -4,9 +4,11 @@
 //! refused or goes through a rebase first, never tried and hoped for.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::DocumentSnapshot;
 use crate::paths::Target;
 use crate::workspace::FileText;
 use crate::workspace::encoding::TextFormat;
@@ -30,6 +32,17 @@ pub struct ChangeSet {
     pub summary: String,
     /// The files, each at most once.
     pub files: Vec<FileChange>,
+    /// Who changes them.
+    pub author: Author,
+}
+
+/// Who changes a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// The agent: it knows the text afterwards as well as it knew it before.
+    Agent,
+    /// The user, who takes back or restores what the agent did: the agent must read the text again.
+    User,
 }
 
 /// The change to one file or open document.
@@ -72,6 +85,13 @@ pub struct AppliedFile {
     pub rebased: u32,
     /// How it is written on disk; `None` for an open document, which its editor writes.
     pub format: Option<TextFormat>,
+    /// What was changed, in bytes of `old_text`.
+    pub edits: Vec<TextEdit>,
+    /// The open document at the moment it showed the change, perhaps with more of the user's typing; `None` for a
+    /// closed file, and when nothing had to be changed.
+    pub shown: Option<DocumentSnapshot>,
+    /// The file just before, byte for byte; `None` for an open document and for a file that was not there.
+    pub bytes: Option<Arc<[u8]>>,
 }
 
 /// Applies sorted, non-overlapping edits to the text they were computed on.

@@ -6,8 +6,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
-use crate::ids::{ItemId, QueueId, SessionId, TurnId};
+use crate::ids::{ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, Grant, Mode};
@@ -130,5 +131,22 @@ pub enum Record {
         mode: Mode,
         /// The name of the model profile now.
         model: String,
+    },
+    /// Something became of the agent's changes. Folded by the ledger.
+    Edits {
+        /// What.
+        entry: Entry,
+    },
+    /// The conversation went back to before a prompt.
+    Rewound {
+        /// The turn of the prompt: it and all later ones are gone.
+        turn: TurnId,
+        /// The act of the user's, by which it can be taken back.
+        resolution: ResolutionId,
+    },
+    /// The conversation went forward again to where it was before it went back.
+    Unwound {
+        /// The act that is taken back.
+        resolution: ResolutionId,
     },
 }

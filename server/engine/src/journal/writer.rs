@@ -172,7 +172,7 @@ fn whole_length(file: &mut File) -> io::Result<u64> {
     Ok(0)
 }
 
-fn create_private_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn answer(allow: bool, by: &str) -> Answer {
-        Answer { allow, scope: Scope::Once, feedback: None, updated_input: None, by: by.into() }
+        Answer { allow, scope: Scope::Once, feedback: None, updated_input: None, hunks: None, by: by.into() }
     }
 
     fn broker() -> Arc<Broker> {

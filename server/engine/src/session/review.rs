@@ -4,7 +4,6 @@
 //! an event.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use ropey::Rope;
@@ -12,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{CallId, CheckpointId, HunkId, ItemId, PermissionId, ResolutionId, TurnId};
 use crate::paths::Target;
-use crate::session::Session;
 
 /// Where a hunk is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,83 +235,6 @@ pub struct RestorePreview {
     pub files: Vec<RestoreFile>,
     /// Items of the transcript that would go.
     pub items: usize,
-}
-
-impl Session {
-    /// The files with hunks that are proposed, applied or in conflict, in the order of their names.
-    #[must_use]
-    pub fn review(&self) -> Vec<FileReview> {
-        Vec::new()
-    }
-
-    /// The hunks of one file, however the editor has opened it; `None` when it has none that wait for anything.
-    #[must_use]
-    pub fn review_of(&self, target: &Target) -> Option<FileReview> {
-        self.review().into_iter().find(|file| file.target == *target)
-    }
-
-    /// A side of a file that has hunks; `None` when it has none, or the side is no file.
-    #[must_use]
-    pub fn side(&self, _target: &Target, _side: Side) -> Option<String> {
-        None
-    }
-
-    /// Begins to accept, reject, keep or undo hunks. How it went is told by [`EditsResolved`](crate::event::Event::EditsResolved).
-    ///
-    /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
-    pub fn resolve(
-        self: &Arc<Self>,
-        _selection: &Selection,
-        action: ReviewAction,
-        _amended: Amended,
-    ) -> Result<ResolutionId, ResolveError> {
-        Err(ResolveError::Nothing { action: action.verb() })
-    }
-
-    /// Begins to take a resolution or restore back, the newest one when none is named. Told by
-    /// [`EditsResolved`](crate::event::Event::EditsResolved) as well.
-    ///
-    /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
-    pub fn revert(
-        self: &Arc<Self>,
-        _resolution: Option<&ResolutionId>,
-    ) -> Result<ResolutionId, ResolveError> {
-        Err(ResolveError::UnknownResolution)
-    }
-
-    /// The checkpoints, oldest first.
-    #[must_use]
-    pub fn checkpoints(&self) -> Vec<CheckpointView> {
-        Vec::new()
-    }
-
-    /// What a restore would do. Reads files.
-    ///
-    /// # Errors
-    /// [`ResolveError::UnknownCheckpoint`].
-    pub async fn preview_restore(
-        &self,
-        checkpoint: &CheckpointId,
-        _what: RestoreWhat,
-        _user_edits: UserEdits,
-    ) -> Result<RestorePreview, ResolveError> {
-        Err(ResolveError::UnknownCheckpoint(checkpoint.clone()))
-    }
-
-    /// Begins to restore. How it went is told by [`EditsResolved`](crate::event::Event::EditsResolved).
-    ///
-    /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
-    pub fn restore(
-        self: &Arc<Self>,
-        checkpoint: &CheckpointId,
-        _what: RestoreWhat,
-        _user_edits: UserEdits,
-    ) -> Result<ResolutionId, ResolveError> {
-        Err(ResolveError::UnknownCheckpoint(checkpoint.clone()))
-    }
 }
 
 impl ReviewAction {

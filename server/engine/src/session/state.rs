@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::event::{CallOutcome, CallState, Item, ItemBody, QueuedPrompt, ToolCallItem};
-use crate::ids::{ItemId, SessionId, TurnId};
+use crate::ids::{ItemId, ResolutionId, SessionId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, Message, Role, Usage};
 use crate::paths::AbsPath;
@@ -43,6 +43,27 @@ pub struct SessionState {
     /// Calls of the newest answer, in order, with their results as they come in; empty when all are answered.
     calls: Vec<(String, Option<Block>)>,
     places: HashMap<ItemId, usize>,
+    /// Where the turns begin: items and messages before each of them.
+    turns: Vec<TurnStart>,
+    /// What was cut off when the conversation went back, until another prompt comes.
+    cut: Option<Cut>,
+}
+
+/// Where a turn begins.
+#[derive(Clone, Debug)]
+struct TurnStart {
+    turn: TurnId,
+    items: usize,
+    messages: usize,
+}
+
+/// The end of a conversation that went back.
+#[derive(Clone, Debug)]
+struct Cut {
+    resolution: ResolutionId,
+    items: Vec<Item>,
+    messages: Vec<Message>,
+    turns: Vec<TurnStart>,
 }
 
 impl SessionState {
@@ -65,6 +86,8 @@ impl SessionState {
             turn: None,
             calls: Vec::new(),
             places: HashMap::new(),
+            turns: Vec::new(),
+            cut: None,
         })
     }
 
@@ -80,7 +103,8 @@ impl SessionState {
     /// Folds one record into the state.
     pub fn apply(&mut self, record: Record) {
         match record {
-            Record::Opened { .. } => {}
+            // What became of the agent's changes is the ledger's to fold.
+            Record::Opened { .. } | Record::Edits { .. } => {}
             Record::Queued { prompt, content } => self.queue.push_back((prompt, content)),
             Record::Prompt { turn, queued, item, content } => {
                 if let Some(queued) = queued {
@@ -89,8 +113,12 @@ impl SessionState {
                 if let (true, ItemBody::UserMessage { text }) = (self.title.is_empty(), &item.body) {
                     self.title = title_from(text);
                 }
-                self.turn = Some(turn);
                 self.close_calls();
+                let start =
+                    TurnStart { turn: turn.clone(), items: self.items.len(), messages: self.messages.len() };
+                self.turns.push(start);
+                self.cut = None;
+                self.turn = Some(turn);
                 self.put(item);
                 self.messages.push(Message { role: Role::User, content });
             }
@@ -135,7 +163,53 @@ impl SessionState {
                 self.mode = mode;
                 self.model = model;
             }
+            Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
+            Record::Unwound { resolution } => self.unwind(&resolution),
         }
+    }
+
+    /// The turns from this one on, oldest first; none when there is no such turn.
+    #[must_use]
+    pub fn turns_since(&self, turn: &TurnId) -> Vec<TurnId> {
+        let since = self.turns.iter().skip_while(|start| start.turn != *turn);
+        since.map(|start| start.turn.clone()).collect()
+    }
+
+    /// The act that took the conversation back, while it can be taken back itself.
+    #[must_use]
+    pub fn rewound_by(&self) -> Option<&ResolutionId> {
+        self.cut.as_ref().map(|cut| &cut.resolution)
+    }
+
+    /// The items from the prompt of a turn on.
+    #[must_use]
+    pub fn items_since(&self, turn: &TurnId) -> &[Item] {
+        let start = self.turns.iter().find(|start| start.turn == *turn);
+        start.map(|start| &self.items[start.items..]).unwrap_or_default()
+    }
+
+    fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) {
+        let Some(at) = self.turns.iter().position(|start| start.turn == *turn) else { return };
+        self.close_calls();
+        let turns = self.turns.split_off(at);
+        let TurnStart { items, messages, .. } = turns[0];
+        let cut = Cut {
+            resolution,
+            items: self.items.split_off(items),
+            messages: self.messages.split_off(messages),
+            turns,
+        };
+        for item in &cut.items {
+            self.places.remove(&item.id);
+        }
+        self.cut = Some(cut);
+    }
+
+    fn unwind(&mut self, resolution: &ResolutionId) {
+        let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return };
+        self.messages.extend(cut.messages);
+        self.turns.extend(cut.turns);
+        cut.items.into_iter().for_each(|item| self.put(item));
     }
 
     /// The calls that have no result yet, as their items are now.

@@ -14,7 +14,7 @@ pub use notebook::CellType;
 use notebook::Notebook;
 
 use crate::edit::change::apply_edits;
-use crate::edit::{ChangeSet, FileChange, TextEdit};
+use crate::edit::{Author, ChangeSet, FileChange, TextEdit};
 use crate::tools::replacement::{is_notebook, refuse_unread};
 use crate::tools::write::refuse_unwritable;
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch};
@@ -104,7 +104,11 @@ impl Tool for NotebookEdit {
         let touches = vec![Touch::Write(target.clone())];
         let label = format!("Kode: {title}");
         let files = vec![FileChange { target, base: Some(file), edits }];
-        Ok(Plan { title, touches, action: Action::Change(ChangeSet { label, summary, files }) })
+        Ok(Plan {
+            title,
+            touches,
+            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use crate::edit::change::{apply_edits, compose_edits};
 use crate::edit::diff::split_lines;
 use crate::edit::matching::{Matches, nearest};
-use crate::edit::{ChangeSet, FileChange, TextEdit};
+use crate::edit::{Author, ChangeSet, FileChange, TextEdit};
 use crate::paths::Target;
 use crate::tools::write::{missing_parents, refuse_unwritable};
 use crate::tools::{Action, CallContext, Plan, ToolError, ToolErrorKind, Touch};
@@ -127,7 +127,11 @@ impl Replaced {
         }
         let label = format!("Kode: {title}");
         let files = vec![FileChange { target, base, edits }];
-        Plan { title, touches, action: Action::Change(ChangeSet { label, summary, files }) }
+        Plan {
+            title,
+            touches,
+            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+        }
     }
 }
 

@@ -127,7 +127,8 @@ pub(super) fn walk<'v, V>(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IsFolder(pub(super) bool);
 
-fn is_vcs_folder(path: &Path) -> bool {
+/// Whether a path is the folder of a version control system.
+pub(crate) fn is_vcs_folder(path: &Path) -> bool {
     path.file_name().is_some_and(|name| VCS_FOLDERS.iter().any(|folder| name == *folder))
 }
 

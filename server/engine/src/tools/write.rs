@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::edit::diff::line_changes;
 use crate::edit::matching::adopt_line_breaks;
-use crate::edit::{ChangeSet, FileChange, TextEdit};
+use crate::edit::{Author, ChangeSet, FileChange, TextEdit};
 use crate::paths::Target;
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch};
 use crate::workspace::{FileText, Freshness, ReadError, Source};
@@ -61,7 +61,11 @@ impl Tool for Write {
         let title = format!("{} {path}", if base.is_some() { "Write" } else { "Create" });
         let label = format!("Kode: {title}");
         let files = vec![FileChange { target, base, edits }];
-        Ok(Plan { title, touches, action: Action::Change(ChangeSet { label, summary, files }) })
+        Ok(Plan {
+            title,
+            touches,
+            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+        })
     }
 }
 

@@ -14,14 +14,17 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff;
+use crate::edit::ledger::Change;
 use crate::event::{CallOutcome, CallState, Event};
-use crate::ids::PermissionId;
+use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::model::Block;
 use crate::paths::Target;
 use crate::permission::gate::{Circumstances, judge};
 use crate::permission::{Answered, Decision, Grant, Outcome, PermissionPrompt, Preview, Scope, Verdict};
 use crate::session::Session;
+use crate::session::proposal::{Accepted, Proposal};
+use crate::session::review::HunkKind;
 use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
 };
@@ -58,6 +61,15 @@ fn trace(call: &Call, stage: Stage) {
     tracing::debug!(call = %call.id, tool = %call.name, ?stage, "pipeline");
 }
 
+/// A plan that may be carried out.
+struct Confirmed {
+    plan: Plan,
+    /// What the model is told first: what the user changed about the call.
+    remark: String,
+    /// The names under which the hunks of the change were proposed.
+    names: Vec<HunkId>,
+}
+
 struct Pipeline<'a> {
     session: &'a Session,
     call: &'a Call,
@@ -78,16 +90,16 @@ impl Pipeline<'_> {
         trace(self.call, Stage::PreHook);
 
         trace(self.call, Stage::Confirmation);
-        let (plan, changed) = match verdict {
-            None => (plan, None),
+        let confirmed = match verdict {
+            None => Confirmed { plan, remark: String::new(), names: Vec::new() },
             Some(reason) => self.confirm(tool.as_ref(), plan, reason, &context).await?,
         };
 
         trace(self.call, Stage::Execution);
-        let mut output = self.execute(tool.facts().kind, plan, context).await?;
-        if let Some(input) = changed {
-            output.model_text = format!("The user changed the arguments to {input}\n{}", output.model_text);
-        }
+        let result = self.execute(tool.facts().kind, confirmed.plan, &confirmed.names, context).await;
+        self.session.withdraw_proposals(&confirmed.names);
+        let mut output = result?;
+        output.model_text.insert_str(0, &confirmed.remark);
 
         // Hooks join here: they may add to the result.
         trace(self.call, Stage::PostHook);
@@ -146,24 +158,31 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Asks the user. What they allow is the plan that was shown, or one made from the arguments they gave instead,
-    /// which then come with it.
+    /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
+    /// gave instead; the model is told which.
     async fn confirm(
         &self,
         tool: &dyn ErasedTool,
         plan: Plan,
         reason: String,
         context: &CallContext,
-    ) -> Result<(Plan, Option<Value>), ToolError> {
+    ) -> Result<Confirmed, ToolError> {
         let prompt = self.prompt(&plan, reason);
         let id = prompt.id.clone();
+        let proposal = match &plan.action {
+            Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
+            Action::Run(_) => Proposal::default(),
+        };
         self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
         let answered = self.session.broker.ask(prompt, self.cancel).await;
         self.session.end_waiting();
         let answer = match answered {
             Answered::By(answer) => answer,
-            Answered::Cancelled => return Err(cancelled()),
+            Answered::Cancelled => {
+                self.session.withdraw_proposals(&proposal.names());
+                return Err(cancelled());
+            }
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
             None => Ok(plan),
@@ -187,11 +206,44 @@ impl Pipeline<'_> {
         };
         self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
         self.session.sync().await;
+        let accepted = match (&answer.updated_input, answer.allow) {
+            (_, false) => proposal.accepted(Some(&[])),
+            (Some(_), true) => proposal.accepted(None),
+            (None, true) => proposal.accepted(answer.hunks.as_deref()),
+        };
+        self.session.reject_proposals(&accepted.rejected);
         let plan = planned?;
-        if answer.allow {
-            Ok((plan, answer.updated_input))
-        } else {
-            Err(refused(&plan.title, answer.feedback.as_deref()))
+        let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
+        if !answer.allow || nothing_is_left {
+            return Err(refused(&plan.title, answer.feedback.as_deref()));
+        }
+        Ok(self.confirmed(plan, answer.updated_input, accepted))
+    }
+
+    /// The plan as the user has allowed it.
+    fn confirmed(&self, mut plan: Plan, updated_input: Option<Value>, accepted: Accepted) -> Confirmed {
+        let names = accepted.names.clone();
+        if let Some(input) = updated_input {
+            let remark = format!("The user changed the arguments to {input}\n");
+            return Confirmed { plan, remark, names };
+        }
+        let mut remark = String::new();
+        if let (Action::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
+            let left_out = accepted.split(change);
+            let patch = diff::preview(&left_out, &self.session.workspace);
+            remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
+        }
+        Confirmed { plan, remark, names }
+    }
+
+    /// Whose a change of this call is.
+    fn change(&self, permission: Option<&PermissionId>) -> Change {
+        Change {
+            id: ChangeId::generate(),
+            turn: self.call.turn.clone(),
+            call: self.call.id.clone(),
+            kind: HunkKind::Text,
+            permission: permission.cloned(),
         }
     }
 
@@ -248,6 +300,7 @@ impl Pipeline<'_> {
         &self,
         kind: ToolKind,
         plan: Plan,
+        names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
         if self.cancel.is_cancelled() {
@@ -261,10 +314,16 @@ impl Pipeline<'_> {
         match plan.action {
             Action::Change(change) => {
                 let summary = change.summary.clone();
-                let applied = self.session.workspace.apply(change, self.cancel).await?;
-                let targets = applied.iter().map(|file| file.target.clone()).collect();
-                self.session.publish(Event::EditsChanged { targets });
+                let applied =
+                    self.session.apply_change(change, &self.change(None), names, self.cancel).await?;
                 Ok(diff::report(&summary, &applied, &self.session.workspace))
+            }
+            Action::Run(work) if kind == ToolKind::Execute => {
+                let scan = self.session.before_command().await;
+                let result = self.work(work, context).await;
+                // Whatever became of the command: what it changed until then it changed.
+                self.session.after_command(scan, &self.change(None)).await;
+                result
             }
             Action::Run(work) => self.work(work, context).await,
         }

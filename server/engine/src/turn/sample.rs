@@ -38,6 +38,7 @@ pub(super) struct Answer {
 /// A call the model made.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
+    pub(super) turn: TurnId,
     pub(super) id: CallId,
     pub(super) item: ItemId,
     pub(super) name: String,
@@ -264,6 +265,7 @@ fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut
         }
         if let Block::ToolUse { id, name, input, input_error } = block {
             calls.push(Call {
+                turn: turn.clone(),
                 id: CallId::from_external(id),
                 item: item.id.clone(),
                 name: canonical(session, name),

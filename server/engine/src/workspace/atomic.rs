@@ -20,13 +20,21 @@ pub(super) fn replace(
     let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
     keep_owner(temporary.as_file(), metadata);
     temporary.as_file().set_permissions(metadata.permissions())?;
-    temporary.as_file().sync_all()?;
-    if !is_unchanged() {
-        return Ok(false);
-    }
-    temporary.persist(path)?;
-    sync_folder(path);
-    Ok(true)
+    take_place(temporary, path, is_unchanged)
+}
+
+/// The same with mode bits of its own; a link at `path` is itself replaced.
+pub(super) fn replace_as(
+    path: &Path,
+    bytes: &[u8],
+    metadata: &Metadata,
+    mode: u32,
+    is_unchanged: impl FnOnce() -> bool,
+) -> io::Result<bool> {
+    let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
+    keep_owner(temporary.as_file(), metadata);
+    set_mode(temporary.as_file(), mode)?;
+    take_place(temporary, path, is_unchanged)
 }
 
 /// Creates a file that must not exist yet, with the permissions the user's umask gives new files.
@@ -45,6 +53,37 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Creates a file that must not exist yet, readable by this user alone until it has its mode bits.
+pub(super) fn create_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
+    set_mode(temporary.as_file(), mode)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist_noclobber(path)?;
+    sync_folder(path);
+    Ok(())
+}
+
+/// Puts a symbolic link in the place of the file or link that is there, or of nothing. Returns whether it did, as
+/// [`replace`] does.
+pub(super) fn link(path: &Path, target: &Path, is_unchanged: impl FnOnce() -> bool) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        let make = |temporary: &Path| std::os::unix::fs::symlink(target, temporary);
+        let temporary = Builder::new().prefix(TEMPORARY_PREFIX).make_in(folder_of(path)?, make)?;
+        if !is_unchanged() {
+            return Ok(false);
+        }
+        temporary.persist(path)?;
+        sync_folder(path);
+        Ok(true)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, target, is_unchanged);
+        Err(io::Error::new(io::ErrorKind::Unsupported, "symbolic links are not made on this system"))
+    }
+}
+
 /// Whether this user may write the file. Asks for the mode bits too: to the superuser every file is writable, but
 /// one that was made read-only was made so on purpose.
 pub(super) fn is_writable(path: &Path, metadata: &Metadata) -> bool {
@@ -58,10 +97,40 @@ pub(super) fn is_writable(path: &Path, metadata: &Metadata) -> bool {
 const TEMPORARY_PREFIX: &str = ".kode-";
 
 fn write_beside(path: &Path, bytes: &[u8], builder: &mut Builder<'_, '_>) -> io::Result<NamedTempFile> {
-    let folder = path.parent().ok_or_else(|| io::Error::other("the root is not a file"))?;
-    let mut temporary = builder.tempfile_in(folder)?;
+    let mut temporary = builder.tempfile_in(folder_of(path)?)?;
     temporary.write_all(bytes)?;
     Ok(temporary)
+}
+
+fn folder_of(path: &Path) -> io::Result<&Path> {
+    path.parent().ok_or_else(|| io::Error::other("the root is not a file"))
+}
+
+fn take_place(
+    temporary: NamedTempFile,
+    path: &Path,
+    is_unchanged: impl FnOnce() -> bool,
+) -> io::Result<bool> {
+    temporary.as_file().sync_all()?;
+    if !is_unchanged() {
+        return Ok(false);
+    }
+    temporary.persist(path)?;
+    sync_folder(path);
+    Ok(true)
+}
+
+/// Where there are no mode bits, those for writing decide whether the file is read-only.
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    #[cfg(unix)]
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    #[cfg(not(unix))]
+    let permissions = {
+        let mut permissions = file.metadata()?.permissions();
+        permissions.set_readonly(mode & 0o222 == 0);
+        permissions
+    };
+    file.set_permissions(permissions)
 }
 
 /// Only the superuser can give files away, so failing is the usual case when the owner is somebody else.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::host::{DocumentSnapshot, Host};
+use crate::host::{DocumentObserver, DocumentSnapshot, Host};
 use crate::paths::{AbsPath, Target};
 use crate::tools::{ToolError, ToolErrorKind};
 use crate::workspace::encoding::{self, EncodeError, NotText, TextFormat};
@@ -242,6 +242,12 @@ impl Workspace {
         }
     }
 
+    /// Tells the observer what happens to open documents.
+    pub(crate) fn observe_documents<T: DocumentObserver + 'static>(&self, observer: &Arc<T>) {
+        let observer: Arc<dyn DocumentObserver> = Arc::clone(observer) as Arc<_>;
+        self.host.observe_documents(Arc::downgrade(&observer));
+    }
+
     /// All open documents.
     pub fn documents(&self) -> Vec<DocumentSnapshot> {
         self.host.documents()
@@ -316,7 +322,7 @@ impl Workspace {
     }
 
     /// The open document of a target, also when the editor opened the file under another name (a link).
-    pub(super) async fn open_document(&self, target: &Target) -> Option<DocumentSnapshot> {
+    pub(crate) async fn open_document(&self, target: &Target) -> Option<DocumentSnapshot> {
         if let Some(document) = self.host.document(target) {
             return Some(document);
         }

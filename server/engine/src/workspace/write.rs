@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::change::apply_edits;
 use crate::edit::rebase::{Rebase, rebase};
-use crate::edit::{AppliedFile, ChangeSet, FileChange, TextEdit};
+use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
 use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot};
 use crate::paths::{AbsPath, Target};
 use crate::tools::{ToolError, ToolErrorKind};
@@ -138,7 +138,7 @@ impl Workspace {
     ) -> Result<Vec<AppliedFile>, ApplyError> {
         let mut applied: Vec<AppliedFile> = Vec::with_capacity(change.files.len());
         for file in change.files {
-            match self.apply_file(Arc::new(file), &change.label, cancel).await {
+            match self.apply_file(Arc::new(file), &change.label, change.author, cancel).await {
                 Ok(file) => applied.push(file),
                 Err(error) if applied.is_empty() => return Err(error),
                 Err(error) => {
@@ -150,10 +150,29 @@ impl Workspace {
         Ok(applied)
     }
 
+    /// Removes a file that has no bytes and is open nowhere.
+    ///
+    /// # Errors
+    /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when there is text in it after all.
+    pub(crate) async fn remove_empty(&self, target: &Target) -> io::Result<()> {
+        let Some(place) = target.file().cloned() else { return Ok(()) };
+        if self.open_document(target).await.is_some_and(|document| document.text.len_bytes() > 0) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the editor has text in it"));
+        }
+        blocking(move || {
+            if std::fs::metadata(&place)?.len() > 0 {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "there is text in it"));
+            }
+            std::fs::remove_file(&place)
+        })
+        .await
+    }
+
     async fn apply_file(
         &self,
         file: Arc<FileChange>,
         label: &str,
+        author: Author,
         cancel: &CancellationToken,
     ) -> Result<AppliedFile, ApplyError> {
         let path = self.display(&file.target);
@@ -173,7 +192,10 @@ impl Workspace {
             };
             match attempt {
                 Attempt::Done(applied) => {
-                    self.note_applied(&applied);
+                    match author {
+                        Author::Agent => self.note_applied(&applied),
+                        Author::User => {}
+                    }
                     return Ok(applied);
                 }
                 Attempt::Again { rebased: so_far } => rebased = so_far,
@@ -193,7 +215,7 @@ impl Workspace {
         let (merged, job, now) = blocking(move || (job.merge(&now), job, now)).await;
         let Merged { edits, rebased } = merged?;
         if edits.is_empty() {
-            return Ok(job.done(now.clone(), now, None, rebased));
+            return Ok(Attempt::Done(job.done(now.clone(), now, edits, rebased)));
         }
         let edit = DocumentEdit { base: document, edits: edits.clone(), label: label.to_owned() };
         // An outcome that is already there is taken even when cancelled: what happened is reported as it happened.
@@ -203,9 +225,10 @@ impl Workspace {
             () = cancel.cancelled() => return Err(ApplyError::Abandoned { path: job.path }),
         };
         match outcome {
-            DocumentEditOutcome::Applied(_) => {
+            DocumentEditOutcome::Applied(shown) => {
                 let new_text = apply_edits(&now, &edits);
-                Ok(job.done(now, new_text, None, rebased))
+                let done = job.done(now, new_text, edits, rebased);
+                Ok(Attempt::Done(AppliedFile { shown: Some(shown), ..done }))
             }
             DocumentEditOutcome::Stale | DocumentEditOutcome::Closed => Ok(Attempt::Again { rebased }),
             DocumentEditOutcome::Rejected { reason } => Err(ApplyError::Rejected { path: job.path, reason }),
@@ -258,9 +281,18 @@ impl Job {
         }
     }
 
-    fn done(&self, old_text: String, new_text: String, format: Option<TextFormat>, rebased: u32) -> Attempt {
-        let (target, created) = (self.file.target.clone(), false);
-        Attempt::Done(AppliedFile { target, created, old_text, new_text, rebased, format })
+    fn done(&self, old_text: String, new_text: String, edits: Vec<TextEdit>, rebased: u32) -> AppliedFile {
+        AppliedFile {
+            target: self.file.target.clone(),
+            created: false,
+            old_text,
+            new_text,
+            rebased,
+            format: None,
+            edits,
+            shown: None,
+            bytes: None,
+        }
     }
 
     fn write(self, roots: &Roots, place: &AbsPath) -> Result<Attempt, ApplyError> {
@@ -284,9 +316,13 @@ impl Job {
             .map_err(|not_text| ApplyError::Unreadable(not_text.into_read_error(&self.path)))?;
         let Merged { edits, rebased } = self.merge(&decoded.text)?;
         let new_text = apply_edits(&decoded.text, &edits);
-        let format = Some(decoded.format);
+        let format = decoded.format;
+        let done = |edits| {
+            let done = self.done(decoded.text.clone(), new_text.clone(), edits, rebased);
+            Attempt::Done(AppliedFile { format: Some(format), bytes: Some(bytes.as_slice().into()), ..done })
+        };
         if new_text == decoded.text {
-            return Ok(self.done(decoded.text, new_text, format, rebased));
+            return Ok(done(Vec::new()));
         }
         let encode_error = |source| ApplyError::Encode { path: self.path.clone(), source };
         decoded.format.check_faithful(&decoded.text, &bytes).map_err(encode_error)?;
@@ -296,7 +332,7 @@ impl Job {
                 && read_bytes(&real).is_ok_and(|now| now.bytes == bytes)
         };
         match atomic::replace(&real, &new_bytes, &metadata, is_unchanged) {
-            Ok(true) => Ok(self.done(decoded.text, new_text, format, rebased)),
+            Ok(true) => Ok(done(edits)),
             Ok(false) => Ok(Attempt::Again { rebased }),
             Err(error) => Err(self.io_error(error)),
         }
@@ -314,14 +350,10 @@ impl Job {
             return Ok(Attempt::Again { rebased: self.rebased });
         }
         match atomic::create(real.as_path(), &bytes) {
-            Ok(()) => Ok(Attempt::Done(AppliedFile {
-                target: self.file.target.clone(),
-                created: true,
-                old_text: String::new(),
-                new_text,
-                rebased: self.rebased,
-                format: Some(TextFormat::UTF_8),
-            })),
+            Ok(()) => {
+                let done = self.done(String::new(), new_text, self.file.edits.clone(), self.rebased);
+                Ok(Attempt::Done(AppliedFile { created: true, format: Some(TextFormat::UTF_8), ..done }))
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(ApplyError::Exists { path: self.path.clone() })
             }

@@ -1,0 +1,853 @@
+//! The ledger of a session: every change the agent made or proposed, hunk by hunk, and what became of it.
+//!
+//! Rule: the ledger is a fold over its entries, live and on resume alike, and [`Ledger::apply`] is the only way it
+//! changes. It knows texts and never files: whoever applies an entry has made sure that the text is so.
+
+mod split;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use ropey::Rope;
+use serde::{Deserialize, Serialize};
+
+use crate::edit::TextEdit;
+use crate::edit::weave::{Layer, Weave};
+use crate::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
+use crate::journal::{BlobId, Blobs};
+use crate::paths::Target;
+use crate::session::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction, Selection};
+use crate::workspace::shadow::Image;
+pub use split::split;
+
+/// Hunks of one file that can still be taken out and put back; past it the oldest that nothing waits for become part
+/// of the text for good.
+const MAX_HUNKS_OF_FILE: usize = 2_000;
+
+/// Bytes of a hunk's lines that are remembered as the agent left them.
+const MAX_REMEMBERED_BYTES: usize = 16 << 10;
+
+/// A fact about the agent's changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Entry {
+    /// A text is followed from now on.
+    Tracked {
+        /// The file or document.
+        target: Target,
+        /// Its text.
+        base: BlobId,
+    },
+    /// Somebody other than the agent changed a text.
+    Typed {
+        /// The file or document.
+        target: Target,
+        /// What changed, in bytes of the text before.
+        edits: Vec<TextEdit>,
+    },
+    /// The agent changed a text, or wants to.
+    Changed {
+        /// The file or document.
+        target: Target,
+        /// The change.
+        change: Change,
+        /// The places, in their order.
+        hunks: Vec<NewHunk>,
+    },
+    /// A command replaced a file as a whole: one that is not text, that was deleted, or that is open in the editor.
+    Replaced {
+        /// The file.
+        target: Target,
+        /// Whose it is.
+        change: Change,
+        /// The hunk's id.
+        hunk: HunkId,
+        /// What was there.
+        before: Image,
+        /// What was there then.
+        after: Image,
+    },
+    /// Hunks moved into other states, and the text with them.
+    Moved {
+        /// The file or document.
+        target: Target,
+        /// The act of the user's that did it; `None` for what the user did in the editor.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resolution: Option<ResolutionId>,
+        /// The resolution that was taken back by this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reverts: Option<ResolutionId>,
+        /// The hunks and their states now.
+        moves: Vec<(HunkId, HunkState)>,
+    },
+    /// Proposals are no longer asked about: they were accepted and come back as changes, or their call has ended.
+    Withdrawn {
+        /// The file or document.
+        target: Target,
+        /// The proposals.
+        hunks: Vec<HunkId>,
+    },
+    /// What a file was before a turn changed it for the first time.
+    Before {
+        /// The turn.
+        turn: TurnId,
+        /// The file or document.
+        target: Target,
+        /// What it was.
+        before: Before,
+    },
+    /// The model was told what became of these hunks.
+    Told {
+        /// The hunks, as they were told of.
+        hunks: Vec<HunkId>,
+    },
+}
+
+/// What a file was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Before {
+    /// There was none.
+    Absent,
+    /// An open document; how it was on disk nobody has looked.
+    Document {
+        /// Its text.
+        text: BlobId,
+    },
+    /// A closed file.
+    File {
+        /// Its bytes.
+        bytes: BlobId,
+    },
+    /// What a command found.
+    Image {
+        /// What that was.
+        image: Image,
+    },
+}
+
+/// Whose a change is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Its id.
+    pub id: ChangeId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The call.
+    pub call: CallId,
+    /// What it does to the file.
+    pub kind: HunkKind,
+    /// The prompt that asks about it; `None` when it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PermissionId>,
+}
+
+/// A place of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewHunk {
+    /// Its id.
+    pub id: HunkId,
+    /// What it changes, in bytes of the text before the whole change.
+    pub edits: Vec<TextEdit>,
+}
+
+/// A hunk.
+#[derive(Clone, Debug)]
+struct Hunk {
+    target: Target,
+    layer: Layer,
+    change: Change,
+    state: HunkState,
+    /// The state and lines that the model knows of.
+    told: (HunkState, String),
+}
+
+/// A hunk that is a file as a whole.
+#[derive(Clone, Debug)]
+struct Replaced {
+    target: Target,
+    change: Change,
+    state: HunkState,
+    before: Image,
+    after: Image,
+    is_told: bool,
+}
+
+/// A file as a whole that is to become something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The file.
+    pub target: Target,
+    /// What is there if nobody has touched it.
+    pub expected: Image,
+    /// What is to be there.
+    pub wanted: Image,
+}
+
+/// A text that is followed.
+#[derive(Clone, Debug)]
+struct Tracked {
+    text: Rope,
+    weave: Weave,
+    /// The hunks of the weave's layers that have not become part of the text.
+    hunks: Vec<HunkId>,
+}
+
+/// What became of the hunks of one resolution.
+#[derive(Clone, Debug)]
+struct Resolution {
+    id: ResolutionId,
+    moves: Vec<(HunkId, HunkState)>,
+    is_reverted: bool,
+}
+
+/// What an action comes to for the hunks of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The states hunks will have.
+    pub moves: Vec<(HunkId, HunkState)>,
+    /// Hunks that the user's own text stands in, and that are left alone for now.
+    pub conflicts: Vec<HunkId>,
+}
+
+/// What the model has not been told of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The hunk.
+    pub hunk: HunkId,
+    /// Its file.
+    pub target: Target,
+    /// Where it is now.
+    pub state: HunkState,
+    /// Its lines as the model knows them.
+    pub known: String,
+    /// Its lines now.
+    pub now: String,
+    /// The number of the first of these, from 1.
+    pub line: usize,
+}
+
+/// The agent's changes of one session.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    files: BTreeMap<Target, Tracked>,
+    hunks: HashMap<HunkId, Hunk>,
+    resolutions: Vec<Resolution>,
+    before: HashMap<TurnId, BTreeMap<Target, Before>>,
+    /// In the order in which they were made.
+    replaced: Vec<(HunkId, Replaced)>,
+}
+
+impl Ledger {
+    /// Folds all entries of a journal, with what could not be folded.
+    #[must_use]
+    pub fn fold(entries: Vec<Entry>, blobs: &Blobs) -> (Self, Vec<io::Error>) {
+        let mut ledger = Self::default();
+        let load = |id: &BlobId| String::from_utf8(blobs.get(id)?).map_err(io::Error::other);
+        let problems = entries.into_iter().filter_map(|entry| ledger.apply(entry, load).err()).collect();
+        (ledger, problems)
+    }
+
+    /// Folds one entry in. `load` gives the text of a blob.
+    ///
+    /// # Errors
+    /// When the text of a followed file cannot be had; what is known of that file is then forgotten.
+    pub fn apply(
+        &mut self,
+        entry: Entry,
+        load: impl FnOnce(&BlobId) -> io::Result<String>,
+    ) -> io::Result<()> {
+        match entry {
+            Entry::Tracked { target, base } => match load(&base) {
+                Ok(text) => self.track(target, Rope::from_str(&text)),
+                Err(error) => {
+                    self.forget(&target);
+                    return Err(error);
+                }
+            },
+            Entry::Typed { target, edits } => {
+                if let Some(tracked) = self.files.get_mut(&target) {
+                    tracked.weave.type_in(&tracked.text, &edits);
+                    edit_rope(&mut tracked.text, &edits);
+                }
+            }
+            Entry::Changed { target, change, hunks } => self.add(&target, &change, hunks),
+            Entry::Replaced { target, change, hunk, before, after } => {
+                let state = HunkState::Applied;
+                let replaced = Replaced { target, change, state, before, after, is_told: true };
+                self.replaced.push((hunk, replaced));
+            }
+            Entry::Moved { target, resolution, reverts, moves } => {
+                self.note_resolution(resolution, reverts.as_ref(), &moves);
+                self.move_hunks(&target, &moves);
+            }
+            Entry::Withdrawn { target, hunks } => self.withdraw(&target, &hunks),
+            Entry::Before { turn, target, before } => {
+                self.before.entry(turn).or_default().entry(target).or_insert(before);
+            }
+            Entry::Told { hunks } => self.note_told(&hunks),
+        }
+        Ok(())
+    }
+
+    /// What the files were that a turn has changed.
+    #[must_use]
+    pub fn before(&self, turn: &TurnId) -> Option<&BTreeMap<Target, Before>> {
+        self.before.get(turn)
+    }
+
+    /// Whether the text of a target is followed.
+    #[must_use]
+    pub fn is_tracked(&self, target: &Target) -> bool {
+        self.files.contains_key(target)
+    }
+
+    /// The targets whose texts are followed.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        self.files.keys()
+    }
+
+    /// The text of a target as the ledger knows it.
+    #[must_use]
+    pub fn text(&self, target: &Target) -> Option<&Rope> {
+        self.files.get(target).map(|tracked| &tracked.text)
+    }
+
+    /// Takes the same text in another rope, so that comparing it with the editor's costs nothing.
+    pub fn adopt(&mut self, target: &Target, text: &Rope) {
+        if let Some(tracked) = self.files.get_mut(target)
+            && tracked.text == *text
+        {
+            tracked.text = text.clone();
+        }
+    }
+
+    /// What the user did to a text: what was typed, and hunks that were switched by an undo or redo in the editor, with
+    /// their states now.
+    #[must_use]
+    pub fn tell_apart(
+        &self,
+        target: &Target,
+        edits: &[TextEdit],
+    ) -> (Vec<TextEdit>, Vec<(HunkId, HunkState)>) {
+        let Some(tracked) = self.files.get(target) else { return (Vec::new(), Vec::new()) };
+        let (typed, switched) = tracked.weave.tell_apart(&tracked.text, edits);
+        let moves = switched.into_iter().filter_map(|(layer, active)| {
+            let state = if active { HunkState::Applied } else { HunkState::Undone };
+            Some((tracked.hunk_of(layer, &self.hunks)?, state))
+        });
+        (typed, moves.collect())
+    }
+
+    /// The hunk's file, if there is such a hunk.
+    #[must_use]
+    pub fn target_of(&self, hunk: &HunkId) -> Option<&Target> {
+        let text = self.hunks.get(hunk).map(|hunk| &hunk.target);
+        text.or_else(|| self.replaced(hunk).map(|replaced| &replaced.target))
+    }
+
+    /// Where a hunk is in its life.
+    #[must_use]
+    pub fn state(&self, hunk: &HunkId) -> Option<HunkState> {
+        let text = self.hunks.get(hunk).map(|hunk| hunk.state);
+        text.or_else(|| self.replaced(hunk).map(|replaced| replaced.state))
+    }
+
+    /// What has to become of files for hunks that are files as a whole to be in these states: what was replaced last
+    /// comes back first, and the other way round.
+    #[must_use]
+    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<Replacement> {
+        let wanted =
+            |id: &HunkId| moves.iter().find(|(moved, _)| moved == id).map(|(_, state)| state.is_in_text());
+        let out = self.replaced.iter().rev().filter_map(|(id, replaced)| {
+            let leaves = replaced.state.is_in_text() && wanted(id) == Some(false);
+            leaves.then(|| replaced.replacement(&replaced.after, &replaced.before))
+        });
+        let back = self.replaced.iter().filter_map(|(id, replaced)| {
+            let returns = !replaced.state.is_in_text() && wanted(id) == Some(true);
+            returns.then(|| replaced.replacement(&replaced.before, &replaced.after))
+        });
+        out.chain(back).collect()
+    }
+
+    /// The hunks that a selection means, by file.
+    #[must_use]
+    pub fn select(&self, selection: &Selection) -> BTreeMap<Target, Vec<HunkId>> {
+        let is_meant = |id: &HunkId, hunk: &Hunk| match selection {
+            Selection::Hunks(ids) => ids.contains(id),
+            Selection::File(target) => hunk.target == *target && hunk.state.is_waiting(),
+            Selection::Turn(turn) => hunk.change.turn == *turn && hunk.state.is_waiting(),
+            Selection::Session => hunk.state.is_waiting(),
+        };
+        let mut selected: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
+        // The newest first: what was replaced last is the first to come back.
+        for (id, replaced) in self.replaced.iter().rev() {
+            let is_meant = match selection {
+                Selection::Hunks(ids) => ids.contains(id),
+                Selection::File(target) => replaced.target == *target && replaced.state.is_waiting(),
+                Selection::Turn(turn) => replaced.change.turn == *turn && replaced.state.is_waiting(),
+                Selection::Session => replaced.state.is_waiting(),
+            };
+            if is_meant {
+                selected.entry(replaced.target.clone()).or_default().push(id.clone());
+            }
+        }
+        for (target, tracked) in &self.files {
+            let meant =
+                tracked.hunks.iter().filter(|id| self.hunks.get(id).is_some_and(|hunk| is_meant(id, hunk)));
+            let meant: Vec<HunkId> = meant.cloned().collect();
+            if !meant.is_empty() {
+                selected.entry(target.clone()).or_default().extend(meant);
+            }
+        }
+        selected
+    }
+
+    /// What an action comes to for hunks of one file. With `force` what the user has changed is taken out as well, and
+    /// the user's own text stays.
+    #[must_use]
+    pub fn plan(&self, target: &Target, ids: &[HunkId], action: ReviewAction, force: bool) -> Plan {
+        let wanted = ids.iter().filter_map(|id| {
+            let state = self.state(id)?.after(action)?;
+            Some((id.clone(), state))
+        });
+        self.plan_moves(target, wanted.collect(), force)
+    }
+
+    /// What it comes to to bring hunks of one file into states.
+    #[must_use]
+    pub fn plan_moves(&self, target: &Target, wanted: Vec<(HunkId, HunkState)>, force: bool) -> Plan {
+        let mut plan = Plan::default();
+        let (whole, mut waiting): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|(id, _)| self.replaced(id).is_some());
+        plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
+        let Some(tracked) = self.files.get(target) else { return plan };
+        while let Some((id, state)) = waiting.pop() {
+            let Some(hunk) = self.hunks.get(&id) else { continue };
+            let is_known = plan.moves.iter().any(|(known, _)| *known == id) || plan.conflicts.contains(&id);
+            if is_known || hunk.state == state {
+                continue;
+            }
+            if state.is_in_text() != hunk.state.is_in_text() {
+                if !force && tracked.weave.is_amended(hunk.layer) {
+                    plan.conflicts.push(id);
+                    continue;
+                }
+                // What stands on a hunk goes with it, and what a hunk stands on comes with it.
+                let others = match state.is_in_text() {
+                    true => tracked.weave.supports(hunk.layer),
+                    false => tracked.weave.dependents(hunk.layer),
+                };
+                let others = others.into_iter().filter_map(|layer| tracked.hunk_of(layer, &self.hunks));
+                waiting.extend(others.map(|other| (other, state)));
+            }
+            plan.moves.push((id, state));
+        }
+        plan
+    }
+
+    /// What an action on one resolution of the past comes to: the moves that take it back, by file.
+    #[must_use]
+    pub fn moves_to_revert(
+        &self,
+        resolution: &ResolutionId,
+    ) -> Option<BTreeMap<Target, Vec<(HunkId, HunkState)>>> {
+        let resolution =
+            self.resolutions.iter().find(|known| known.id == *resolution && !known.is_reverted)?;
+        let mut by_file: BTreeMap<Target, Vec<(HunkId, HunkState)>> = BTreeMap::new();
+        for (id, state) in &resolution.moves {
+            if let Some(target) = self.target_of(id) {
+                by_file.entry(target.clone()).or_default().push((id.clone(), *state));
+            }
+        }
+        Some(by_file)
+    }
+
+    /// The newest resolution that was not taken back.
+    #[must_use]
+    pub fn newest_resolution(&self) -> Option<&ResolutionId> {
+        self.resolutions
+            .iter()
+            .rev()
+            .find(|resolution| !resolution.is_reverted)
+            .map(|resolution| &resolution.id)
+    }
+
+    /// The edits of a target's text that bring its hunks into these states.
+    #[must_use]
+    pub fn edits_for(&self, target: &Target, moves: &[(HunkId, HunkState)]) -> Vec<TextEdit> {
+        let Some(tracked) = self.files.get(target) else { return Vec::new() };
+        tracked.weave.edits_to_switch(&self.switches(moves))
+    }
+
+    /// The hunks of these turns that are in place, by file; of files as a whole the newest first.
+    #[must_use]
+    pub fn in_place_of(&self, turns: &[TurnId]) -> BTreeMap<Target, Vec<HunkId>> {
+        let is_meant = |change: &Change, state: HunkState| state.is_in_text() && turns.contains(&change.turn);
+        let mut found: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
+        for (id, replaced) in
+            self.replaced.iter().rev().filter(|(_, hunk)| is_meant(&hunk.change, hunk.state))
+        {
+            found.entry(replaced.target.clone()).or_default().push(id.clone());
+        }
+        for id in self.files.values().flat_map(|tracked| &tracked.hunks) {
+            if let Some(hunk) = self.hunks.get(id).filter(|hunk| is_meant(&hunk.change, hunk.state)) {
+                found.entry(hunk.target.clone()).or_default().push(id.clone());
+            }
+        }
+        found
+    }
+
+    /// The hunks of a target that are applied and that nobody has looked at.
+    #[must_use]
+    pub fn applied(&self, target: &Target) -> Vec<HunkId> {
+        let of_text = self.files.get(target).into_iter().flat_map(|tracked| &tracked.hunks);
+        let whole = self.replaced.iter().filter(|(_, replaced)| replaced.target == *target).map(|(id, _)| id);
+        of_text.chain(whole).filter(|id| self.state(id) == Some(HunkState::Applied)).cloned().collect()
+    }
+
+    /// The files with hunks that are applied and that nobody has looked at.
+    #[must_use]
+    pub fn applied_targets(&self) -> Vec<Target> {
+        let mut targets: Vec<Target> = self.files.keys().cloned().collect();
+        targets.extend(self.replaced.iter().map(|(_, replaced)| replaced.target.clone()));
+        targets.sort_unstable();
+        targets.dedup();
+        targets.retain(|target| !self.applied(target).is_empty());
+        targets
+    }
+
+    /// The kind of the change that made the file, if one of the hunks did.
+    #[must_use]
+    pub fn kind(&self, hunk: &HunkId) -> Option<HunkKind> {
+        let text = self.hunks.get(hunk).map(|hunk| hunk.change.kind);
+        text.or_else(|| self.replaced(hunk).map(|replaced| replaced.change.kind))
+    }
+
+    /// The proposals of a prompt, by file.
+    #[must_use]
+    pub fn proposals(&self, permission: &PermissionId) -> BTreeMap<Target, Vec<HunkId>> {
+        let mut found = BTreeMap::new();
+        for (target, tracked) in &self.files {
+            let of_prompt = tracked.hunks.iter().filter(|id| {
+                let hunk = self.hunks.get(id);
+                hunk.is_some_and(|hunk| {
+                    hunk.state == HunkState::Proposed && hunk.change.permission.as_ref() == Some(permission)
+                })
+            });
+            let of_prompt: Vec<HunkId> = of_prompt.cloned().collect();
+            if !of_prompt.is_empty() {
+                found.insert(target.clone(), of_prompt);
+            }
+        }
+        found
+    }
+
+    /// The prompt that asks about a hunk.
+    #[must_use]
+    pub fn permission_of(&self, hunk: &HunkId) -> Option<&PermissionId> {
+        let hunk = self.hunks.get(hunk).filter(|hunk| hunk.state == HunkState::Proposed)?;
+        hunk.change.permission.as_ref()
+    }
+
+    /// The files whose hunks wait for the user.
+    #[must_use]
+    pub fn review(&self) -> Vec<FileReview> {
+        let mut targets: Vec<&Target> = self.files.keys().collect();
+        targets.extend(self.replaced.iter().map(|(_, replaced)| &replaced.target));
+        targets.sort_unstable();
+        targets.dedup();
+        targets.into_iter().filter_map(|target| self.review_of(target)).collect()
+    }
+
+    /// The hunks of a file that wait for the user; `None` when there are none.
+    #[must_use]
+    pub fn review_of(&self, target: &Target) -> Option<FileReview> {
+        let tracked = self.files.get(target);
+        let whole =
+            self.replaced.iter().filter(|(_, hunk)| hunk.target == *target && hunk.state.is_waiting());
+        let mut hunks: Vec<HunkView> = whole.map(|(id, hunk)| hunk.view(id)).collect();
+        hunks.extend(tracked.into_iter().flat_map(|tracked| {
+            tracked.hunks.iter().filter_map(|id| {
+                let hunk = self.hunks.get(id).filter(|hunk| hunk.state.is_waiting())?;
+                Some(tracked.view(id, hunk))
+            })
+        }));
+        hunks.sort_by_key(|hunk| (hunk.range.start, hunk.range.end));
+        (!hunks.is_empty()).then(|| FileReview {
+            target: target.clone(),
+            text: tracked.map(|tracked| tracked.text.clone()).unwrap_or_default(),
+            version: None,
+            hunks,
+        })
+    }
+
+    /// The text of a file with hunks brought into other states.
+    #[must_use]
+    pub fn text_with(&self, target: &Target, moves: &[(HunkId, HunkState)]) -> Option<String> {
+        let tracked = self.files.get(target)?;
+        Some(tracked.weave.project(&tracked.text, &self.switches(moves)))
+    }
+
+    /// What the model does not know of its changes.
+    #[must_use]
+    pub fn news(&self) -> Vec<News> {
+        let mut news = Vec::new();
+        for (target, tracked) in &self.files {
+            for id in &tracked.hunks {
+                let Some(hunk) = self.hunks.get(id) else { continue };
+                let place = tracked.weave.place(&tracked.text, hunk.layer);
+                let now = tracked.now(hunk);
+                let is_known = hunk.told.0.is_in_text() == hunk.state.is_in_text()
+                    && (!hunk.state.is_in_text()
+                        || hunk.told.1 == now
+                        || !tracked.weave.is_amended(hunk.layer));
+                if is_known || hunk.state == HunkState::Proposed {
+                    continue;
+                }
+                news.push(News {
+                    hunk: id.clone(),
+                    target: target.clone(),
+                    state: hunk.state,
+                    known: hunk.told.1.clone(),
+                    now,
+                    line: tracked.text.byte_to_line(place.lines.start) + 1,
+                });
+            }
+        }
+        let whole = self.replaced.iter().filter(|(_, replaced)| !replaced.is_told);
+        news.extend(whole.map(|(id, replaced)| News {
+            hunk: id.clone(),
+            target: replaced.target.clone(),
+            state: replaced.state,
+            known: String::new(),
+            now: String::new(),
+            line: 1,
+        }));
+        news
+    }
+
+    fn replaced(&self, hunk: &HunkId) -> Option<&Replaced> {
+        self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
+    }
+
+    fn track(&mut self, target: Target, text: Rope) {
+        let weave = Weave::new(text.len_bytes());
+        self.forget(&target);
+        self.files.insert(target, Tracked { text, weave, hunks: Vec::new() });
+    }
+
+    fn forget(&mut self, target: &Target) {
+        if let Some(tracked) = self.files.remove(target) {
+            for hunk in tracked.hunks {
+                self.hunks.remove(&hunk);
+            }
+        }
+    }
+
+    fn add(&mut self, target: &Target, change: &Change, hunks: Vec<NewHunk>) {
+        let Some(tracked) = self.files.get_mut(target) else { return };
+        let is_made = change.permission.is_none();
+        let state = if is_made { HunkState::Applied } else { HunkState::Proposed };
+        let mut added = Vec::with_capacity(hunks.len());
+        // From the end: the text before a hunk is then still the text that its edits count in.
+        for NewHunk { id, edits } in hunks.iter().rev() {
+            // A proposal that was accepted comes back under its name.
+            if let Some(old) = self.hunks.remove(id) {
+                tracked.hunks.retain(|known| known != id);
+                tracked.weave.retire(&[old.layer]);
+            }
+            let layer = tracked.weave.add_layer(&tracked.text, edits, is_made);
+            added.push((id.clone(), layer));
+        }
+        if is_made {
+            let edits: Vec<TextEdit> = hunks.into_iter().flat_map(|hunk| hunk.edits).collect();
+            edit_rope(&mut tracked.text, &edits);
+        }
+        for (id, layer) in added.into_iter().rev() {
+            let told = (state, remembered(tracked.weave.place(&tracked.text, layer).with));
+            let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
+            self.hunks.insert(id.clone(), hunk);
+            tracked.hunks.push(id);
+        }
+        self.retire_oldest(target);
+    }
+
+    fn move_hunks(&mut self, target: &Target, moves: &[(HunkId, HunkState)]) {
+        for (id, replaced) in &mut self.replaced {
+            if let Some((_, state)) = moves.iter().find(|(moved, _)| moved == id) {
+                replaced.is_told &= replaced.state.is_in_text() == state.is_in_text();
+                replaced.state = *state;
+            }
+        }
+        let switches = self.switches(moves);
+        let Some(tracked) = self.files.get_mut(target) else { return };
+        let edits = tracked.weave.edits_to_switch(&switches);
+        tracked.weave.switch(&tracked.text, &switches);
+        edit_rope(&mut tracked.text, &edits);
+        for (id, state) in moves {
+            if let Some(hunk) = self.hunks.get_mut(id) {
+                hunk.state = *state;
+            }
+        }
+    }
+
+    fn withdraw(&mut self, target: &Target, ids: &[HunkId]) {
+        let Some(tracked) = self.files.get_mut(target) else { return };
+        let layers: Vec<Layer> =
+            ids.iter().filter_map(|id| self.hunks.remove(id)).map(|hunk| hunk.layer).collect();
+        tracked.weave.retire(&layers);
+        tracked.hunks.retain(|id| !ids.contains(id));
+    }
+
+    fn note_resolution(
+        &mut self,
+        resolution: Option<ResolutionId>,
+        reverts: Option<&ResolutionId>,
+        moves: &[(HunkId, HunkState)],
+    ) {
+        if let Some(reverted) = self.resolutions.iter_mut().find(|known| Some(&known.id) == reverts) {
+            reverted.is_reverted = true;
+        }
+        let Some(id) = resolution else { return };
+        let before = moves.iter().filter_map(|(hunk, _)| Some((hunk.clone(), self.state(hunk)?)));
+        let before: Vec<_> = before.collect();
+        match self.resolutions.iter_mut().find(|known| known.id == id) {
+            // One resolution has an entry for each of its files.
+            Some(known) => known.moves.extend(before),
+            None => self.resolutions.push(Resolution { id, moves: before, is_reverted: false }),
+        }
+    }
+
+    fn note_told(&mut self, ids: &[HunkId]) {
+        for (id, replaced) in &mut self.replaced {
+            replaced.is_told |= ids.contains(id);
+        }
+        for id in ids {
+            let Some(hunk) = self.hunks.get_mut(id) else { continue };
+            let Some(tracked) = self.files.get(&hunk.target) else { continue };
+            hunk.told = (hunk.state, tracked.now(hunk));
+        }
+    }
+
+    fn retire_oldest(&mut self, target: &Target) {
+        let Some(tracked) = self.files.get_mut(target) else { return };
+        let surplus = tracked.hunks.len().saturating_sub(MAX_HUNKS_OF_FILE);
+        let is_done = |id: &&HunkId| self.hunks.get(id).is_none_or(|hunk| !hunk.state.is_waiting());
+        let done: Vec<HunkId> = tracked.hunks.iter().filter(is_done).take(surplus).cloned().collect();
+        self.withdraw(target, &done);
+    }
+
+    fn switches(&self, moves: &[(HunkId, HunkState)]) -> Vec<(Layer, bool)> {
+        moves.iter().filter_map(|(id, state)| Some((self.hunks.get(id)?.layer, state.is_in_text()))).collect()
+    }
+}
+
+impl Replaced {
+    fn replacement(&self, expected: &Image, wanted: &Image) -> Replacement {
+        Replacement { target: self.target.clone(), expected: expected.clone(), wanted: wanted.clone() }
+    }
+
+    fn view(&self, id: &HunkId) -> HunkView {
+        HunkView {
+            id: id.clone(),
+            turn: self.change.turn.clone(),
+            call: self.change.call.clone(),
+            kind: self.change.kind,
+            state: self.state,
+            range: 0..0,
+            lines: 0..0,
+            old_text: String::new(),
+            new_text: String::new(),
+            amended: false,
+            permission: None,
+        }
+    }
+}
+
+impl Tracked {
+    fn hunk_of(&self, layer: Layer, hunks: &HashMap<HunkId, Hunk>) -> Option<HunkId> {
+        self.hunks.iter().find(|id| hunks.get(id).is_some_and(|hunk| hunk.layer == layer)).cloned()
+    }
+
+    fn view(&self, id: &HunkId, hunk: &Hunk) -> HunkView {
+        let place = self.weave.place(&self.text, hunk.layer);
+        HunkView {
+            id: id.clone(),
+            turn: hunk.change.turn.clone(),
+            call: hunk.change.call.clone(),
+            kind: hunk.change.kind,
+            state: hunk.state,
+            range: place.range,
+            lines: place.lines,
+            old_text: place.without,
+            new_text: place.with,
+            amended: self.weave.is_amended(hunk.layer),
+            permission: hunk.change.permission.clone().filter(|_| hunk.state == HunkState::Proposed),
+        }
+    }
+
+    /// The lines of a hunk as they are.
+    fn now(&self, hunk: &Hunk) -> String {
+        let place = self.weave.place(&self.text, hunk.layer);
+        remembered(if hunk.state.is_in_text() { place.with } else { place.without })
+    }
+}
+
+impl HunkState {
+    /// Whether the hunk is in the text.
+    #[must_use]
+    pub fn is_in_text(self) -> bool {
+        match self {
+            Self::Applied | Self::Kept | Self::Conflict => true,
+            Self::Proposed | Self::Undone => false,
+        }
+    }
+
+    /// Whether the user may still want to decide about it.
+    #[must_use]
+    pub fn is_waiting(self) -> bool {
+        match self {
+            Self::Proposed | Self::Applied | Self::Conflict => true,
+            Self::Kept | Self::Undone => false,
+        }
+    }
+
+    /// The state after an action; `None` where it makes no sense.
+    fn after(self, action: ReviewAction) -> Option<Self> {
+        match (action, self) {
+            (ReviewAction::Accept, Self::Undone) => Some(Self::Applied),
+            (ReviewAction::Reject | ReviewAction::Undo, Self::Applied | Self::Conflict | Self::Kept) => {
+                Some(Self::Undone)
+            }
+            (ReviewAction::Keep, Self::Applied | Self::Conflict) => Some(Self::Kept),
+            // Proposals are decided by answering the prompt that asks about them.
+            (_, Self::Proposed) => None,
+            (ReviewAction::Accept, Self::Applied | Self::Kept | Self::Conflict)
+            | (ReviewAction::Reject | ReviewAction::Undo | ReviewAction::Keep, Self::Undone)
+            | (ReviewAction::Keep, Self::Kept) => None,
+        }
+    }
+}
+
+/// Applies sorted, non-overlapping byte edits to a rope.
+pub fn edit_rope(text: &mut Rope, edits: &[TextEdit]) {
+    for edit in edits.iter().rev() {
+        let start = text.byte_to_char(edit.range.start);
+        text.remove(start..text.byte_to_char(edit.range.end));
+        text.insert(start, &edit.new_text);
+    }
+}
+
+fn remembered(mut text: String) -> String {
+    let mut end = text.len().min(MAX_REMEMBERED_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}

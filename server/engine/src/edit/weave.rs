@@ -1,0 +1,664 @@
+//! The weave of a text: every byte the agent put in or took out of it, interleaved with everything else, so that any
+//! of its changes can be taken out again and put back, in any order.
+//!
+//! Rule: what the user typed is never part of a layer, so no switch of layers can hide it; what the user deleted comes
+//! back only when the user brings it back. The visible spans, joined, are the text as it is.
+
+use std::ops::Range;
+
+use ropey::Rope;
+
+use crate::edit::TextEdit;
+use crate::edit::diff::line_changes;
+
+/// Names one layer: one hunk, which can be in the text or not.
+pub type Layer = u32;
+
+/// A region is searched for layers that the user switched by an undo of their own only up to this size, in bytes.
+const MAX_RECOGNISED_BYTES: usize = 1 << 20;
+
+/// One contiguous change of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    layer: Layer,
+    number: u32,
+}
+
+/// A stretch of text with one fate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    len: usize,
+    /// The text while it is hidden; what is visible stands in the document.
+    hidden: Option<Box<str>>,
+    /// The change that put it in; `None` for text that was there, or that the user typed.
+    inserted: Option<Run>,
+    /// The changes that take it out.
+    removed: Vec<Run>,
+    /// Whether the user deleted it.
+    gone: bool,
+}
+
+/// A text as the interleaving of all its changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weave {
+    spans: Vec<Span>,
+    /// Whether each layer is in the text.
+    active: Vec<bool>,
+    runs: u32,
+}
+
+/// Where a layer stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The bytes it reaches over.
+    pub range: Range<usize>,
+    /// The whole lines around it, in bytes.
+    pub lines: Range<usize>,
+    /// These lines without the layer.
+    pub without: String,
+    /// These lines with it.
+    pub with: String,
+}
+
+impl Weave {
+    /// The weave of a text of so many bytes that nobody has changed yet.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        let mut weave = Self { spans: Vec::new(), active: Vec::new(), runs: 0 };
+        if len > 0 {
+            weave.spans.push(Span::plain(len));
+        }
+        weave
+    }
+
+    /// Whether the layer is in the text.
+    #[must_use]
+    pub fn is_active(&self, layer: Layer) -> bool {
+        self.active.get(layer as usize).copied().unwrap_or_default()
+    }
+
+    /// Weaves a change of the agent's in as a new layer. The edits are of `text`, sorted and not overlapping. With
+    /// `active` the text after it has them, without it they are only proposed and the text stays.
+    pub fn add_layer(&mut self, text: &Rope, edits: &[TextEdit], active: bool) -> Layer {
+        let layer = Layer::try_from(self.active.len()).unwrap_or(Layer::MAX);
+        self.active.push(active);
+        for edit in edits.iter().rev() {
+            let run = Run { layer, number: self.runs };
+            self.runs += 1;
+            let (first, last) = self.isolate(&edit.range, Side::Left);
+            for span in self.spans[first..last].iter_mut().filter(|span| span.hidden.is_none()) {
+                span.removed.push(run);
+            }
+            if active {
+                let mut at = edit.range.start;
+                for span in self.spans[first..last].iter_mut().filter(|span| span.hidden.is_none()) {
+                    span.hidden = Some(slice(text, at..at + span.len));
+                    at += span.len;
+                }
+            }
+            if !edit.new_text.is_empty() {
+                let hidden = (!active).then(|| edit.new_text.as_str().into());
+                let span = Span { inserted: Some(run), hidden, ..Span::plain(edit.new_text.len()) };
+                self.spans.insert(last, span);
+            }
+        }
+        layer
+    }
+
+    /// Tells apart what the user did to `text`: what switches whole layers, as an undo in the editor does, with whether
+    /// these are in the text then, and all other edits, sorted and as small as they can be.
+    #[must_use]
+    pub fn tell_apart(&self, text: &Rope, edits: &[TextEdit]) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
+        let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
+        let (mut typed, mut switched) = (Vec::new(), Vec::new());
+        for cluster in self.clusters(&edits) {
+            match self.recognise(text, &cluster) {
+                Some(layers) => switched.extend(layers),
+                None => typed.extend(cluster.edits),
+            }
+        }
+        (typed, switched)
+    }
+
+    /// Takes in what the user typed into `text`: edits sorted and not overlapping.
+    pub fn type_in(&mut self, text: &Rope, edits: &[TextEdit]) {
+        // From the end, so that the offsets of those before stay.
+        edits.iter().rev().for_each(|edit| self.type_one(text, edit));
+        self.join();
+    }
+
+    /// The edits of the text that put the layers in or take them out.
+    #[must_use]
+    pub fn edits_to_switch(&self, layers: &[(Layer, bool)]) -> Vec<TextEdit> {
+        let will = self.with_switched(layers);
+        let mut edits: Vec<TextEdit> = Vec::new();
+        let mut at = 0;
+        for span in &self.spans {
+            let visible = span.hidden.is_none();
+            match (visible, span.is_visible(&will)) {
+                (true, false) => push_edit(&mut edits, at..at + span.len, ""),
+                (false, true) => push_edit(&mut edits, at..at, span.hidden.as_deref().unwrap_or_default()),
+                (true, true) | (false, false) => {}
+            }
+            at += if visible { span.len } else { 0 };
+        }
+        edits
+    }
+
+    /// Puts layers in or takes them out, as [`Weave::edits_to_switch`] says the text changes. `text` is the text
+    /// before.
+    pub fn switch(&mut self, text: &Rope, layers: &[(Layer, bool)]) {
+        self.active = self.with_switched(layers);
+        let mut at = 0;
+        for span in &mut self.spans {
+            let was_visible = span.hidden.is_none();
+            let is_visible = span.is_visible(&self.active);
+            match (was_visible, is_visible) {
+                (true, false) => span.hidden = Some(slice(text, at..at + span.len)),
+                (false, true) => span.hidden = None,
+                (true, true) | (false, false) => {}
+            }
+            at += if was_visible { span.len } else { 0 };
+        }
+    }
+
+    /// Whether the user has changed what the layer put in or, when it is out of the text, what it would take out.
+    #[must_use]
+    pub fn is_amended(&self, layer: Layer) -> bool {
+        self.runs_of(layer, Span::is_of_run).into_iter().any(|spans| {
+            let mut spans = self.spans[spans].iter();
+            spans.any(|span| (span.gone && span.is_of(layer)) || (span.is_plain() && span.hidden.is_none()))
+        })
+    }
+
+    /// The layers in the text that cannot stay when `layer` goes: they stand within what it put in, or replace some of
+    /// that.
+    #[must_use]
+    pub fn dependents(&self, layer: Layer) -> Vec<Layer> {
+        let within = self.runs_of(layer, Span::is_put_in_by).into_iter().flat_map(|spans| &self.spans[spans]);
+        let put_within = within.filter_map(|span| span.inserted.map(|run| run.layer));
+        let put_in_by = |span: &&Span| span.inserted.is_some_and(|run| run.layer == layer);
+        let taken_out =
+            self.spans.iter().filter(put_in_by).flat_map(|span| &span.removed).map(|run| run.layer);
+        let mut found: Vec<Layer> =
+            put_within.chain(taken_out).filter(|other| *other != layer && self.is_active(*other)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The layers out of the text without which `layer` cannot be in it.
+    #[must_use]
+    pub fn supports(&self, layer: Layer) -> Vec<Layer> {
+        let active = self.with_switched(&[(layer, true)]);
+        let assumed = Self { spans: self.spans.clone(), active, runs: self.runs };
+        let others = (0..self.active.len()).filter_map(|other| Layer::try_from(other).ok());
+        others
+            .filter(|other| *other != layer && !self.is_active(*other))
+            .filter(|other| assumed.dependents(*other).contains(&layer))
+            .collect()
+    }
+
+    /// Where a layer stands in `text`, which is the text as it is.
+    #[must_use]
+    pub fn place(&self, text: &Rope, layer: Layer) -> Place {
+        let range = self.extent(layer).unwrap_or(0..0);
+        let own = self.own_text(layer);
+        let lines = lines_around(text, &range, &own);
+        let side =
+            |active| self.project_range(text, &lines, &self.with_switched(&[(layer, active)]), &[layer]);
+        Place { without: side(false), with: side(true), lines, range }
+    }
+
+    /// The text as it would be with the layers switched.
+    #[must_use]
+    pub fn project(&self, text: &Rope, layers: &[(Layer, bool)]) -> String {
+        let will = self.with_switched(layers);
+        let mut projected = String::with_capacity(text.len_bytes());
+        let mut at = 0;
+        for span in &self.spans {
+            let visible = span.hidden.is_none();
+            if span.is_visible(&will) {
+                span.push_text(&mut projected, text, at);
+            }
+            at += if visible { span.len } else { 0 };
+        }
+        projected
+    }
+
+    /// Makes layers part of the text for good, in it or out of it as they are now.
+    pub fn retire(&mut self, layers: &[Layer]) {
+        let active = &self.active;
+        let is_retired = |run: &Run| layers.contains(&run.layer);
+        self.spans.retain_mut(|span| {
+            if let Some(run) = span.inserted.filter(&is_retired) {
+                if !active[run.layer as usize] {
+                    return false;
+                }
+                span.inserted = None;
+            }
+            let taken_out = span.removed.iter().any(|run| is_retired(run) && active[run.layer as usize]);
+            span.removed.retain(|run| !is_retired(run));
+            let is_dead = taken_out || (span.gone && span.inserted.is_none() && span.removed.is_empty());
+            !is_dead
+        });
+        self.join();
+    }
+
+    fn with_switched(&self, layers: &[(Layer, bool)]) -> Vec<bool> {
+        let mut active = self.active.clone();
+        for (layer, is_active) in layers {
+            if let Some(place) = active.get_mut(*layer as usize) {
+                *place = *is_active;
+            }
+        }
+        active
+    }
+
+    /// The bytes a layer reaches over; where it has only taken text away, the place of that.
+    fn extent(&self, layer: Layer) -> Option<Range<usize>> {
+        let mut at = 0;
+        let mut extent: Option<Range<usize>> = None;
+        for span in &self.spans {
+            let len = if span.hidden.is_none() { span.len } else { 0 };
+            if span.is_of(layer) {
+                extent = Some(extent.map_or(at, |extent| extent.start)..at + len);
+            }
+            at += len;
+        }
+        extent
+    }
+
+    /// For each run of a layer: the spans from the first to the last that belong to it.
+    fn runs_of(&self, layer: Layer, belongs: fn(&Span, &Run) -> bool) -> Vec<Range<usize>> {
+        let mut runs: Vec<(Run, Range<usize>)> = Vec::new();
+        for (at, span) in self.spans.iter().enumerate() {
+            for run in span.runs().filter(|run| run.layer == layer && belongs(span, run)) {
+                match runs.iter_mut().find(|(known, _)| known == run) {
+                    Some((_, spans)) => spans.end = at + 1,
+                    None => runs.push((*run, at..at + 1)),
+                }
+            }
+        }
+        runs.into_iter().map(|(_, spans)| spans).collect()
+    }
+
+    /// What a layer puts in and takes out, hidden or not known.
+    fn own_text(&self, layer: Layer) -> Vec<Option<&str>> {
+        self.spans.iter().filter(|span| span.is_of(layer)).map(|span| span.hidden.as_deref()).collect()
+    }
+
+    /// A stretch of the text with other layers switched on. Of what is hidden at its two ends only that of `own` layers
+    /// is part of it.
+    fn project_range(&self, text: &Rope, range: &Range<usize>, active: &[bool], own: &[Layer]) -> String {
+        let mut projected = String::new();
+        let mut at = 0;
+        for span in &self.spans {
+            if at > range.end {
+                break;
+            }
+            let visible = span.hidden.is_none();
+            let len = if visible { span.len } else { 0 };
+            if visible {
+                let (start, end) = (at.max(range.start), (at + len).min(range.end));
+                if start < end && span.is_visible(active) {
+                    projected.extend(text.byte_slice(start..end).chunks());
+                }
+            } else {
+                let within = at > range.start && at < range.end;
+                let at_end =
+                    (at == range.start || at == range.end) && own.iter().any(|layer| span.is_of(*layer));
+                if (within || at_end) && span.is_visible(active) {
+                    projected.push_str(span.hidden.as_deref().unwrap_or_default());
+                }
+            }
+            at += len;
+        }
+        projected
+    }
+
+    /// Takes in one edit of the user's.
+    fn type_one(&mut self, text: &Rope, edit: &TextEdit) {
+        let side = self.side_of_typing(text, edit);
+        let (first, last) = self.isolate(&edit.range, side);
+        let touches_layer = self.spans[first..last].iter().any(|span| !span.is_plain());
+        let mut at = edit.range.start;
+        let mut deleted = Vec::new();
+        for (index, span) in self.spans.iter_mut().enumerate().take(last).skip(first) {
+            if span.hidden.is_some() {
+                continue;
+            }
+            deleted.push(index);
+            // Kept beside a layer only: an undo of the user's may bring it back to where it belongs.
+            span.hidden = Some(if touches_layer { slice(text, at..at + span.len) } else { "".into() });
+            span.gone = true;
+            at += span.len;
+        }
+        let mut end = last;
+        if !touches_layer {
+            let kept: Vec<Span> =
+                self.spans.drain(first..last).filter(|span| !(span.gone && span.is_plain())).collect();
+            end = first + kept.len();
+            self.spans.splice(first..first, kept);
+            deleted.clear();
+        }
+        if !edit.new_text.is_empty() && !self.bring_back(first..end, &deleted, &edit.new_text) {
+            let place = match side {
+                Side::Left => first,
+                Side::Right => end,
+            };
+            self.spans.insert(place, Span::plain(edit.new_text.len()));
+        }
+    }
+
+    /// Makes text that the user had deleted visible again where the user puts the very same text. What was `deleted`
+    /// just now does not count.
+    fn bring_back(&mut self, place: Range<usize>, deleted: &[usize], new_text: &str) -> bool {
+        let before = self.spans[..place.start].iter().rposition(|span| span.hidden.is_none());
+        let after = self.spans[place.end..].iter().position(|span| span.hidden.is_none());
+        let from = before.map_or(0, |at| at + 1);
+        let to = after.map_or(self.spans.len(), |at| place.end + at);
+        let can_return: Vec<usize> = (from..to)
+            .filter(|at| {
+                self.spans[*at].gone && self.spans[*at].is_wanted(&self.active) && !deleted.contains(at)
+            })
+            .collect();
+        for start in 0..can_return.len() {
+            let mut rest = new_text;
+            for (count, at) in can_return[start..].iter().enumerate() {
+                let hidden = self.spans[*at].hidden.as_deref().unwrap_or_default();
+                let Some(left) = rest.strip_prefix(hidden) else { break };
+                rest = left;
+                if rest.is_empty() {
+                    for at in &can_return[start..=start + count] {
+                        self.spans[*at].gone = false;
+                        self.spans[*at].hidden = None;
+                    }
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Which side of hidden text the user types on. Whole lines that were taken out stay above what is typed at the
+    /// start of the line below them; everything else stays behind it.
+    fn side_of_typing(&self, text: &Rope, edit: &TextEdit) -> Side {
+        let start = edit.range.start;
+        if !edit.range.is_empty()
+            || (start > 0 && !matches!(text.byte(start - 1), b'\n' | b'\r'))
+            || edit.new_text.ends_with('\n')
+        {
+            return Side::Left;
+        }
+        let (first, last) = self.hidden_at(start);
+        let hidden = &self.spans[first..last];
+        let next_is_layers = self.spans.get(last).is_some_and(|span| span.inserted.is_some());
+        match hidden.last().and_then(|span| span.hidden.as_deref()) {
+            Some(text) if text.ends_with('\n') && !next_is_layers => Side::Right,
+            _ => Side::Left,
+        }
+    }
+
+    /// The hidden spans between the visible ones at an offset.
+    fn hidden_at(&self, offset: usize) -> (usize, usize) {
+        let mut at = 0;
+        let mut first = None;
+        for (index, span) in self.spans.iter().enumerate() {
+            if at == offset && first.is_none() {
+                first = Some(index);
+            }
+            if span.hidden.is_none() {
+                if at == offset && first.is_some() {
+                    return (first.unwrap_or(index), index);
+                }
+                at += span.len;
+            }
+        }
+        (first.unwrap_or(self.spans.len()), self.spans.len())
+    }
+
+    /// Cuts spans so that the bytes `range` of the text are spans of their own, and answers these, hidden ones between
+    /// them included. Of an empty range: the place before or behind what is hidden there.
+    fn isolate(&mut self, range: &Range<usize>, side: Side) -> (usize, usize) {
+        self.cut(range.start);
+        self.cut(range.end);
+        if range.is_empty() {
+            let (first, last) = self.hidden_at(range.start);
+            return match side {
+                Side::Left => (first, first),
+                Side::Right => (last, last),
+            };
+        }
+        let (_, first) = self.hidden_at(range.start);
+        let (last, _) = self.hidden_at(range.end);
+        (first, last)
+    }
+
+    /// Makes an offset of the text a border of spans.
+    fn cut(&mut self, offset: usize) {
+        let mut at = 0;
+        for index in 0..self.spans.len() {
+            let span = &mut self.spans[index];
+            if span.hidden.is_some() {
+                continue;
+            }
+            if at < offset && offset < at + span.len {
+                let mut rest = span.clone();
+                rest.len = at + span.len - offset;
+                span.len = offset - at;
+                self.spans.insert(index + 1, rest);
+                return;
+            }
+            if at >= offset {
+                return;
+            }
+            at += span.len;
+        }
+    }
+
+    /// Joins neighbors of one fate, so that spans are as many as changes and not as keystrokes.
+    fn join(&mut self) {
+        self.spans.dedup_by(|next, span| {
+            let same = span.inserted == next.inserted
+                && span.removed == next.removed
+                && span.hidden.is_none()
+                && next.hidden.is_none();
+            if same {
+                span.len += next.len;
+            }
+            same
+        });
+    }
+
+    // -- recognising the user's own undo ----------------------------------------------------------------------------
+
+    /// The edits with the layers they touch, gathered where they touch the same ones.
+    fn clusters(&self, edits: &[TextEdit]) -> Vec<Cluster> {
+        let extents = self.extents();
+        let mut clusters: Vec<Cluster> = Vec::new();
+        for edit in edits {
+            let mut cluster =
+                Cluster { range: edit.range.clone(), edits: vec![edit.clone()], layers: Vec::new() };
+            // What is touched may reach further and touch more.
+            while let Some((layer, extent)) = extents
+                .iter()
+                .find(|(layer, extent)| !cluster.layers.contains(layer) && touch(extent, &cluster.range))
+            {
+                cluster.layers.push(*layer);
+                cluster.range.start = cluster.range.start.min(extent.start);
+                cluster.range.end = cluster.range.end.max(extent.end);
+            }
+            cluster.layers.sort_unstable();
+            match clusters.last_mut() {
+                Some(last) if !last.layers.is_empty() && cluster.range.start <= last.range.end => {
+                    last.range.end = last.range.end.max(cluster.range.end);
+                    last.range.start = last.range.start.min(cluster.range.start);
+                    last.edits.push(edit.clone());
+                    last.layers.extend(cluster.layers);
+                    last.layers.sort_unstable();
+                    last.layers.dedup();
+                }
+                _ => clusters.push(cluster),
+            }
+        }
+        clusters
+    }
+
+    fn extents(&self) -> Vec<(Layer, Range<usize>)> {
+        let mut extents: Vec<Option<Range<usize>>> = vec![None; self.active.len()];
+        let mut at = 0;
+        for span in &self.spans {
+            let len = if span.hidden.is_none() { span.len } else { 0 };
+            for run in span.runs() {
+                if let Some(extent) = extents.get_mut(run.layer as usize) {
+                    *extent = Some(extent.as_ref().map_or(at, |extent| extent.start)..at + len);
+                }
+            }
+            at += len;
+        }
+        let known = extents.into_iter().enumerate();
+        known.filter_map(|(layer, extent)| Some((Layer::try_from(layer).ok()?, extent?))).collect()
+    }
+
+    /// The layers whose switch comes to the same as the edits.
+    fn recognise(&self, text: &Rope, cluster: &Cluster) -> Option<Vec<(Layer, bool)>> {
+        if cluster.layers.is_empty() || cluster.range.len() > MAX_RECOGNISED_BYTES {
+            return None;
+        }
+        let after = cluster.text_after(text);
+        let switched = |layers: &[Layer]| -> Vec<(Layer, bool)> {
+            layers.iter().map(|layer| (*layer, !self.is_active(*layer))).collect()
+        };
+        let of = |active| -> Vec<Layer> {
+            cluster.layers.iter().copied().filter(|layer| self.is_active(*layer) == active).collect()
+        };
+        let single = cluster.layers.iter().rev().map(|layer| vec![*layer]);
+        let candidates = [of(true), of(false)].into_iter().filter(|layers| layers.len() > 1).chain(single);
+        candidates.map(|layers| switched(&layers)).find(|layers| {
+            let active = self.with_switched(layers);
+            self.project_range(text, &cluster.range, &active, &cluster.layers) == after
+        })
+    }
+}
+
+/// Edits of the user's, and the layers they touch.
+struct Cluster {
+    range: Range<usize>,
+    edits: Vec<TextEdit>,
+    layers: Vec<Layer>,
+}
+
+impl Cluster {
+    fn text_after(&self, text: &Rope) -> String {
+        let mut after = String::new();
+        let mut at = self.range.start;
+        for edit in &self.edits {
+            after.extend(text.byte_slice(at..edit.range.start).chunks());
+            after.push_str(&edit.new_text);
+            at = edit.range.end;
+        }
+        after.extend(text.byte_slice(at..self.range.end).chunks());
+        after
+    }
+}
+
+/// A side of hidden text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+impl Span {
+    fn plain(len: usize) -> Self {
+        Self { len, hidden: None, inserted: None, removed: Vec::new(), gone: false }
+    }
+
+    /// Whether no layer put it in or takes it out: text that was there before, or that the user typed.
+    fn is_plain(&self) -> bool {
+        self.inserted.is_none() && self.removed.is_empty()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.inserted.iter().chain(&self.removed)
+    }
+
+    fn is_of(&self, layer: Layer) -> bool {
+        self.runs().any(|run| run.layer == layer)
+    }
+
+    fn is_of_run(&self, run: &Run) -> bool {
+        self.runs().any(|known| known == run)
+    }
+
+    fn is_put_in_by(&self, run: &Run) -> bool {
+        self.inserted.as_ref() == Some(run)
+    }
+
+    /// Whether the layers want it to be seen.
+    fn is_wanted(&self, active: &[bool]) -> bool {
+        let is = |run: &Run| active.get(run.layer as usize).copied().unwrap_or_default();
+        self.inserted.as_ref().is_none_or(is) && !self.removed.iter().any(is)
+    }
+
+    fn is_visible(&self, active: &[bool]) -> bool {
+        !self.gone && self.is_wanted(active)
+    }
+
+    fn push_text(&self, to: &mut String, text: &Rope, at: usize) {
+        match &self.hidden {
+            Some(hidden) => to.push_str(hidden),
+            None => to.extend(text.byte_slice(at..at + self.len).chunks()),
+        }
+    }
+}
+
+fn slice(text: &Rope, range: Range<usize>) -> Box<str> {
+    text.byte_slice(range).to_string().into()
+}
+
+/// An edit as the changes it makes, line by line: editors and formatters replace more than they change.
+fn smallest(text: &Rope, edit: &TextEdit) -> Vec<TextEdit> {
+    if edit.range.is_empty() || edit.new_text.is_empty() {
+        let changes = !edit.range.is_empty() || !edit.new_text.is_empty();
+        return changes.then(|| edit.clone()).into_iter().collect();
+    }
+    let mut changes = line_changes(&slice(text, edit.range.clone()), &edit.new_text);
+    for change in &mut changes {
+        change.range = change.range.start + edit.range.start..change.range.end + edit.range.start;
+    }
+    changes
+}
+
+fn touch(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start <= other.end && other.start <= one.end
+}
+
+fn push_edit(edits: &mut Vec<TextEdit>, range: Range<usize>, new_text: &str) {
+    match edits.last_mut() {
+        Some(last) if last.range.end == range.start => {
+            last.range.end = range.end;
+            last.new_text.push_str(new_text);
+        }
+        _ => edits.push(TextEdit { range, new_text: new_text.to_owned() }),
+    }
+}
+
+/// The whole lines around a change. Where whole lines were taken out, and nothing was put in, there are none.
+fn lines_around(text: &Rope, range: &Range<usize>, own: &[Option<&str>]) -> Range<usize> {
+    let starts_line = |at: usize| text.line_to_byte(text.byte_to_line(at)) == at;
+    let whole_lines = own.last().is_some_and(|last| last.is_some_and(|text| text.ends_with(['\n', '\r'])));
+    if range.is_empty() && starts_line(range.start) && whole_lines {
+        return range.clone();
+    }
+    let start = text.line_to_byte(text.byte_to_line(range.start));
+    let end = match range.end > range.start && starts_line(range.end) {
+        true => range.end,
+        false => text.line_to_byte((text.byte_to_line(range.end) + 1).min(text.len_lines())),
+    };
+    start..end
+}
+
+#[cfg(test)]
+mod tests;

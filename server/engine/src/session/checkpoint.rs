@@ -1,0 +1,382 @@
+//! Checkpoints: the state before each prompt, and going back to it.
+//!
+//! Rule: going back takes out what the agent and its commands did since, hunk by hunk, and leaves what the user did; only
+//! when asked to it makes files what they were to the byte. It is an act like any other and can be taken back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ropey::Rope;
+
+use crate::edit::diff::{Patch, line_changes};
+use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
+use crate::event::{Event, Item, ItemBody};
+use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
+use crate::journal::Record;
+use crate::paths::Target;
+use crate::session::changes::Step;
+use crate::session::review::{
+    CheckpointView, HunkKind, HunkState, ResolveError, RestoreFile, RestorePreview, RestoreWhat, UserEdits,
+};
+use crate::session::{Session, title_from};
+use crate::workspace::shadow::{Image, Scan, ShellChange, ShellChanges};
+use crate::workspace::{ReadError, blocking, encoding};
+
+impl Session {
+    /// The checkpoints, oldest first.
+    #[must_use]
+    pub fn checkpoints(&self) -> Vec<CheckpointView> {
+        let prompts: Vec<Item> = {
+            let state = self.state();
+            let is_prompt = |item: &&Item| matches!(item.body, ItemBody::UserMessage { .. });
+            state.items.iter().filter(is_prompt).cloned().collect()
+        };
+        let book = self.sync_changes();
+        let view = |item: Item| {
+            let ItemBody::UserMessage { text } = &item.body else { return None };
+            let files = book.ledger.before(&item.turn);
+            let is_uncovered =
+                |before: &Before| matches!(before, Before::Image { image: Image::NotKept { .. } });
+            let (uncovered, covered): (Vec<_>, Vec<_>) =
+                files.into_iter().flatten().partition(|(_, before)| is_uncovered(before));
+            Some(CheckpointView {
+                id: CheckpointId::before(&item.turn),
+                title: title_from(text),
+                timestamp: item.timestamp,
+                targets: covered.into_iter().map(|(target, _)| target.clone()).collect(),
+                uncovered: uncovered.into_iter().map(|(target, _)| target.clone()).collect(),
+                turn: item.turn,
+                item: item.id,
+            })
+        };
+        prompts.into_iter().filter_map(view).collect()
+    }
+
+    /// What a restore would do. Reads files.
+    ///
+    /// # Errors
+    /// [`ResolveError::UnknownCheckpoint`].
+    pub async fn preview_restore(
+        &self,
+        checkpoint: &CheckpointId,
+        what: RestoreWhat,
+        user_edits: UserEdits,
+    ) -> Result<RestorePreview, ResolveError> {
+        let turn = self.turn_of(checkpoint)?;
+        let (items, turns) = {
+            let state = self.state();
+            (state.items_since(&turn).len(), state.turns_since(&turn))
+        };
+        let mut preview = RestorePreview { files: Vec::new(), items: 0 };
+        if what != RestoreWhat::Files {
+            preview.items = items;
+        }
+        if what == RestoreWhat::Conversation {
+            return Ok(preview);
+        }
+        let wanted = self.sync_changes().ledger.in_place_of(&turns);
+        for (target, before) in self.befores(&turns) {
+            let hunks = wanted.get(&target).map(Vec::as_slice).unwrap_or_default();
+            preview.files.extend(self.preview_file(target, &before, hunks, user_edits).await);
+        }
+        Ok(preview)
+    }
+
+    /// Begins to restore. How it went is told by [`Event::EditsResolved`].
+    ///
+    /// # Errors
+    /// [`ResolveError`]; nothing is begun then.
+    pub fn restore(
+        self: &Arc<Self>,
+        checkpoint: &CheckpointId,
+        what: RestoreWhat,
+        user_edits: UserEdits,
+    ) -> Result<ResolutionId, ResolveError> {
+        if self.is_closing() {
+            return Err(ResolveError::Closed);
+        }
+        let turn = self.turn_of(checkpoint)?;
+        let id = ResolutionId::generate();
+        let turns = self.state().turns_since(&turn);
+        if what != RestoreWhat::Files {
+            self.rewind(&turn, &id)?;
+        } else if self.is_busy() {
+            return Err(ResolveError::Busy);
+        }
+        let step = Step {
+            id: id.clone(),
+            reverts: None,
+            label: "Kode: restore a checkpoint".to_owned(),
+            force: true,
+        };
+        let session = Arc::clone(self);
+        let files = what != RestoreWhat::Conversation;
+        tokio::spawn(async move {
+            let wanted =
+                if files { session.sync_changes().ledger.in_place_of(&turns) } else { BTreeMap::new() };
+            let undone = |hunk| (hunk, HunkState::Undone);
+            let wanted: BTreeMap<_, Vec<_>> = wanted
+                .into_iter()
+                .map(|(target, hunks)| (target, hunks.into_iter().map(undone).collect()))
+                .collect();
+            let mut outcome = session.carry_out(&wanted, &step).await;
+            if files && user_edits == UserEdits::Discard {
+                for (target, before) in session.befores(&turns) {
+                    match session.discard(&target, &before, &turns, &step).await {
+                        Ok(hunks) => outcome.resolved.extend(hunks),
+                        Err(reason) => outcome.failed.push((target, reason)),
+                    }
+                }
+            }
+            session.sync().await;
+            session.publish(Event::EditsResolved { outcome });
+        });
+        Ok(id)
+    }
+
+    /// Looks at the workspace before a command.
+    pub(crate) async fn before_command(&self) -> Scan {
+        let shadow = Arc::clone(&self.changes.shadow);
+        blocking(move || shadow.before()).await
+    }
+
+    /// Enters what a command has changed.
+    pub(crate) async fn after_command(&self, scan: Scan, change: &Change) {
+        let shadow = Arc::clone(&self.changes.shadow);
+        let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
+        for gap in coverage.gaps {
+            tracing::info!(%gap, "not all that the command changed may be known");
+        }
+        let _one_at_a_time = self.changes.writing.lock().await;
+        let mut targets = Vec::new();
+        for made in changes {
+            let target = Target::File(made.path.clone());
+            if self.enter_shell_change(&target, made, change).await {
+                targets.push(target);
+            }
+        }
+        if !targets.is_empty() {
+            self.publish(Event::EditsChanged { targets });
+        }
+    }
+
+    async fn enter_shell_change(&self, target: &Target, made: ShellChange, change: &Change) -> bool {
+        let document = self.workspace.open_document(target).await;
+        let (before, after) = (self.text_of(&made.before).await, self.text_of(&made.after).await);
+        if let (Some(document), Some(after)) = (&document, &after)
+            && document.text == **after
+        {
+            // The user saved it while the command ran.
+            return false;
+        }
+        {
+            let (turn, image) = (change.turn.clone(), made.before.clone());
+            let entry = Entry::Before { turn, target: target.clone(), before: Before::Image { image } };
+            let mut book = self.sync_changes();
+            if book.ledger.before(&change.turn).is_none_or(|files| !files.contains_key(target)) {
+                self.enter(&mut book, entry, None);
+            }
+        }
+        if matches!(made.before, Image::NotKept { .. }) {
+            return false;
+        }
+        let is_text = document.is_none() && after.is_some() && keeps_mode(&made.before, &made.after);
+        let (Some(before), Some(after), true) = (before, after, is_text) else {
+            let kind = match (&made.before, &made.after) {
+                (Image::Absent, _) => HunkKind::Created,
+                (_, Image::Absent) => HunkKind::Deleted,
+                _ => HunkKind::Binary,
+            };
+            let change = Change { kind, ..change.clone() };
+            let ShellChange { before, after, .. } = made;
+            let (target, hunk) = (target.clone(), HunkId::generate());
+            self.enter(
+                &mut self.sync_changes(),
+                Entry::Replaced { target, change, hunk, before, after },
+                None,
+            );
+            return true;
+        };
+        let base = self.keep_bytes(before.as_bytes().into()).await;
+        let mut book = self.sync_changes();
+        if !book.ledger.is_tracked(target) {
+            self.changes.feed.follow(target);
+            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(&before));
+        }
+        self.reconcile(&mut book, target, &Rope::from_str(&before));
+        let kind = if made.before == Image::Absent { HunkKind::Created } else { change.kind };
+        let hunks = split(&before, &line_changes(&before, &after)).into_iter();
+        let hunks = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
+        let change = Change { kind, ..change.clone() };
+        self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        true
+    }
+
+    // -- inside -------------------------------------------------------------------------------------------------
+
+    fn turn_of(&self, checkpoint: &CheckpointId) -> Result<TurnId, ResolveError> {
+        let state = self.state();
+        let turns = state.items.iter().filter(|item| matches!(item.body, ItemBody::UserMessage { .. }));
+        let found = turns.map(|item| &item.turn).find(|turn| CheckpointId::before(turn) == *checkpoint);
+        found.cloned().ok_or_else(|| ResolveError::UnknownCheckpoint(checkpoint.clone()))
+    }
+
+    /// What the files were before these turns.
+    fn befores(&self, turns: &[TurnId]) -> BTreeMap<Target, Before> {
+        let book = self.changes.book();
+        let mut befores = BTreeMap::new();
+        for (target, before) in turns.iter().filter_map(|turn| book.ledger.before(turn)).flatten() {
+            befores.entry(target.clone()).or_insert_with(|| before.clone());
+        }
+        befores
+    }
+
+    async fn preview_file(
+        &self,
+        target: Target,
+        before: &Before,
+        hunks: &[HunkId],
+        user_edits: UserEdits,
+    ) -> Option<RestoreFile> {
+        let path = self.workspace.display(&target);
+        let file = RestoreFile {
+            target: target.clone(),
+            unified: String::new(),
+            user_edits: String::new(),
+            problem: None,
+        };
+        let then = match self.text_before(before).await {
+            Ok(then) => then,
+            Err(problem) => return Some(RestoreFile { problem: Some(problem), ..file }),
+        };
+        let now = match self.workspace.text(&target).await {
+            Ok(now) => now.text.to_string(),
+            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => String::new(),
+            Err(error) => return Some(RestoreFile { problem: Some(error.to_string()), ..file }),
+        };
+        let moves: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
+        let kept = {
+            let mut book = self.sync_changes();
+            self.reconcile(&mut book, &target, &Rope::from_str(&now));
+            let is_whole = !book.ledger.replacements(&moves).is_empty();
+            let kept = book.ledger.text_with(&target, &moves).filter(|_| !is_whole);
+            kept.unwrap_or_else(|| then.clone())
+        };
+        let after = match user_edits {
+            UserEdits::Keep => &kept,
+            UserEdits::Discard => &then,
+        };
+        let diff = |old: &str, new: &str| match old == new {
+            true => String::new(),
+            false => Patch::between(old, new).unified(&path, false),
+        };
+        let (unified, user_edits) = (diff(&now, after), diff(&then, &kept));
+        (!unified.is_empty()).then_some(RestoreFile { unified, user_edits, ..file })
+    }
+
+    /// Makes a file what it was, also where the user has changed it: that change is a hunk as well, and can be taken
+    /// back like all others.
+    async fn discard(
+        &self,
+        target: &Target,
+        before: &Before,
+        turns: &[TurnId],
+        step: &Step,
+    ) -> Result<Vec<HunkId>, String> {
+        let then = self.text_before(before).await?;
+        let now = match self.workspace.text(target).await {
+            Ok(now) => now.text.to_string(),
+            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => String::new(),
+            Err(error) => return Err(error.to_string()),
+        };
+        if now == then {
+            return Ok(Vec::new());
+        }
+        let base = self.keep_bytes(now.as_bytes().into()).await;
+        let hunks: Vec<NewHunk> = split(&now, &line_changes(&now, &then))
+            .into_iter()
+            .map(|edits| NewHunk { id: HunkId::generate(), edits })
+            .collect();
+        let names: Vec<HunkId> = hunks.iter().map(|hunk| hunk.id.clone()).collect();
+        let change = Change {
+            id: ChangeId::generate(),
+            turn: turns.first().cloned().unwrap_or_else(TurnId::generate),
+            call: CallId::from_external(step.id.as_str()),
+            kind: HunkKind::Text,
+            // Not in the text yet: it comes into it like everything else that is switched.
+            permission: Some(PermissionId::generate()),
+        };
+        let undone = names.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
+        let kept: Vec<_> = names.iter().map(|hunk| (hunk.clone(), HunkState::Kept)).collect();
+        {
+            let mut book = self.sync_changes();
+            if !book.ledger.is_tracked(target) {
+                self.changes.feed.follow(target);
+                self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(&now));
+            }
+            self.reconcile(&mut book, target, &Rope::from_str(&now));
+            self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
+            let moved =
+                Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves: undone };
+            self.enter(&mut book, moved, None);
+        }
+        let _one_at_a_time = self.changes.writing.lock().await;
+        Ok(self.switch(target, &kept, step).await?.resolved)
+    }
+
+    /// The text a file had; empty when there was none.
+    async fn text_before(&self, before: &Before) -> Result<String, String> {
+        let id = match before {
+            Before::Absent | Before::Image { image: Image::Absent } => return Ok(String::new()),
+            Before::Document { text: id }
+            | Before::File { bytes: id }
+            | Before::Image { image: Image::Kept { blob: id, .. } } => *id,
+            Before::Image { image: Image::Symlink { target } } => {
+                return Err(format!("it was a link to `{}`", target.display()));
+            }
+            Before::Image { image: Image::NotKept { reason } } => {
+                return Err(format!("what it was is not known: {reason}"));
+            }
+        };
+        let blobs = self.changes.blobs.clone();
+        let bytes = blocking(move || blobs.get(&id)).await;
+        let bytes = bytes.map_err(|error| format!("what it was cannot be read: {error}"))?;
+        encoding::decode(&bytes).map(|decoded| decoded.text).map_err(|_| "it is not text".to_owned())
+    }
+
+    /// The text of an image; `None` when it is none.
+    async fn text_of(&self, image: &Image) -> Option<String> {
+        match image {
+            Image::Absent | Image::Kept { .. } => {
+                self.text_before(&Before::Image { image: image.clone() }).await.ok()
+            }
+            Image::Symlink { .. } | Image::NotKept { .. } => None,
+        }
+    }
+
+    fn rewind(&self, turn: &TurnId, resolution: &ResolutionId) -> Result<(), ResolveError> {
+        let record = Record::Rewound { turn: turn.clone(), resolution: resolution.clone() };
+        self.commit_when_idle(record, |state| {
+            let first = state.items_since(turn).first().map(|item| item.id.clone());
+            first.map(|item| Event::Rewound { item }).into_iter().collect()
+        })
+    }
+
+    /// Takes the conversation forward again to where it was before this act took it back.
+    pub(super) fn unwind(&self, resolution: &ResolutionId) -> Result<(), ResolveError> {
+        let known = self.state().items.len();
+        self.commit_when_idle(Record::Unwound { resolution: resolution.clone() }, |_| vec![])?;
+        let items: Vec<Item> = self.state().items.get(known..).map(<[Item]>::to_vec).unwrap_or_default();
+        items.into_iter().for_each(|item| self.publish(Event::ItemAdded { item }));
+        Ok(())
+    }
+}
+
+/// Whether the mode bits are the same, or there is nothing to compare.
+fn keeps_mode(before: &Image, after: &Image) -> bool {
+    match (before, after) {
+        (Image::Kept { mode, .. }, Image::Kept { mode: now, .. }) => mode == now,
+        (Image::Absent, Image::Kept { .. }) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,124 @@
+//! What happens to the open documents whose text the ledger follows, in order, until the ledger takes it in.
+//!
+//! Rule: taking an event costs the editor's thread a lock that is never held for long; the queue is bounded, and a
+//! document that goes past it is compared as a whole instead.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::host::{DocumentEvent, DocumentObserver, DocumentSnapshot};
+use crate::paths::Target;
+
+/// So many events wait; of a document that is changed more often than that the last text counts.
+const MAX_EVENTS: usize = 1_024;
+
+/// The events of followed documents.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    followed: BTreeSet<Target>,
+    /// Targets whose events wait until a change of them is through.
+    held: BTreeSet<Target>,
+    events: VecDeque<DocumentEvent>,
+}
+
+/// Keeps the events of a target waiting. Dropping it lets them go.
+pub(crate) struct Hold {
+    feed: Arc<Feed>,
+    target: Target,
+}
+
+impl Feed {
+    /// Follows a document from now on.
+    pub(crate) fn follow(&self, target: &Target) {
+        self.lock().followed.insert(target.clone());
+    }
+
+    /// Follows a document, and keeps its events waiting as long as the answer lives.
+    pub(crate) fn hold(self: &Arc<Self>, target: &Target) -> Hold {
+        let mut state = self.lock();
+        state.followed.insert(target.clone());
+        state.held.insert(target.clone());
+        Hold { feed: Arc::clone(self), target: target.clone() }
+    }
+
+    /// The events that wait and are not held, in their order.
+    pub(crate) fn take_all(&self) -> Vec<DocumentEvent> {
+        let mut state = self.lock();
+        let State { held, events, .. } = &mut *state;
+        let (waiting, ready): (VecDeque<_>, VecDeque<_>) =
+            events.drain(..).partition(|event| held.contains(&event.document().target()));
+        *events = waiting;
+        ready.into()
+    }
+
+    /// The events of one document, held or not.
+    pub(crate) fn take(&self, target: &Target) -> Vec<DocumentEvent> {
+        let mut state = self.lock();
+        let (of_target, others): (VecDeque<_>, VecDeque<_>) =
+            state.events.drain(..).partition(|event| event.document().target() == *target);
+        state.events = others;
+        of_target.into()
+    }
+
+    /// Waits until there may be events to take.
+    pub(crate) async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DocumentObserver for Feed {
+    fn observe(&self, event: &DocumentEvent) {
+        let mut state = self.lock();
+        let target = event.document().target();
+        if !state.followed.contains(&target) {
+            return;
+        }
+        let event = if state.events.len() < MAX_EVENTS {
+            event.clone()
+        } else {
+            // What the document is now says enough: it is compared as a whole.
+            state.events.retain(|event| event.document().target() != target);
+            match event {
+                DocumentEvent::Changed { after, .. } => DocumentEvent::Opened(after.clone()),
+                DocumentEvent::Opened(_) | DocumentEvent::Saved { .. } | DocumentEvent::Closed(_) => {
+                    event.clone()
+                }
+            }
+        };
+        state.events.push_back(event);
+        drop(state);
+        self.arrived.notify_one();
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.feed.lock().held.remove(&self.target);
+        self.feed.arrived.notify_one();
+    }
+}
+
+impl DocumentEvent {
+    /// The document, after what happened.
+    #[must_use]
+    pub fn document(&self) -> &DocumentSnapshot {
+        match self {
+            Self::Opened(document)
+            | Self::Changed { after: document, .. }
+            | Self::Saved { document, .. }
+            | Self::Closed(document) => document,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What the user does about hunks: accept, reject, keep, undo, and take one of these back.
+//!
+//! Rule: asking answers at once, with what cannot be done; doing goes on in a task of its own, and how it went is told
+//! by one event.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::edit::ledger::Ledger;
+use crate::event::Event;
+use crate::ids::{HunkId, PermissionId, ResolutionId};
+use crate::paths::Target;
+use crate::permission::{Answer, Scope};
+use crate::session::Session;
+use crate::session::changes::{Book, Step};
+use crate::session::review::{
+    Amended, FileReview, HunkState, ResolutionOutcome, ResolveError, ReviewAction, Selection, Side,
+};
+
+/// Hunks and the states they are to have, by file.
+type Wanted = BTreeMap<Target, Vec<(HunkId, HunkState)>>;
+
+impl Session {
+    /// The files with hunks that are proposed, applied or in conflict, in the order of their names.
+    #[must_use]
+    pub fn review(&self) -> Vec<FileReview> {
+        let book = self.sync_changes();
+        book.ledger.review().into_iter().map(|file| book.with_version(file)).collect()
+    }
+
+    /// The hunks of one file that wait for the user, by the name under which the editor has it open; `None` when there
+    /// are none.
+    #[must_use]
+    pub fn review_of(&self, target: &Target) -> Option<FileReview> {
+        let book = self.sync_changes();
+        book.ledger.review_of(target).map(|file| book.with_version(file))
+    }
+
+    /// A side of a file that the agent has changed; `None` when it has not, or nothing of that is left to tell apart.
+    #[must_use]
+    pub fn side(&self, target: &Target, side: Side) -> Option<String> {
+        let book = self.sync_changes();
+        let waiting = |state| {
+            let file = book.ledger.review_of(target)?;
+            Some(file.hunks.into_iter().map(|hunk| (hunk.id, state)).collect::<Vec<_>>())
+        };
+        let moves = match side {
+            Side::Baseline => waiting(HunkState::Undone)?,
+            Side::Proposed => waiting(HunkState::Applied)?,
+            Side::Current => Vec::new(),
+        };
+        book.ledger.text_with(target, &moves)
+    }
+
+    /// Begins to accept, reject, keep or undo hunks. How it went is told by [`Event::EditsResolved`].
+    ///
+    /// # Errors
+    /// [`ResolveError`]; nothing is begun then.
+    pub fn resolve(
+        self: &Arc<Self>,
+        selection: &Selection,
+        action: ReviewAction,
+        amended: Amended,
+    ) -> Result<ResolutionId, ResolveError> {
+        if self.is_closing() {
+            return Err(ResolveError::Closed);
+        }
+        let force = amended == Amended::Undo;
+        let mut book = self.sync_changes();
+        if let Selection::Hunks(ids) = selection
+            && let Some(unknown) = ids.iter().find(|id| book.ledger.state(id).is_none())
+        {
+            return Err(ResolveError::UnknownHunk(unknown.clone()));
+        }
+        let selected = book.ledger.select(selection);
+        let answers = self.decide(&mut book, &selected, action);
+        let wanted: Wanted = selected
+            .into_iter()
+            .map(|(target, ids)| (target.clone(), wanted(&book.ledger, &target, &ids, action)))
+            .filter(|(_, moves)| !moves.is_empty())
+            .collect();
+        drop(book);
+        let Some(decided) = answers else {
+            if wanted.is_empty() {
+                return Err(ResolveError::Nothing { action: action.verb() });
+            }
+            return Ok(self.begin(wanted, Some(action), None, force, vec![]));
+        };
+        Ok(self.begin(wanted, Some(action), None, force, decided))
+    }
+
+    /// Begins to take a resolution back, the newest one when none is named. Told by [`Event::EditsResolved`] as well.
+    ///
+    /// # Errors
+    /// [`ResolveError`]; nothing is begun then.
+    pub fn revert(self: &Arc<Self>, resolution: Option<&ResolutionId>) -> Result<ResolutionId, ResolveError> {
+        if self.is_closing() {
+            return Err(ResolveError::Closed);
+        }
+        let rewound = self.state().rewound_by().cloned();
+        let newest = self.sync_changes().ledger.newest_resolution().cloned();
+        // Ids grow with time.
+        let newest = || newest.into_iter().chain(rewound.clone()).max();
+        let id = resolution.cloned().or_else(newest).ok_or(ResolveError::UnknownResolution)?;
+        let wanted = self.sync_changes().ledger.moves_to_revert(&id);
+        if rewound.as_ref() == Some(&id) {
+            self.unwind(&id)?;
+        } else if wanted.is_none() {
+            return Err(ResolveError::UnknownResolution);
+        }
+        Ok(self.begin(wanted.unwrap_or_default(), None, Some(id), true, vec![]))
+    }
+
+    /// Notes decisions about proposals and answers the prompts all of whose proposals are decided. Answers the decided
+    /// proposals, or `None` when the selection has none.
+    fn decide(
+        &self,
+        book: &mut Book,
+        selected: &BTreeMap<Target, Vec<HunkId>>,
+        action: ReviewAction,
+    ) -> Option<Vec<HunkId>> {
+        let is_accepted = match action {
+            ReviewAction::Accept => true,
+            ReviewAction::Reject => false,
+            ReviewAction::Keep | ReviewAction::Undo => return None,
+        };
+        let mut prompts: Vec<PermissionId> = Vec::new();
+        let mut decided = Vec::new();
+        for hunk in selected.values().flatten() {
+            let Some(prompt) = book.ledger.permission_of(hunk).cloned() else { continue };
+            book.decided.insert(hunk.clone(), is_accepted);
+            decided.push(hunk.clone());
+            if !prompts.contains(&prompt) {
+                prompts.push(prompt);
+            }
+        }
+        for prompt in prompts {
+            let all: Vec<HunkId> = book.ledger.proposals(&prompt).into_values().flatten().collect();
+            if all.iter().any(|hunk| !book.decided.contains_key(hunk)) {
+                continue;
+            }
+            let accepted: Vec<HunkId> =
+                all.iter().filter(|hunk| book.decided.get(hunk) == Some(&true)).cloned().collect();
+            book.decided.retain(|hunk, _| !all.contains(hunk));
+            let answer = Answer {
+                allow: !accepted.is_empty(),
+                scope: Scope::Once,
+                feedback: None,
+                updated_input: None,
+                hunks: Some(accepted),
+                by: "review".to_owned(),
+            };
+            // Somebody has answered the prompt itself meanwhile: then that is what counts.
+            if let Err(error) = self.respond(&prompt, answer) {
+                tracing::info!(%error, "the review came too late");
+            }
+        }
+        (!decided.is_empty()).then_some(decided)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        action: Option<ReviewAction>,
+        reverts: Option<ResolutionId>,
+        force: bool,
+        decided: Vec<HunkId>,
+    ) -> ResolutionId {
+        let id = ResolutionId::generate();
+        let count: usize = wanted.values().map(Vec::len).sum();
+        let label = match action {
+            Some(action) => format!("Kode: {} {count} {}", action.verb(), plural(count)),
+            None => format!("Kode: take back a step on {count} {}", plural(count)),
+        };
+        let step = Step { id: id.clone(), reverts, label, force };
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut outcome = session.carry_out(&wanted, &step).await;
+            outcome.action = action;
+            outcome.resolved.extend(decided);
+            session.sync().await;
+            session.publish(Event::EditsResolved { outcome });
+        });
+        id
+    }
+
+    /// Brings hunks into states, file by file.
+    pub(super) async fn carry_out(&self, wanted: &Wanted, step: &Step) -> ResolutionOutcome {
+        let id = step.id.clone();
+        let (resolved, conflicts, failed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut outcome = ResolutionOutcome { id, action: None, resolved, conflicts, failed };
+        let _one_at_a_time = self.changes.writing.lock().await;
+        for (target, moves) in wanted {
+            match self.switch(target, moves, step).await {
+                Ok(switched) => {
+                    outcome.resolved.extend(switched.resolved);
+                    outcome.conflicts.extend(switched.conflicts);
+                }
+                Err(reason) => outcome.failed.push((target.clone(), reason)),
+            }
+        }
+        if !wanted.is_empty() {
+            self.publish(Event::EditsChanged { targets: wanted.keys().cloned().collect() });
+        }
+        outcome
+    }
+}
+
+impl Book {
+    fn with_version(&self, file: FileReview) -> FileReview {
+        FileReview { version: self.versions.get(&file.target).copied(), ..file }
+    }
+}
+
+fn wanted(
+    ledger: &Ledger,
+    target: &Target,
+    ids: &[HunkId],
+    action: ReviewAction,
+) -> Vec<(HunkId, HunkState)> {
+    let plan = ledger.plan(target, ids, action, true);
+    plan.moves.into_iter().filter(|(id, _)| ids.contains(id)).collect()
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "change" } else { "changes" }
+}
