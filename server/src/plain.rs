@@ -126,6 +126,10 @@ impl PlainSurface {
                 drop(session);
                 self.log(MessageType::LOG, &format!("{path} was {what} by somebody else")).await;
             }
+            Event::Rewound { .. } => {
+                self.answer.clear();
+                self.log(MessageType::LOG, "The conversation went back to before a prompt").await;
+            }
             Event::StorageFailure { message } => self.message(MessageType::ERROR, message).await,
             Event::Done { reason, .. } => self.end(*reason).await,
             _ => {}

@@ -101,14 +101,15 @@ pub(crate) fn outcome(
     files: &[FileReview],
     path: impl Fn(&Target) -> String,
 ) -> (MessageType, String) {
-    let done = match outcome.action {
-        Some(ReviewAction::Accept) => "accepted",
-        Some(ReviewAction::Reject) => "rejected",
-        Some(ReviewAction::Keep) => "kept",
-        Some(ReviewAction::Undo) => "undone",
-        None => "taken back",
-    };
-    let mut lines = vec![format!("Kode: {} {done}.", several(outcome.resolved.len(), "change"))];
+    let changes = several(outcome.resolved.len(), "change");
+    let mut lines = vec![match outcome.action {
+        Some(ReviewAction::Accept) => format!("Kode: {changes} accepted."),
+        Some(ReviewAction::Reject) => format!("Kode: {changes} rejected."),
+        Some(ReviewAction::Keep) => format!("Kode: {changes} kept."),
+        Some(ReviewAction::Undo) => format!("Kode: {changes} undone."),
+        None if outcome.resolved.is_empty() => "Kode: went back.".to_owned(),
+        None => format!("Kode: went back; {changes} taken out or put back."),
+    }];
     if !outcome.conflicts.is_empty() {
         lines.push(format!(
             "{} not touched, because you have changed the same text since: {}. Keep it as it is with \
@@ -182,6 +183,8 @@ mod tests {
             failed: vec![],
         };
         assert_eq!(outcome(&went, &files, path), (MessageType::LOG, "Kode: 2 changes undone.".to_owned()));
+        let back = ResolutionOutcome { action: None, resolved: vec![], ..went.clone() };
+        assert_eq!(outcome(&back, &files, path).1, "Kode: went back.");
         went.conflicts = vec![files[0].hunks[0].id.clone()];
         let (kind, text) = outcome(&went, &files, path);
         assert!(kind == MessageType::WARNING && text.contains("1 change not touched"), "{text}");
