@@ -34,6 +34,21 @@ pub struct UserOptions {
     pub delivery: Vec<DeliveryRule>,
     /// Whether documents that the agent has changed are saved before a command runs; true when it is not said.
     pub save_before_commands: Option<bool>,
+    /// Whether changes that wait for a decision are shown as diagnostics.
+    pub review_diagnostics: ReviewDiagnostics,
+}
+
+/// Whether changes that wait for a decision are shown as diagnostics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReviewDiagnostics {
+    /// In clients that do not hear of changes by events.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }
 
 /// The agent behind one connection.
@@ -42,7 +57,7 @@ pub struct Agent {
     pub engine: Engine,
     /// What the editor has set.
     pub options: UserOptions,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     followed: Mutex<HashMap<SessionId, Follower>>,
     /// The session that prompts without one of their own go to.
     plain: Mutex<Option<SessionId>>,
@@ -204,10 +219,17 @@ mod tests {
     fn options_are_read_and_wrong_ones_named() {
         let options = user_options(&json!({ "profile": "demo", "mode": "acceptEdits" })).unwrap();
         assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Mode::AcceptEdits));
+        let quiet = user_options(&json!({ "reviewDiagnostics": "off" })).unwrap();
+        assert_eq!(quiet.review_diagnostics, ReviewDiagnostics::Off);
         for nothing in [json!(null), json!({})] {
             assert_eq!(user_options(&nothing).unwrap().mode, Mode::Default, "{nothing}");
         }
-        for wrong in [json!({ "mode": 7 }), json!({ "surprise": 1 }), json!("demo")] {
+        for wrong in [
+            json!({ "mode": 7 }),
+            json!({ "reviewDiagnostics": true }),
+            json!({ "surprise": 1 }),
+            json!("demo"),
+        ] {
             assert!(user_options(&wrong).unwrap_err().contains("initializationOptions"), "{wrong}");
         }
     }

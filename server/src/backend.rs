@@ -10,12 +10,14 @@ use kode_engine::ids::SessionId;
 use kode_engine::session::Session;
 use kode_protocol as wire;
 use lsp_types::{
-    DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams,
-    InitializeParams, InitializeResult, InitializedParams, MessageType, OneOf, SaveOptions,
-    ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WillSaveTextDocumentParams,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability, CodeActionResponse,
+    CodeLens, CodeLensOptions, CodeLensParams, DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
+    ExecuteCommandParams, Hover, HoverParams, HoverProviderCapability, InitializeParams, InitializeResult,
+    InitializedParams, MarkupKind, MessageType, OneOf, SaveOptions, ServerCapabilities, ServerInfo,
+    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
+    TextDocumentSyncSaveOptions, Url, WillSaveTextDocumentParams, WorkspaceFoldersServerCapabilities,
+    WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
@@ -28,6 +30,8 @@ use crate::handlers::error::{self, Failure};
 use crate::lifecycle::Lifecycle;
 use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 use crate::plain::commands;
+use crate::plain::review::publish::ReviewPublisher;
+use crate::plain::review::{self, SessionReview};
 
 /// What all handlers share.
 pub struct Shared {
@@ -37,6 +41,8 @@ pub struct Shared {
     pub documents: Documents,
     /// What the client told about itself; empty before `initialize`.
     pub facts: OnceLock<ClientFacts>,
+    /// What the client has been told about the agent's changes.
+    pub review: ReviewPublisher,
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
@@ -50,6 +56,7 @@ impl Shared {
             client,
             documents: Documents::default(),
             facts: OnceLock::new(),
+            review: ReviewPublisher::default(),
             lifecycle: Arc::default(),
             roots: Mutex::default(),
             agent: OnceLock::new(),
@@ -60,6 +67,11 @@ impl Shared {
     #[must_use]
     pub fn workspace_roots(&self) -> Vec<WorkspaceRoot> {
         self.lock_roots().clone()
+    }
+
+    /// The agent, if anything has needed it yet; looking at its changes is no need.
+    pub(crate) fn live_agent(&self) -> Option<&Arc<Agent>> {
+        self.agent.get()?.as_ref().ok()
     }
 
     fn lock_roots(&self) -> MutexGuard<'_, Vec<WorkspaceRoot>> {
@@ -105,6 +117,11 @@ impl Backend {
         name.unwrap_or_else(|| "the editor".to_owned())
     }
 
+    /// The changes that wait in a document.
+    fn reviews(&self, uri: &Url) -> Vec<SessionReview> {
+        self.shared.live_agent().map(|agent| review::gather(agent, uri)).unwrap_or_default()
+    }
+
     fn capabilities(facts: &ClientFacts) -> ServerCapabilities {
         let kode = wire::ServerKode {
             protocol_version: wire::PROTOCOL_VERSION,
@@ -117,6 +134,16 @@ impl Backend {
             experimental[TEXT_DOCUMENT_CONTENT] = json!({ "schemes": [BASELINE_SCHEME, PROPOSED_SCHEME] });
         }
         ServerCapabilities {
+            code_action_provider: Some(CodeActionProviderCapability::Options(CodeActionOptions {
+                code_action_kinds: Some(vec![
+                    CodeActionKind::QUICKFIX,
+                    review::actions::HERE,
+                    review::actions::EVERYWHERE,
+                ]),
+                ..CodeActionOptions::default()
+            })),
+            code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(false) }),
+            hover_provider: Some(HoverProviderCapability::Simple(true)),
             execute_command_provider: Some(ExecuteCommandOptions {
                 commands: commands::NAMES.map(str::to_owned).to_vec(),
                 ..ExecuteCommandOptions::default()
@@ -181,7 +208,9 @@ impl LanguageServer for Backend {
     }
 
     async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        let uri = params.text_document.uri.clone();
         self.shared.documents.change(params);
+        ReviewPublisher::text_changed(&self.shared, &uri);
     }
 
     async fn did_close(&self, params: DidCloseTextDocumentParams) {
@@ -196,8 +225,31 @@ impl LanguageServer for Backend {
         self.shared.documents.saved(&params.text_document);
     }
 
+    async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
+        let Some(facts) = self.shared.facts.get() else { return Ok(None) };
+        let uri = &params.text_document.uri;
+        let document = self.shared.documents.snapshot(uri);
+        let editor = review::actions::Editor::new(facts, document.as_ref());
+        let Some(agent) = self.shared.live_agent() else { return Ok(Some(Vec::new())) };
+        let reviews = review::around(agent, self.reviews(uri));
+        Ok(Some(review::actions::actions(&reviews, &params, editor)))
+    }
+
+    async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
+        let uri = &params.text_document.uri;
+        Ok(Some(review::lenses::lenses(&self.reviews(uri), uri)))
+    }
+
+    async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
+        let TextDocumentPositionParams { text_document, position } = params.text_document_position_params;
+        let markdown = self.shared.facts.get().is_some_and(|facts| facts.hover_markdown);
+        let kind = if markdown { MarkupKind::Markdown } else { MarkupKind::PlainText };
+        let encoding = self.shared.documents.encoding();
+        Ok(review::hover::hover(&self.reviews(&text_document.uri), position, encoding, kind))
+    }
+
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
-        commands::run(self.agent()?, &params.command, params.arguments).map(Some)
+        commands::run(self.agent()?, &params.command, params.arguments).await.map(Some)
     }
 
     async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
@@ -239,6 +291,11 @@ mod tests {
                         "openClose": true, "change": 2, "willSave": true, "save": {"includeText": false},
                     },
                     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
+                    "codeActionProvider": {
+                        "codeActionKinds": ["quickfix", "refactor.kode.review", "source.kode.review"],
+                    },
+                    "codeLensProvider": {"resolveProvider": false},
+                    "hoverProvider": true,
                     "executeCommandProvider": {"commands": commands::NAMES},
                     "experimental": {"kode": {
                         "protocolVersion": 1,
@@ -251,6 +308,23 @@ mod tests {
             })
         );
         assert_eq!(shared.documents.encoding(), crate::lsp::PositionEncoding::Utf8);
+    }
+
+    #[tokio::test]
+    async fn where_the_agent_has_changed_nothing_there_is_nothing_to_review() {
+        let (mut client, shared) = connect();
+        client.initialize(json!({})).await;
+        let document = json!({"uri": "file:///a"});
+        let position = json!({"line": 0, "character": 0});
+        let range = json!({"start": position, "end": position});
+        let context = json!({"diagnostics": []});
+        let action = json!({"textDocument": document, "range": range, "context": context});
+        let hover = json!({"textDocument": document, "position": position});
+        assert_eq!(client.request(1, "textDocument/codeAction", action).await["result"], json!([]));
+        let lens = json!({"textDocument": document});
+        assert_eq!(client.request(2, "textDocument/codeLens", lens).await["result"], json!([]));
+        assert_eq!(client.request(3, "textDocument/hover", hover).await["result"], Value::Null);
+        assert!(shared.live_agent().is_none(), "looking costs nothing");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@
 
 use kode_engine::paths::AbsPath;
 use kode_protocol::{ClientKode, PROTOCOL_VERSION};
-use lsp_types::{ClientCapabilities, InitializeParams, TraceValue, Url};
+use lsp_types::{ClientCapabilities, InitializeParams, MarkupKind, TraceValue, Url};
 use serde_json::Value;
 
 use crate::documents::file_path;
@@ -41,6 +41,12 @@ pub struct ClientFacts {
     pub work_done_progress: bool,
     /// Whether `workspace/codeLens/refresh` is understood.
     pub code_lens_refresh: bool,
+    /// Whether code actions may be more than commands.
+    pub code_action_literals: bool,
+    /// Whether a code action's edit is asked about when its annotation says so.
+    pub honors_change_annotations: bool,
+    /// Whether hovers are shown as Markdown.
+    pub hover_markdown: bool,
     /// Whether virtual documents are read by `workspace/textDocumentContent`.
     pub text_document_content: bool,
     /// What a plugin of ours offers; all absent in other clients.
@@ -63,7 +69,10 @@ impl ClientFacts {
         let roots = roots(&params);
         let InitializeParams { process_id, initialization_options, capabilities, trace, client_info, .. } =
             params;
-        let ClientCapabilities { workspace, window, general, experimental, .. } = capabilities;
+        let ClientCapabilities { workspace, window, general, experimental, text_document, .. } = capabilities;
+        let text_document = text_document.unwrap_or_default();
+        let code_action = text_document.code_action.unwrap_or_default();
+        let hover_formats = text_document.hover.and_then(|hover| hover.content_format).unwrap_or_default();
         let workspace = workspace.unwrap_or_default();
         let workspace_edit = workspace.workspace_edit.unwrap_or_default();
         // Neovim announces only what is within `documentChanges`: operations on files. Without a version it puts
@@ -86,6 +95,9 @@ impl ClientFacts {
             show_message_request: window.show_message.is_some(),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
+            code_action_literals: code_action.code_action_literal_support.is_some(),
+            honors_change_annotations: code_action.honors_change_annotations.unwrap_or_default(),
+            hover_markdown: hover_formats.contains(&MarkupKind::Markdown),
             text_document_content: experimental
                 .as_ref()
                 .and_then(|all| all.get(TEXT_DOCUMENT_CONTENT))
@@ -220,6 +232,20 @@ mod tests {
         }));
         assert_eq!((facts.name.as_deref(), facts.version.as_deref()), (Some("editor"), None));
         assert!(facts.work_done_progress && facts.show_message_request && facts.code_lens_refresh);
+    }
+
+    #[test]
+    fn capabilities_for_the_review_of_changes() {
+        let facts = facts(json!({
+            "capabilities": {"textDocument": {
+                "codeAction": {
+                    "codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}},
+                    "honorsChangeAnnotations": true,
+                },
+                "hover": {"contentFormat": ["plaintext", "markdown"]},
+            }},
+        }));
+        assert!(facts.code_action_literals && facts.honors_change_annotations && facts.hover_markdown);
     }
 
     #[test]

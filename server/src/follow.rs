@@ -65,6 +65,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) -> F
                 }
             }
         }
+        plain.close();
     })))
 }
 

@@ -38,6 +38,11 @@ impl Lifecycle {
         self.stop.cancelled().await;
     }
 
+    /// Whether the end has begun: there is nothing to tell the editor any more.
+    pub fn is_ending(&self) -> bool {
+        lock(&self.ending).is_some()
+    }
+
     /// Registers something to be done before the process ends. The tasks run at the same time, on `shutdown` or
     /// when the connection is lost.
     pub fn at_end(&self, task: impl Future<Output = ()> + Send + 'static) {

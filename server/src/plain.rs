@@ -4,6 +4,7 @@
 //! message request that nobody answers keeps nothing waiting but its own call.
 
 pub mod commands;
+pub(crate) mod review;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
+use kode_engine::session::review::ResolutionOutcome;
 use kode_protocol::ClientKode;
 use lsp_types::notification::Progress;
 use lsp_types::request::{ShowMessageRequest, WorkDoneProgressCreate};
@@ -23,6 +25,7 @@ use tokio::time::timeout;
 
 use crate::backend::Shared;
 use crate::display::{both_ends, printable, prompt_lines, readable};
+use crate::plain::review::publish::ReviewPublisher;
 
 /// A message request shows so many characters of what is asked.
 const PROMPT_LIMIT: usize = 2_000;
@@ -45,10 +48,16 @@ pub(crate) struct PlainSurface {
     asks: bool,
     progress: Option<NumberOrString>,
     answer: String,
+    /// Whether the session has had changes to decide about.
+    has_hunks: bool,
 }
 
 impl PlainSurface {
     pub(crate) fn new(shared: Arc<Shared>, session: Arc<Session>, kode: &ClientKode) -> Self {
+        let has_hunks = !session.review().is_empty();
+        if has_hunks {
+            ReviewPublisher::hunks_changed(&shared);
+        }
         Self {
             shared,
             session: Arc::downgrade(&session),
@@ -57,6 +66,7 @@ impl PlainSurface {
             asks: !(kode.events && kode.permission_ui),
             progress: None,
             answer: String::new(),
+            has_hunks,
         }
     }
 
@@ -69,6 +79,14 @@ impl PlainSurface {
             if self.session.upgrade().is_some_and(waits) {
                 self.ask(prompt).await;
             }
+        }
+        match event {
+            Event::EditsChanged { .. } => {
+                self.has_hunks = true;
+                ReviewPublisher::hunks_changed(&self.shared);
+            }
+            Event::EditsResolved { outcome } => self.resolved(outcome).await,
+            _ => {}
         }
         if !self.watches {
             return;
@@ -101,6 +119,17 @@ impl PlainSurface {
             Event::ModelRetry { attempt, delay_ms, reason } => {
                 self.report(&format!("attempt {attempt} failed, next in {delay_ms} ms: {reason}")).await;
             }
+            Event::FileChanged { target, deleted } => {
+                let what = if *deleted { "deleted" } else { "changed" };
+                let Some(session) = self.session.upgrade() else { return };
+                let path = review::path(&session, target);
+                drop(session);
+                self.log(MessageType::LOG, &format!("{path} was {what} by somebody else")).await;
+            }
+            Event::Rewound { .. } => {
+                self.answer.clear();
+                self.log(MessageType::LOG, "The conversation went back to before a prompt").await;
+            }
             Event::StorageFailure { message } => self.message(MessageType::ERROR, message).await,
             Event::Done { reason, .. } => self.end(*reason).await,
             _ => {}
@@ -109,6 +138,8 @@ impl PlainSurface {
 
     /// Catches up after events were lost: asks what waits and ends a progress whose turn is over.
     pub(crate) async fn catch_up(&mut self) {
+        self.has_hunks = true;
+        ReviewPublisher::hunks_changed(&self.shared);
         let Some(session) = self.session.upgrade() else { return };
         let snapshot = session.snapshot(0);
         drop(session);
@@ -119,6 +150,30 @@ impl PlainSurface {
         }
         if self.watches && snapshot.state == RunState::Ready {
             self.close_progress("done").await;
+        }
+    }
+
+    /// Takes back what is shown of a session that has ended.
+    pub(crate) fn close(&self) {
+        if self.has_hunks {
+            ReviewPublisher::hunks_changed(&self.shared);
+        }
+    }
+
+    /// Tells how a decision went: aloud when the user has something to do about it.
+    async fn resolved(&self, outcome: &ResolutionOutcome) {
+        let Some(session) = self.session.upgrade() else { return };
+        self.shared.review.decided(session.id());
+        if !self.watches {
+            return;
+        }
+        let (kind, text) =
+            review::outcome(outcome, &session.review(), |target| review::path(&session, target));
+        drop(session);
+        if kind == MessageType::LOG {
+            self.log(kind, &text).await;
+        } else {
+            self.message(kind, &text).await;
         }
     }
 
@@ -249,9 +304,10 @@ fn how_to_answer(prompt: &PermissionPrompt) -> String {
     )
 }
 
+/// The answers on offer. The no is first: a stray key takes the first choice, and must not approve.
 fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
     let session = prompt.scopes.contains(&Scope::Session).then_some(ALLOW_SESSION);
-    let titles = [Some(ALLOW), session, Some(DENY)].into_iter().flatten();
+    let titles = [Some(DENY), Some(ALLOW), session].into_iter().flatten();
     titles
         .map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() })
         .collect()

@@ -99,7 +99,7 @@ fn a_permission_is_asked_by_a_message_request() {
         .iter()
         .map(|action| action["title"].as_str().unwrap())
         .collect();
-    assert_eq!(titles, ["Allow once", "Allow for this session", "Deny"]);
+    assert_eq!(titles, ["Deny", "Allow once", "Allow for this session"], "a stray key must not approve");
     client.answer(&request, json!({ "title": "Allow once" }));
     shown(&client, "Edited.");
     assert_eq!(client.editor.text(&uri), "new\n");
@@ -207,10 +207,31 @@ fn commands_that_cannot_work_say_why() {
         ("kode.ask", json!([{ "text": "  " }]), "empty"),
         ("kode.allow", json!([]), "no permission prompt"),
         ("kode.setMode", json!([{ "mode": "godlike" }]), "acceptEdits"),
+        ("kode.keepEdits", json!([]), "nothing to keep"),
+        ("kode.undoEdits", json!([{ "hunkId": "hunk_1" }]), "hunkIds"),
+        ("kode.undoEdits", json!([{ "uri": "a.txt" }]), "arguments"),
+        ("kode.acceptEdits", json!([{ "all": true, "turnId": "turn_1" }]), "only one of"),
+        ("kode.rejectEdits", json!([{ "sessionId": "ses_1" }]), "ses_1"),
+        ("kode.revertEdits", json!([]), "no resolution"),
+        ("kode.restore", json!([]), "no checkpoint yet"),
+        ("kode.restore", json!([{ "checkpointId": "ckpt_1" }]), "ckpt_1"),
     ] {
         let params = json!({ "command": command, "arguments": arguments });
         let error = client.request("workspace/executeCommand", params).unwrap_err();
         assert!(error.message.contains(says) || error.hint().contains(says), "{command}: {error:?}");
+    }
+}
+
+#[test]
+fn lists_are_answered_and_shown() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    for (command, says) in
+        [("kode.listEdits", "No change waits"), ("kode.checkpoints", "There is no checkpoint yet")]
+    {
+        let answer = execute(&client, command, Value::Null);
+        assert!(answer["text"].as_str().unwrap().contains(says), "{command}: {answer}");
+        shown(&client, says);
     }
 }
 

@@ -89,12 +89,12 @@ fn requests_that_are_wrong_get_the_errors_of_the_protocol() {
     let early = client.request("agent/session/new", json!({})).unwrap_err();
     assert_eq!(early.code, -32002, "{early:?}");
     client.initialize(Offer::kode().params(&project.workspace()));
-    let hover = json!({
+    let place = json!({
         "textDocument": { "uri": "file:///a.txt" }, "position": { "line": 0, "character": 0 },
     });
     for (method, params, code) in [
         ("nope/nope", json!({}), -32601),
-        ("textDocument/hover", hover, -32601),
+        ("textDocument/definition", place, -32601),
         ("agent/turn/start", json!({}), -32602),
         ("agent/turn/start", json!({ "sessionId": 7 }), -32602),
         ("agent/turn/start", json!([1, 2]), -32602),

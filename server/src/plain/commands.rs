@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kode_engine::ids::PermissionId;
 use kode_engine::permission::{Answer, Mode, PermissionPrompt, Scope};
+use kode_engine::session::review::ReviewAction;
 use kode_engine::session::{Prompt, Session, Submitted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,10 +16,28 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::display::printable;
 use crate::handlers::error::{self, Failure};
+use crate::plain::review::list::list;
+use crate::plain::review::publish::tell;
+use crate::plain::review::resolve::{REVERT, resolve, revert};
+use crate::plain::review::restore::{checkpoints, restore};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 6] =
-    ["kode.ask", "kode.cancel", "kode.allow", "kode.deny", "kode.setMode", "kode.newSession"];
+pub const NAMES: [&str; 14] = [
+    "kode.ask",
+    "kode.cancel",
+    "kode.allow",
+    "kode.deny",
+    "kode.setMode",
+    "kode.newSession",
+    "kode.acceptEdits",
+    "kode.rejectEdits",
+    "kode.keepEdits",
+    "kode.undoEdits",
+    "kode.revertEdits",
+    "kode.listEdits",
+    "kode.checkpoints",
+    "kode.restore",
+];
 
 #[derive(Debug, Deserialize)]
 struct Ask {
@@ -41,7 +60,7 @@ struct SetMode {
 ///
 /// # Errors
 /// [`Failure`]: an unknown command, arguments that do not fit, or what the session says.
-pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> Result<Value, Failure> {
+pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> Result<Value, Failure> {
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
         "kode.ask" => ask(agent, parse(command, argument)?),
@@ -58,11 +77,25 @@ pub(crate) fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> R
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
+        "kode.acceptEdits" => resolve(agent, ReviewAction::Accept, &parse(command, argument)?),
+        "kode.rejectEdits" => resolve(agent, ReviewAction::Reject, &parse(command, argument)?),
+        "kode.keepEdits" => resolve(agent, ReviewAction::Keep, &parse(command, argument)?),
+        "kode.undoEdits" => resolve(agent, ReviewAction::Undo, &parse(command, argument)?),
+        REVERT => revert(agent, &parse(command, argument)?),
+        "kode.listEdits" => shown(agent, list(agent, &parse(command, argument)?)?),
+        "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
+        "kode.restore" => restore(agent, parse(command, argument)?).await,
         _ => Err(error::invalid_params(
             "command",
             &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")),
         )),
     }
+}
+
+/// A list as the answer, and shown to those whose editor does nothing with an answer.
+fn shown(agent: &Agent, listed: Value) -> Result<Value, Failure> {
+    tell(&agent.shared, listed["text"].as_str().unwrap_or_default());
+    Ok(listed)
 }
 
 fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {

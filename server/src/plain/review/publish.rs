@@ -1,0 +1,324 @@
+//! Tells the editor that hunks have come, gone or moved: diagnostics, and a request to ask for lenses again.
+//!
+//! Rule: many changes become one telling; what is told is always the whole state, so that nothing is left standing
+//! that is no more; at most one request for lenses is open.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kode_engine::event::{Item, ItemBody};
+use kode_engine::ids::{CallId, SessionId};
+use kode_engine::session::Session;
+use lsp_types::{Diagnostic, MessageType, Url};
+use tokio::time::sleep;
+
+use super::diagnostics::diagnostics;
+use crate::agent::ReviewDiagnostics;
+use crate::backend::Shared;
+use crate::convert;
+use crate::display::{both_ends, readable};
+
+/// How long changes are gathered before they are told.
+pub(crate) const GATHER: Duration = Duration::from_millis(150);
+
+/// A list in a message shows so many characters.
+const MESSAGE_LIMIT: usize = 4_000;
+
+/// So many of a session's newest items are looked at first for the name of a call's tool.
+const NEWEST_ITEMS: usize = 32;
+
+/// What the editor has been told about hunks.
+#[derive(Debug, Default)]
+pub struct ReviewPublisher {
+    state: Mutex<State>,
+    /// Held while something is told, so that the newest is told last.
+    telling: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    scheduled: bool,
+    /// Whether lenses may be others now, and not only at other places.
+    lenses_changed: bool,
+    refresh: Refresh,
+    published: BTreeMap<Url, Vec<Diagnostic>>,
+    tools: HashMap<SessionId, HashMap<CallId, Option<String>>>,
+    decided_last: Option<SessionId>,
+}
+
+/// Where the request to ask for lenses again is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Refresh {
+    #[default]
+    None,
+    Open,
+    /// Open, and lenses have changed since it was sent.
+    OpenAndStale,
+}
+
+/// What a document is told.
+type Published = (Url, Option<i32>, Vec<Diagnostic>);
+
+impl ReviewPublisher {
+    /// Tells the editor soon that hunks have come, gone, moved or changed their state.
+    pub(crate) fn hunks_changed(shared: &Arc<Shared>) {
+        shared.review.lock().lenses_changed = true;
+        Self::schedule(shared);
+    }
+
+    /// Tells the editor soon where the hunks of a document are, if it was told of any: editors move diagnostics along
+    /// with what is typed, but not all of them do.
+    pub(crate) fn text_changed(shared: &Arc<Shared>, uri: &Url) {
+        if shared.review.lock().published.contains_key(uri) {
+            Self::schedule(shared);
+        }
+    }
+
+    /// Remembers that the user has decided about hunks of this session.
+    pub(crate) fn decided(&self, session: &SessionId) {
+        self.lock().decided_last = Some(session.clone());
+    }
+
+    /// The session whose hunks were decided about last.
+    pub(crate) fn decided_last(&self) -> Option<SessionId> {
+        self.lock().decided_last.clone()
+    }
+
+    fn schedule(shared: &Arc<Shared>) {
+        if std::mem::replace(&mut shared.review.lock().scheduled, true) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move {
+            sleep(GATHER).await;
+            if shared.lifecycle.is_ending() {
+                return;
+            }
+            let lenses_changed = {
+                let mut state = shared.review.lock();
+                state.scheduled = false;
+                std::mem::take(&mut state.lenses_changed)
+            };
+            tell_all(&shared).await;
+            if lenses_changed && shared.facts.get().is_some_and(|facts| facts.code_lens_refresh) {
+                refresh_lenses(&shared);
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows a list to the user of a client that leaves watching to us.
+pub(crate) fn tell(shared: &Arc<Shared>, text: &str) {
+    if shared.facts.get().is_some_and(|facts| facts.kode.events) {
+        return;
+    }
+    let (client, text) = (shared.client.clone(), both_ends(&readable(text), MESSAGE_LIMIT));
+    tokio::spawn(async move { client.show_message(MessageType::INFO, text).await });
+}
+
+async fn tell_all(shared: &Arc<Shared>) {
+    let _one_after_the_other = shared.review.telling.lock().await;
+    let now = if wanted(shared) { current(shared) } else { Vec::new() };
+    let news = news(&mut shared.review.lock().published, now);
+    for (uri, version, diagnostics) in news {
+        shared.client.publish_diagnostics(uri, diagnostics, version).await;
+    }
+}
+
+/// Whether hunks are to be diagnostics: as the user says, and by themselves where the client shows no hunks.
+fn wanted(shared: &Shared) -> bool {
+    let Some(agent) = shared.live_agent() else { return false };
+    match agent.options.review_diagnostics {
+        ReviewDiagnostics::Auto => !shared.facts.get().is_some_and(|facts| facts.kode.events),
+        ReviewDiagnostics::On => true,
+        ReviewDiagnostics::Off => false,
+    }
+}
+
+/// The diagnostics of all files with hunks.
+fn current(shared: &Shared) -> Vec<Published> {
+    let Some(agent) = shared.live_agent() else { return Vec::new() };
+    let encoding = shared.documents.encoding();
+    let sessions = agent.engine.live_sessions();
+    let known = |id: &SessionId| sessions.iter().any(|session| session.id() == id);
+    shared.review.lock().tools.retain(|id, _| known(id));
+    let mut files: BTreeMap<Url, (Option<i32>, Vec<Diagnostic>)> = BTreeMap::new();
+    for session in &sessions {
+        for file in session.review() {
+            let open = shared.documents.snapshot_of(&file.target).map(|document| document.uri);
+            let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
+            let Ok(uri) = Url::parse(&uri) else {
+                tracing::warn!(%uri, "a file with hunks has no URI and gets no diagnostics");
+                continue;
+            };
+            let tools = tools(shared, session, file.hunks.iter().map(|hunk| &hunk.call));
+            let found = diagnostics(&file, encoding, |call| tools.get(call).cloned().flatten());
+            let (version, all) = files.entry(uri).or_default();
+            *version = file.version;
+            all.extend(found);
+        }
+    }
+    files.into_iter().map(|(uri, (version, diagnostics))| (uri, version, diagnostics)).collect()
+}
+
+/// What has to be told so that the editor has `now`; what it has from before and should not is cleared.
+fn news(published: &mut BTreeMap<Url, Vec<Diagnostic>>, now: Vec<Published>) -> Vec<Published> {
+    let mut news = Vec::new();
+    let before = std::mem::take(published);
+    for (uri, version, diagnostics) in now {
+        if diagnostics.is_empty() {
+            continue;
+        }
+        published.insert(uri.clone(), diagnostics.clone());
+        if before.get(&uri) != Some(&diagnostics) {
+            news.push((uri, version, diagnostics));
+        }
+    }
+    let gone = before.into_keys().filter(|uri| !published.contains_key(uri));
+    news.extend(gone.map(|uri| (uri, None, Vec::new())));
+    news
+}
+
+/// The tools of some calls of a session. A transcript can be long, so a name is looked up once.
+fn tools<'a>(
+    shared: &Shared,
+    session: &Session,
+    calls: impl Iterator<Item = &'a CallId>,
+) -> HashMap<CallId, Option<String>> {
+    let mut tools = shared.review.lock().tools.get(session.id()).cloned().unwrap_or_default();
+    let mut unknown: Vec<CallId> = calls.filter(|call| !tools.contains_key(*call)).cloned().collect();
+    if unknown.is_empty() {
+        return tools;
+    }
+    let mut look_up = |items: &[Item]| {
+        for item in items {
+            if let ItemBody::ToolCall(call) = &item.body {
+                tools.insert(call.call.clone(), Some(call.name.clone()));
+            }
+        }
+        unknown.retain(|call| !tools.contains_key(call));
+        unknown.is_empty()
+    };
+    if !look_up(&session.snapshot(NEWEST_ITEMS).items) {
+        look_up(&session.edit_items());
+    }
+    tools.extend(unknown.into_iter().map(|call| (call, None)));
+    shared.review.lock().tools.insert(session.id().clone(), tools.clone());
+    tools
+}
+
+fn refresh_lenses(shared: &Arc<Shared>) {
+    {
+        let mut state = shared.review.lock();
+        if state.refresh != Refresh::None {
+            state.refresh = Refresh::OpenAndStale;
+            return;
+        }
+        state.refresh = Refresh::Open;
+    }
+    let shared = Arc::clone(shared);
+    // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+    tokio::spawn(async move {
+        loop {
+            if let Err(error) = shared.client.code_lens_refresh().await {
+                tracing::debug!(%error, "the client did not ask for lenses again");
+            }
+            let mut state = shared.review.lock();
+            let stale = state.refresh == Refresh::OpenAndStale;
+            state.refresh = if stale { Refresh::Open } else { Refresh::None };
+            if !stale {
+                return;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::TestClient;
+
+    fn diagnostic(line: u32) -> Diagnostic {
+        let at = lsp_types::Position::new(line, 0);
+        Diagnostic { range: lsp_types::Range::new(at, at), ..Diagnostic::default() }
+    }
+
+    #[test]
+    fn what_is_gone_is_cleared_what_has_moved_is_told_and_what_is_the_same_is_not() {
+        let uri = |name: &str| Url::parse(&format!("file:///{name}")).unwrap();
+        let mut published = BTreeMap::new();
+        let first = vec![
+            (uri("gone"), Some(1), vec![diagnostic(1)]),
+            (uri("moved"), Some(1), vec![diagnostic(1)]),
+            (uri("same"), None, vec![diagnostic(1)]),
+            (uri("none"), None, vec![]),
+        ];
+        assert_eq!(news(&mut published, first.clone()), first[..3]);
+        let moved = (uri("moved"), Some(2), vec![diagnostic(2)]);
+        let second = vec![moved.clone(), (uri("same"), None, vec![diagnostic(1)])];
+        assert_eq!(news(&mut published, second), [moved, (uri("gone"), None, vec![])]);
+        let gone = news(&mut published, vec![]);
+        assert_eq!(gone.len(), 2, "{gone:?}");
+        assert!(published.is_empty());
+    }
+
+    async fn connect() -> (TestClient, Arc<Shared>) {
+        let (service, socket) = crate::server::service();
+        let shared = Arc::clone(service.inner().shared());
+        let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+        let refresh = json!({ "workspace": { "codeLens": { "refreshSupport": true } } });
+        client.initialize(refresh).await;
+        (client, shared)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_changes_are_one_request_for_lenses_and_those_meanwhile_one_more() {
+        let (mut client, shared) = connect().await;
+        for _ in 0..10 {
+            ReviewPublisher::hunks_changed(&shared);
+        }
+        let first = client.receive().await;
+        assert_eq!(first["method"], "workspace/codeLens/refresh");
+        for _ in 0..3 {
+            ReviewPublisher::hunks_changed(&shared);
+            sleep(GATHER * 2).await;
+        }
+        client.send(json!({ "id": first["id"], "result": null })).await;
+        let second = client.receive().await;
+        assert_eq!(second["method"], "workspace/codeLens/refresh");
+        client.send(json!({ "id": second["id"], "result": null })).await;
+        sleep(GATHER * 2).await;
+        client.request(1, "shutdown", serde_json::Value::Null).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_the_end_nothing_is_told() {
+        let (mut client, shared) = connect().await;
+        ReviewPublisher::hunks_changed(&shared);
+        client.request(1, "shutdown", serde_json::Value::Null).await;
+        ReviewPublisher::hunks_changed(&shared);
+        sleep(GATHER * 2).await;
+        client.hang_up();
+        assert_eq!(client.try_receive().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn typing_in_a_document_without_hunks_tells_nothing() {
+        let (mut client, shared) = connect().await;
+        let uri = Url::parse("file:///a").unwrap();
+        ReviewPublisher::text_changed(&shared, &uri);
+        assert!(!shared.review.lock().scheduled);
+        shared.review.lock().published.insert(uri.clone(), vec![diagnostic(1)]);
+        ReviewPublisher::text_changed(&shared, &uri);
+        let cleared = client.receive().await;
+        assert_eq!(cleared["params"], json!({ "uri": "file:///a", "diagnostics": [] }));
+        client.request(1, "shutdown", serde_json::Value::Null).await;
+    }
+}
