@@ -122,6 +122,7 @@ fn every_event_keeps_its_form() {
                 "conflicts": ["hunk_2"], "failed": [{ "uri": "file:///w/a.rs", "reason": "read only" }],
             }),
             json!({ "type": "checkpoint_created", "checkpointId": "ckpt_1", "turnId": "turn_1" }),
+            json!({ "type": "rewound", "itemId": "item_1" }),
             json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
             json!({ "type": "token_usage", "turnId": "turn_1", "usage": usage() }),
             json!({ "type": "model_retry", "attempt": 1, "delayMs": 500, "reason": "overloaded" }),

@@ -134,6 +134,13 @@ fn is_empty(block: &Block) -> bool {
     }
 }
 
+/// Something the model is told with a prompt that the user did not type. What it quotes cannot end it early.
+#[must_use]
+pub fn reminder(text: &str) -> String {
+    let text = text.replace("</system-reminder", "<\u{200b}/system-reminder");
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

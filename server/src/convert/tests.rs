@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use kode_engine::ids::ItemId;
 use kode_engine::paths::AbsPath;
 use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
 use serde::Serialize;
@@ -122,6 +123,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::EditsChanged { targets: vec![] }, "edits_changed", "monitor"),
         (Event::EditsResolved { outcome }, "edits_resolved", "monitor"),
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
+        (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
         (Event::TokenUsage { turn: turn(), usage }, "token_usage", "monitor"),
         (Event::ModelRetry { attempt: 1, delay_ms: 500, reason: reason() }, "model_retry", "monitor"),

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use crate::context::reminder;
 use crate::edit::diff::Patch;
 use crate::edit::ledger::{Entry, News};
 use crate::ids::HunkId;
@@ -60,7 +61,7 @@ impl Session {
 
     fn describe(&self, news: &[News]) -> String {
         let mut text =
-            "[What the user did to your changes since. Do not make them again unless asked to:".to_owned();
+            "What the user did to your changes since. Do not make them again unless asked to:".to_owned();
         for one in news.iter().take(MAX_TOLD) {
             // A name is data: it must not be able to begin a line of its own.
             let path = self.workspace.display(&one.target).replace(char::is_control, "\u{fffd}");
@@ -78,7 +79,6 @@ impl Session {
         if news.len() > MAX_TOLD {
             let _ = write!(text, "\n- and {} more places", news.len() - MAX_TOLD);
         }
-        text.push(']');
-        text
+        reminder(&text)
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+use crate::context::reminder;
 use crate::host::{DocumentEvent, DocumentObserver, DocumentSnapshot, Host};
 use crate::paths::{AbsPath, Target};
 use crate::workspace::reads::{FileStamp, Portion, Reads, Stamp};
@@ -184,7 +185,7 @@ impl Workspace {
             return None;
         }
         let mut text =
-            "[Changed by others since you last read it. Read it again before you edit or rely on it:"
+            "Changed by others since you last read it. Read it again before you edit or rely on it:"
                 .to_owned();
         for change in changes.iter().take(MAX_NAMED) {
             // A name is data: it must not be able to begin a line of its own.
@@ -203,8 +204,7 @@ impl Workspace {
                 let _ = write!(text, "\n- and {more} more");
             }
         }
-        text.push(']');
-        Some(text)
+        Some(reminder(&text))
     }
 
     /// The same workspace, which watches at most so many folders. It knows nothing yet.

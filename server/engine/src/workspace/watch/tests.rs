@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::context::reminder;
 use crate::paths::Target;
 use crate::tools::CallContext;
 use crate::workspace::testing::Rig;
@@ -52,8 +53,8 @@ fn told(workspace: &Workspace) -> Option<String> {
 }
 
 fn told_of(lines: &str) -> Option<String> {
-    let first = "[Changed by others since you last read it. Read it again before you edit or rely on it:";
-    Some(format!("{first}\n{lines}]"))
+    let first = "Changed by others since you last read it. Read it again before you edit or rely on it:";
+    Some(reminder(&format!("{first}\n{lines}")))
 }
 
 /// A rig with files of which the session has read the first, and what that session is told. The last file is for
@@ -304,8 +305,8 @@ async fn many_changes_are_counted_and_names_stay_on_their_lines() {
         rig.write(&name, "two\n");
     }
     let text = told(rig.workspace()).unwrap();
-    assert_eq!(text.lines().count(), 22, "{text}");
-    assert!(text.contains("\n- `00\u{fffd}x`: on disk\n") && text.ends_with("\n- and 5 more]"), "{text}");
+    assert_eq!(text.lines().count(), 24, "{text}");
+    assert!(text.contains("\n- `00\u{fffd}x`: on disk\n") && text.contains("\n- and 5 more\n"), "{text}");
 }
 
 #[tokio::test]
