@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Range;
 
 use ropey::Rope;
 use serde::{Deserialize, Serialize};
@@ -783,7 +784,7 @@ impl Tracked {
             kind: hunk.change.kind,
             state: hunk.state,
             range: place.range,
-            lines: place.lines,
+            lines: lines_of(&self.text, &place.lines),
             old_text: place.without,
             new_text: place.with,
             amended: self.weave.is_amended(hunk.layer),
@@ -796,6 +797,15 @@ impl Tracked {
         let place = self.weave.place(&self.text, hunk.layer);
         remembered(if hunk.state.is_in_text() { place.with } else { place.without })
     }
+}
+
+/// The lines that whole lines, given in bytes, are.
+fn lines_of(text: &Rope, bytes: &Range<usize>) -> Range<usize> {
+    let start = text.byte_to_line(bytes.start);
+    let end = text.byte_to_line(bytes.end);
+    // The last line of a text without a line ending at its end reaches to the end of the text.
+    let is_unfinished = !bytes.is_empty() && text.line_to_byte(end) < bytes.end;
+    start..end + usize::from(is_unfinished)
 }
 
 impl HunkState {
