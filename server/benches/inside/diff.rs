@@ -80,7 +80,9 @@ fn source(changed: bool) -> String {
         let is_changed = changed && line % (LINES / CHANGES) == 50;
         let _ = match (is_changed, line % 5) {
             (true, _) => writeln!(text, "        let changed_{line} = now({line});"),
-            (false, 0) => writeln!(text, "    fn function_{line}(&self, argument: usize) -> Option<usize> {{"),
+            (false, 0) => {
+                writeln!(text, "    fn function_{line}(&self, argument: usize) -> Option<usize> {{")
+            }
             (false, 1 | 2) => writeln!(text, "        let value = self.call_{}(argument)?;", line % 700),
             (false, 3) => writeln!(text, "    }}"),
             (false, _) => writeln!(text),

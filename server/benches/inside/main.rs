@@ -20,7 +20,8 @@ mod search;
 mod typing;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let parts: [(&str, fn()); 4] =
         [("typing", typing::run), ("review", review::run), ("diff", diff::run), ("search", search::run)];
     for (name, run) in parts {

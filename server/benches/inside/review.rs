@@ -172,6 +172,7 @@ impl File {
             .find(|line| text.line(*line).to_string().contains("other_"))
             .expect("there are hunks");
         let start = text.line_to_byte(line + lines_behind) + "    l".len();
+        ledger.adopt(&self.target, &text);
         let mut shown = text;
         time(|| {
             for key in 0..KEYSTROKES as usize {
@@ -181,7 +182,7 @@ impl File {
                 assert!(moves.is_empty(), "typing moves no hunk");
                 let entry = Entry::Typed { target: self.target.clone(), edits: typed };
                 ledger.apply(entry, |_| unreachable!()).expect("no text is loaded");
-                ledger.adopt(&self.target, &shown);
+                ledger.adopt_same(&self.target, &shown);
             }
         })
     }

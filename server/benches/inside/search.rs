@@ -48,8 +48,22 @@ pub(crate) fn run() {
     for (name, pattern) in [("rare", "needle_[0-9]+"), ("in every file", "value_7 ")] {
         let count = json!({ "pattern": pattern, "output_mode": "count" });
         let files = json!({ "pattern": pattern });
-        compare(&tree, &format!("Grep count, {name}"), "Grep", &count, rg, &[&common[..], &["-c", pattern]].concat());
-        compare(&tree, &format!("Grep files, {name}"), "Grep", &files, rg, &[&common[..], &["-l", pattern]].concat());
+        compare(
+            &tree,
+            &format!("Grep count, {name}"),
+            "Grep",
+            &count,
+            rg,
+            &[&common[..], &["-c", pattern]].concat(),
+        );
+        compare(
+            &tree,
+            &format!("Grep files, {name}"),
+            "Grep",
+            &files,
+            rg,
+            &[&common[..], &["-l", pattern]].concat(),
+        );
     }
     let common = ["--hidden", "--exclude", ".git", "--type", "f", "--glob"];
     for (name, pattern) in [("rare", "*_7.md"), ("every file", "*.rs")] {
@@ -108,7 +122,8 @@ impl Tree {
             fs::create_dir_all(&path).expect("the folder is ours");
             for number in 0..FILES_PER_FOLDER {
                 let file = folder * FILES_PER_FOLDER + number;
-                let extension = if number == 7 && folder.is_multiple_of(RARE / FILES_PER_FOLDER) { "md" } else { "rs" };
+                let extension =
+                    if number == 7 && folder.is_multiple_of(RARE / FILES_PER_FOLDER) { "md" } else { "rs" };
                 let path = path.join(format!("file_{number}.{extension}"));
                 fs::write(&path, content(file, "saved")).expect("the folder is ours");
                 if file.is_multiple_of(FILES / BUFFERS) {

@@ -141,8 +141,10 @@ fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
     let target = after.target();
     let (typed, moves): (Vec<TextEdit>, _) = ledger.tell_apart(&target, &edits);
     assert!(moves.is_empty(), "typing moves no hunk");
-    ledger.apply(Entry::Typed { target: target.clone(), edits: typed }, |_| unreachable!()).expect("no text is loaded");
-    ledger.adopt(&target, &after.text);
+    ledger
+        .apply(Entry::Typed { target: target.clone(), edits: typed }, |_| unreachable!())
+        .expect("no text is loaded");
+    ledger.adopt_same(&target, &after.text);
 }
 
 fn ledger_of(text: &str, buffer: &Buffer) -> Ledger {
