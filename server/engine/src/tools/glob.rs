@@ -128,11 +128,12 @@ impl Pattern {
         self.folder.starts_with(['/', '~'])
     }
 
-    fn matches(&self, beneath: &Path) -> bool {
+    /// Whether a path beneath `base` matches.
+    fn matches(&self, base: &Path, path: &Path) -> bool {
         if self.by_name {
-            beneath.file_name().is_some_and(|name| self.matcher.is_match(name))
+            path.file_name().is_some_and(|name| self.matcher.is_match(name))
         } else {
-            self.matcher.is_match(beneath)
+            path.strip_prefix(base).is_ok_and(|beneath| self.matcher.is_match(beneath))
         }
     }
 }
@@ -201,8 +202,14 @@ struct FoundFile {
 }
 
 impl Found {
-    fn add(&mut self, target: Target, modified: SystemTime) {
+    /// Counts a file, and asks what it is called if it is one of the newest so far.
+    fn add(&mut self, modified: SystemTime, target: impl FnOnce() -> Target) {
         self.total += 1;
+        let oldest = self.newest.peek().filter(|_| self.newest.len() == MAX_FILES);
+        if oldest.is_some_and(|Reverse(oldest)| modified < oldest.modified) {
+            return;
+        }
+        let target = target();
         self.newest.push(Reverse(FoundFile { modified, target: Reverse(target) }));
         if self.newest.len() > MAX_FILES {
             self.newest.pop();
@@ -218,13 +225,12 @@ fn find(
     watch: &Watch,
 ) -> Found {
     let found = Mutex::new(Found::default());
-    let add = |path: &Path, modified| {
-        if let Ok(path) = AbsPath::new(path) {
-            found.lock().unwrap_or_else(PoisonError::into_inner).add(Target::File(path), modified);
-        }
-    };
     for base in bases {
-        let is_match = |path: &Path| path.strip_prefix(base).is_ok_and(|beneath| pattern.matches(beneath));
+        let add = |path: &Path, modified| {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.add(modified, || Target::File(base.join(path)));
+        };
+        let is_match = |path: &Path| pattern.matches(base.as_path(), path);
         walk(
             base,
             |_, _| false,
@@ -250,8 +256,8 @@ fn find(
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     if with_untitled {
         for document in documents.iter().filter(|document| document.path.is_none()) {
-            if pattern.matches(Path::new(untitled_name(&document.uri))) {
-                found.add(document.target(), SystemTime::now());
+            if pattern.matches(Path::new(""), Path::new(untitled_name(&document.uri))) {
+                found.add(SystemTime::now(), || document.target());
             }
         }
     }

@@ -516,11 +516,13 @@ impl Finder<'_> {
     fn search_file(&self, scanner: &mut Scanner<'_>, path: &Path, open: &OpenFiles) -> WalkState {
         let document = open.get(path);
         let text = document.map_or(Text::File(path), |document| Text::Document(&document.text));
-        let Ok(file) = AbsPath::new(path) else { return WalkState::Continue };
         match scanner.count(text, self.extent()) {
-            Ok(tally) if tally.matches > 0 => self.add(Target::File(file), document.cloned(), tally),
+            Ok(tally) if tally.matches > 0 => match AbsPath::new(path) {
+                Ok(file) => self.add(Target::File(file), document.cloned(), tally),
+                Err(_) => WalkState::Continue,
+            },
             Ok(_) => WalkState::Continue,
-            Err(error) => self.note_problem(format!("{file}: {}", reason(&error))),
+            Err(error) => self.note_problem(format!("{}: {}", path.display(), reason(&error))),
         }
     }
 
