@@ -283,7 +283,9 @@ fn apply_change(
         made.replace_all();
         return;
     };
-    let (a, b) = (encoding.char_index(text, range.start), encoding.char_index(text, range.end));
+    let a = encoding.char_index(text, range.start);
+    // Most changes are a key typed at one place.
+    let b = if range.end == range.start { a } else { encoding.char_index(text, range.end) };
     let (start, end) = (a.min(b), a.max(b));
     let range = text.char_to_byte(start)..text.char_to_byte(end);
     text.remove(start..end);
