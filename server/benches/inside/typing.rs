@@ -31,20 +31,22 @@ const URI: &str = "file:///large.txt";
 
 pub(crate) fn run() {
     let text = format!("{}\n", "x".repeat(LINE_BYTES - 1)).repeat(LINES as usize);
-    let mut rope = Rope::from_str(&text);
+    let (mut rope, mut kept) = (Rope::from_str(&text), Rope::from_str(&text));
     let (alone, followed) = (Buffer::new(&text), Buffer::new(&text));
     let follower = Arc::new(Follower::default());
     followed.documents.observe(Arc::downgrade(&follower) as Weak<dyn DocumentObserver>);
     let mut ledger = ledger_of(&text, &followed);
     drop(text);
 
-    let (mut bare_runs, mut alone_runs, mut followed_runs) = (places(), places(), places());
+    let (mut bare_runs, mut kept_runs, mut alone_runs, mut followed_runs) =
+        (places(), places(), places(), places());
     let mut taken_in = Vec::new();
-    let [bare, alone, shown] = by_turns(
+    let [bare, kept, alone, shown] = by_turns(
         WARM_UP,
         RUNS,
         [
             &mut || type_bare(&mut rope, bare_runs.next().unwrap_or_default()),
+            &mut || type_kept(&mut kept, kept_runs.next().unwrap_or_default()),
             &mut || alone.type_at(alone_runs.next().unwrap_or_default()),
             &mut || {
                 let shown = followed.type_at(followed_runs.next().unwrap_or_default());
@@ -54,16 +56,32 @@ pub(crate) fn run() {
         ],
     );
     let taken_in = taken_in.split_off(WARM_UP);
-    let [bare, alone, shown, taken_in] =
-        [bare, alone, shown, taken_in].map(|times| Spread::of(times, KEYSTROKES));
+    let [bare, kept, alone, shown, taken_in] =
+        [bare, kept, alone, shown, taken_in].map(|times| Spread::of(times, KEYSTROKES));
     heading("keystroke in 100 MB, in the process");
     row("rope (find the place and insert)", &bare, "");
+    row("rope (UTF-16, and the text before is kept)", &kept, "");
     row("Documents::change", &alone, "");
     row("Documents::change, followed by a ledger", &shown, "");
     row("the ledger takes it in, on its own thread", &taken_in, "");
     figure("ratio", alone.median / bare.median, "", "3");
+    figure("ratio to the rope that keeps the text before", alone.median / kept.median, "", "3");
     figure("ratio, followed by a ledger", shown.median / bare.median, "", "3");
     figure("ratio of the ledger", taken_in.median / bare.median, "", "");
+}
+
+/// The edit with what any language server does besides: the position counts UTF-16, and what was there is kept until
+/// all have been told.
+fn type_kept(rope: &mut Rope, line: u32) -> Duration {
+    time(|| {
+        for column in 0..KEYSTROKES {
+            let before = rope.clone();
+            let start = rope.char_to_utf16_cu(rope.line_to_char(line as usize));
+            let at = rope.utf16_cu_to_char(start + column as usize);
+            rope.insert(at, key(column));
+            drop(before);
+        }
+    })
 }
 
 /// The lines where the runs type, spread over the text.
@@ -71,11 +89,16 @@ fn places() -> impl Iterator<Item = u32> {
     (1u32..).map(|run| (run * 7_919 * 104_729) % LINES)
 }
 
+/// What is typed as the key of this number.
+fn key(number: u32) -> &'static str {
+    ["s", "o", "m", "e", " "][number as usize % 5]
+}
+
 fn type_bare(rope: &mut Rope, line: u32) -> Duration {
     time(|| {
         for column in 0..KEYSTROKES {
             let at = rope.line_to_char(line as usize) + column as usize;
-            rope.insert(at, "y");
+            rope.insert(at, key(column));
         }
     })
 }
@@ -104,7 +127,7 @@ impl Buffer {
                 let change = TextDocumentContentChangeEvent {
                     range: Some(Range::new(at, at)),
                     range_length: None,
-                    text: "y".to_owned(),
+                    text: key(column).to_owned(),
                 };
                 DidChangeTextDocumentParams {
                     text_document: VersionedTextDocumentIdentifier::new(self.uri.clone(), *version),
