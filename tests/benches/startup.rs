@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use kode_e2e::measure::{Spread, figure, heading, row};
 use kode_e2e::{Client, Project, Script, call, say};
 use serde_json::json;
 
@@ -34,7 +35,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 fn main() {
     let kode_ls = kode_e2e::binary();
-    println!("{}\n", kode_ls.display());
+    println!("{}", kode_ls.display());
     startup(&kode_ls);
     memory();
     size(&kode_ls);
@@ -50,17 +51,11 @@ fn startup(kode_ls: &Path) {
             ours.push(times[1]);
         }
     }
-    let (echo, ours) = (Spread::of(echo), Spread::of(ours));
-    println!(
-        "{:<34}{:>11}{:>11}{:>11}  budget",
-        format!("start to `initialize`, {RUNS} runs"),
-        "median",
-        "min",
-        "max"
-    );
-    println!("{:<34}{echo}", "echo (same LSP crate, no more)");
-    println!("{:<34}{ours}  15 ms where echo takes at most 8 ms", "kode-ls");
-    println!("{:<34}{:>11.2}{:24}2\n", "ratio", ours.median / echo.median, "");
+    let (echo, ours) = (Spread::of(echo, 1), Spread::of(ours, 1));
+    heading(&format!("start to `initialize`, {RUNS} runs"));
+    row("echo (same LSP crate, no more)", &echo, "");
+    row("kode-ls", &ours, "15 ms where echo takes at most 8 ms");
+    figure("ratio", ours.median / echo.median, "", "2");
 }
 
 /// Starts a server, waits for its answer to `initialize`, and ends it.
@@ -100,9 +95,9 @@ fn memory() {
     let done = client.session().run("read it");
     assert_eq!(done["stopReason"], "end_turn", "{done}");
     let after = proportional_set_size(&client);
-    println!("{:<34}{:>11}{:24}budget", "memory (PSS)", "", "");
-    println!("{:<34}{:>7.1} MiB{:24}15 MiB", "after `initialize`", idle / MIB, "");
-    println!("{:<34}{:>7.1} MiB{:24}25 MiB\n", format!("after a turn of {ROUNDS} rounds"), after / MIB, "");
+    println!("\nmemory (PSS)");
+    figure("after `initialize`", idle / MIB, " MiB", "15 MiB");
+    figure(&format!("after a turn of {ROUNDS} rounds"), after / MIB, " MiB", "25 MiB");
 }
 
 /// The memory of a server, shared pages by their share, in bytes.
@@ -116,26 +111,6 @@ fn proportional_set_size(client: &Client) -> f64 {
 
 fn size(kode_ls: &Path) {
     let bytes = fs::metadata(kode_ls).expect("it was started").len();
-    println!("{:<34}{:>8.1} MB{:24}25 MB", "size of the program", bytes as f64 / 1e6, "");
-}
-
-/// Times in milliseconds.
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Spread {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort();
-        let at = |index: usize| times[index].as_secs_f64() * 1e3;
-        Self { median: at(times.len() / 2), min: at(0), max: at(times.len() - 1) }
-    }
-}
-
-impl std::fmt::Display for Spread {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:>8.2} ms{:>8.2} ms{:>8.2} ms", self.median, self.min, self.max)
-    }
+    println!();
+    figure("size of the program", bytes as f64 / 1e6, " MB", "25 MB");
 }

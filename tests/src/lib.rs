@@ -9,6 +9,7 @@ mod binary;
 mod client;
 mod connection;
 mod editor;
+pub mod measure;
 mod model;
 mod position;
 mod process;
