@@ -85,6 +85,9 @@ fn typing() {
     )
     .map(|times| Spread::of(times, KEYSTROKES));
 
+    let typed = 1_000 + followed.typed.get() - 1;
+    assert_eq!(list(&session)["files"][0]["version"], typed, "the ledger is where the document is");
+
     heading("keystroke (`didChange`), over the wire");
     row("floor (in a document of 1 KB)", &floor, "");
     row("in 100 MB", &alone, "");
