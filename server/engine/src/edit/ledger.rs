@@ -45,8 +45,9 @@ pub enum Entry {
     Typed {
         /// The file or document.
         target: Target,
-        /// What changed, in bytes of the text before.
-        edits: Vec<TextEdit>,
+        /// What changed, step by step: each step's edits are of the text after the step before. Steps are not joined:
+        /// what is deleted and typed again piece by piece comes back otherwise than in one piece.
+        steps: Vec<Vec<TextEdit>>,
     },
     /// The agent changed a text, or wants to.
     Changed {
@@ -272,13 +273,20 @@ impl Ledger {
                     return Err(error);
                 }
             },
-            Entry::Typed { target, edits } => {
-                if let Some(tracked) = self.files.get_mut(&target) {
-                    tracked.weave.type_in(&tracked.text, &edits);
-                    edit_rope(&mut tracked.text, &edits);
+            Entry::Typed { target, steps } => {
+                for edits in steps {
+                    self.check(&target, &edits)?;
+                    if let Some(tracked) = self.files.get_mut(&target) {
+                        tracked.weave.type_in(&tracked.text, &edits);
+                        edit_rope(&mut tracked.text, &edits);
+                    }
                 }
             }
-            Entry::Changed { target, change, hunks } => self.add(&target, &change, hunks),
+            Entry::Changed { target, change, hunks } => {
+                let edits: Vec<TextEdit> = hunks.iter().flat_map(|hunk| hunk.edits.clone()).collect();
+                self.check(&target, &edits)?;
+                self.add(&target, &change, hunks);
+            }
             Entry::Replaced { target, change, hunk, before, after } => {
                 let state = HunkState::Applied;
                 let replaced = Replaced { target, change, state, before, after, is_told: true };
@@ -429,28 +437,47 @@ impl Ledger {
             wanted.into_iter().partition(|(id, _)| self.replaced(id).is_some());
         plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
         let Some(tracked) = self.files.get(target) else { return plan };
-        while let Some((id, state)) = waiting.pop() {
-            let Some(hunk) = self.hunks.get(&id) else { continue };
-            let is_known = plan.moves.iter().any(|(known, _)| *known == id) || plan.conflicts.contains(&id);
-            if is_known || hunk.state == state {
+        waiting.reverse();
+        for (id, state) in waiting {
+            let moves = self.closure(tracked, id.clone(), state);
+            let touches_users = |(id, _): &(HunkId, HunkState)| {
+                self.hunks.get(id).is_some_and(|hunk| tracked.weave.is_amended(hunk.layer))
+            };
+            let switches = |(id, state): &&(HunkId, HunkState)| {
+                self.state(id).is_some_and(|now| now.is_in_text() != state.is_in_text())
+            };
+            if !force && moves.iter().filter(switches).any(touches_users) {
+                plan.conflicts.push(id);
+                continue;
+            }
+            for (id, state) in moves {
+                if !plan.moves.iter().any(|(known, _)| *known == id) {
+                    plan.moves.push((id, state));
+                }
+            }
+        }
+        plan
+    }
+
+    /// A hunk that is to be in a state, with what stands on it and goes with it, or what it stands on and comes with it.
+    fn closure(&self, tracked: &Tracked, root: HunkId, state: HunkState) -> Vec<(HunkId, HunkState)> {
+        let mut moves: Vec<(HunkId, HunkState)> = Vec::new();
+        let mut waiting = vec![root];
+        while let Some(id) = waiting.pop() {
+            let Some(hunk) = self.hunks.get(&id).filter(|hunk| hunk.state != state) else { continue };
+            if moves.iter().any(|(known, _)| *known == id) {
                 continue;
             }
             if state.is_in_text() != hunk.state.is_in_text() {
-                if !force && tracked.weave.is_amended(hunk.layer) {
-                    plan.conflicts.push(id);
-                    continue;
-                }
-                // What stands on a hunk goes with it, and what a hunk stands on comes with it.
                 let others = match state.is_in_text() {
                     true => tracked.weave.supports(hunk.layer),
                     false => tracked.weave.dependents(hunk.layer),
                 };
-                let others = others.into_iter().filter_map(|layer| tracked.hunk_of(layer, &self.hunks));
-                waiting.extend(others.map(|other| (other, state)));
+                waiting.extend(others.into_iter().filter_map(|layer| tracked.hunk_of(layer, &self.hunks)));
             }
-            plan.moves.push((id, state));
+            moves.push((id, state));
         }
-        plan
+        moves
     }
 
     /// What an action on one resolution of the past comes to: the moves that take it back, by file.
@@ -642,6 +669,28 @@ impl Ledger {
         self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
     }
 
+    /// Whether edits fit a text. An entry before them may have been lost with a damaged line of the journal: nothing is
+    /// known of that file then.
+    fn check(&mut self, target: &Target, edits: &[TextEdit]) -> io::Result<()> {
+        let Some(tracked) = self.files.get(target) else { return Ok(()) };
+        let text = &tracked.text;
+        let fits = |at: usize| at <= text.len_bytes() && text.char_to_byte(text.byte_to_char(at)) == at;
+        let mut end = 0;
+        let all_fit = edits.iter().all(|edit| {
+            let in_order = end <= edit.range.start && edit.range.start <= edit.range.end;
+            end = edit.range.end;
+            in_order && fits(edit.range.start) && fits(edit.range.end)
+        });
+        if all_fit {
+            return Ok(());
+        }
+        self.forget(target);
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the changes of {target} do not fit its text"),
+        ))
+    }
+
     fn track(&mut self, target: Target, text: Rope) {
         let weave = Weave::new(text.len_bytes());
         self.forget(&target);
@@ -664,7 +713,7 @@ impl Ledger {
         // From the end: the text before a hunk is then still the text that its edits count in.
         for NewHunk { id, edits } in hunks.iter().rev() {
             // A proposal that was accepted comes back under its name.
-            if let Some(old) = self.hunks.remove(id) {
+            if let Some(old) = self.hunks.remove(id).filter(|old| old.target == *target) {
                 tracked.hunks.retain(|known| known != id);
                 tracked.weave.retire(&[old.layer]);
             }
