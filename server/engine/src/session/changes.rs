@@ -359,10 +359,13 @@ impl Session {
                         || (same_version && text.len_bytes() == before.text.len_bytes())
                 }) =>
             {
-                self.enter_typing(book, &target, &edits);
-                let is_same =
+                let is_before = book.ledger.text(&target).is_some_and(|text| text.is_instance(&before.text));
+                let moved = self.enter_typing(book, &target, &edits);
+                let is_as_long =
                     book.ledger.text(&target).is_some_and(|text| text.len_bytes() == after.text.len_bytes());
-                match is_same {
+                match is_as_long {
+                    // The same edits of the same text.
+                    true if is_before && !moved => book.ledger.adopt_same(&target, &after.text),
                     true => book.ledger.adopt(&target, &after.text),
                     false => self.reconcile(book, &target, &after.text),
                 }
@@ -408,16 +411,19 @@ impl Session {
         book.ledger.adopt(target, now);
     }
 
-    fn enter_typing(&self, book: &mut Book, target: &Target, edits: &[TextEdit]) {
+    /// Enters what the user did to a text; true when that moved hunks.
+    fn enter_typing(&self, book: &mut Book, target: &Target, edits: &[TextEdit]) -> bool {
         let (typed, moves) = book.ledger.tell_apart(target, edits);
         if !typed.is_empty() {
             self.enter(book, Entry::Typed { target: target.clone(), steps: vec![typed] }, None);
         }
-        if !moves.is_empty() {
-            let moved = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
-            self.enter(book, moved, None);
+        let moved = !moves.is_empty();
+        if moved {
+            let entry = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+            self.enter(book, entry, None);
             self.publish(Event::EditsChanged { targets: vec![target.clone()] });
         }
+        moved
     }
 
     /// Nothing that was saved or committed waits to be looked at any more.
