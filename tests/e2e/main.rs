@@ -11,6 +11,7 @@ mod permissions;
 mod plain;
 mod prompts;
 mod resume;
+mod review;
 mod sessions;
 mod transport;
 mod turn;
