@@ -7,6 +7,7 @@
 
 mod faults;
 mod headless;
+mod hunks;
 mod permissions;
 mod plain;
 mod prompts;

@@ -7,8 +7,9 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 use ropey::Rope;
 use serde::{Deserialize, Serialize};
@@ -203,6 +204,8 @@ struct Resolution {
     id: ResolutionId,
     moves: Vec<(HunkId, HunkState)>,
     is_reverted: bool,
+    /// Whether it took another one back.
+    reverts: bool,
 }
 
 /// What an action comes to for the hunks of one file.
@@ -235,9 +238,9 @@ pub struct News {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     files: BTreeMap<Target, Tracked>,
-    hunks: HashMap<HunkId, Hunk>,
+    hunks: BTreeMap<HunkId, Hunk>,
     resolutions: Vec<Resolution>,
-    before: HashMap<TurnId, BTreeMap<Target, Before>>,
+    before: BTreeMap<TurnId, BTreeMap<Target, Before>>,
     /// In the order in which they were made.
     replaced: Vec<(HunkId, Replaced)>,
 }
@@ -467,14 +470,12 @@ impl Ledger {
         Some(by_file)
     }
 
-    /// The newest resolution that was not taken back.
+    /// The newest resolution that was not taken back, and did not take back another: going back step by step must not
+    /// turn in a circle.
     #[must_use]
     pub fn newest_resolution(&self) -> Option<&ResolutionId> {
-        self.resolutions
-            .iter()
-            .rev()
-            .find(|resolution| !resolution.is_reverted)
-            .map(|resolution| &resolution.id)
+        let is_step = |resolution: &&Resolution| !resolution.is_reverted && !resolution.reverts;
+        self.resolutions.iter().rev().find(is_step).map(|resolution| &resolution.id)
     }
 
     /// The edits of a target's text that bring its hunks into these states.
@@ -631,6 +632,12 @@ impl Ledger {
         news
     }
 
+    /// Every hunk there is, in no state in particular.
+    #[cfg(test)]
+    pub(crate) fn every_hunk(&self) -> Vec<HunkId> {
+        self.files.values().flat_map(|tracked| &tracked.hunks).cloned().collect()
+    }
+
     fn replaced(&self, hunk: &HunkId) -> Option<&Replaced> {
         self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
     }
@@ -719,7 +726,10 @@ impl Ledger {
         match self.resolutions.iter_mut().find(|known| known.id == id) {
             // One resolution has an entry for each of its files.
             Some(known) => known.moves.extend(before),
-            None => self.resolutions.push(Resolution { id, moves: before, is_reverted: false }),
+            None => {
+                let (is_reverted, reverts) = (false, reverts.is_some());
+                self.resolutions.push(Resolution { id, moves: before, is_reverted, reverts });
+            }
         }
     }
 
@@ -770,7 +780,7 @@ impl Replaced {
 }
 
 impl Tracked {
-    fn hunk_of(&self, layer: Layer, hunks: &HashMap<HunkId, Hunk>) -> Option<HunkId> {
+    fn hunk_of(&self, layer: Layer, hunks: &BTreeMap<HunkId, Hunk>) -> Option<HunkId> {
         self.hunks.iter().find(|id| hunks.get(id).is_some_and(|hunk| hunk.layer == layer)).cloned()
     }
 
@@ -783,7 +793,7 @@ impl Tracked {
             kind: hunk.change.kind,
             state: hunk.state,
             range: place.range,
-            lines: place.lines,
+            lines: lines_of(&self.text, &place.lines),
             old_text: place.without,
             new_text: place.with,
             amended: self.weave.is_amended(hunk.layer),
@@ -796,6 +806,15 @@ impl Tracked {
         let place = self.weave.place(&self.text, hunk.layer);
         remembered(if hunk.state.is_in_text() { place.with } else { place.without })
     }
+}
+
+/// The lines that whole lines, given in bytes, are.
+fn lines_of(text: &Rope, bytes: &Range<usize>) -> Range<usize> {
+    let start = text.byte_to_line(bytes.start);
+    let end = text.byte_to_line(bytes.end);
+    // The last line of a text without a line ending at its end reaches to the end of the text.
+    let is_unfinished = !bytes.is_empty() && text.line_to_byte(end) < bytes.end;
+    start..end + usize::from(is_unfinished)
 }
 
 impl HunkState {

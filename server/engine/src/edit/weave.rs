@@ -9,7 +9,7 @@ use std::ops::Range;
 use ropey::Rope;
 
 use crate::edit::TextEdit;
-use crate::edit::diff::line_changes;
+use crate::edit::diff::word_changes;
 
 /// Names one layer: one hunk, which can be in the text or not.
 pub type Layer = u32;
@@ -618,13 +618,13 @@ fn slice(text: &Rope, range: Range<usize>) -> Box<str> {
     text.byte_slice(range).to_string().into()
 }
 
-/// An edit as the changes it makes, line by line: editors and formatters replace more than they change.
+/// An edit as the changes it makes, word by word: editors and formatters replace more than they change.
 fn smallest(text: &Rope, edit: &TextEdit) -> Vec<TextEdit> {
     if edit.range.is_empty() || edit.new_text.is_empty() {
         let changes = !edit.range.is_empty() || !edit.new_text.is_empty();
         return changes.then(|| edit.clone()).into_iter().collect();
     }
-    let mut changes = line_changes(&slice(text, edit.range.clone()), &edit.new_text);
+    let mut changes = word_changes(&slice(text, edit.range.clone()), &edit.new_text);
     for change in &mut changes {
         change.range = change.range.start + edit.range.start..change.range.end + edit.range.start;
     }

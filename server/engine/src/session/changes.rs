@@ -3,13 +3,16 @@
 //! Rule: a text changes first and the ledger follows what was shown to have happened, never the other way round. One
 //! change of texts goes on at a time; what the user types meanwhile waits in the feed and is taken in around it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropey::Rope;
 use tokio_util::sync::CancellationToken;
 
-use crate::edit::diff::line_changes;
+use crate::edit::diff::word_changes;
 use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, Replacement, split};
 use crate::edit::rebase::{Rebase, rebase};
 use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
@@ -23,7 +26,7 @@ use crate::session::feed::{Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Limits, Shadow};
-use crate::workspace::{ApplyError, ReadError, Source, blocking};
+use crate::workspace::{ApplyError, ReadError, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: usize = 5;
@@ -234,13 +237,7 @@ impl Session {
         let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
         for target in targets {
             let (now, version) = match self.workspace.text(&target).await {
-                Ok(file) => {
-                    let version = match &file.source {
-                        Source::Document(document) => Some(document.version),
-                        Source::Disk => None,
-                    };
-                    (Rope::from_str(&file.text), version)
-                }
+                Ok(file) => (Rope::from_str(&file.text), file.version()),
                 Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (Rope::new(), None),
                 Err(error) => {
                     tracing::warn!(%error, "what a file became meanwhile is not known");
@@ -299,7 +296,7 @@ impl Session {
     pub(super) fn reconcile(&self, book: &mut Book, target: &Target, now: &Rope) {
         let Some(known) = book.ledger.text(target) else { return };
         if !known.is_instance(now) && known != now {
-            let edits = line_changes(&known.to_string(), &now.to_string());
+            let edits = word_changes(&known.to_string(), &now.to_string());
             self.enter_typing(book, target, &edits);
         }
         book.ledger.adopt(target, now);

@@ -13,6 +13,7 @@ use crate::ids::HunkId;
 use crate::paths::Target;
 use crate::session::Session;
 use crate::session::review::{HunkKind, HunkState};
+use crate::workspace::FileText;
 
 /// The hunks of a change that is asked about.
 #[derive(Clone, Debug, Default)]
@@ -89,13 +90,16 @@ impl Session {
     async fn propose_file(&self, target: &Target, file: &FileChange, change: &Change, hunks: Vec<NewHunk>) {
         let base = self.keep_bytes(file.old_text().as_bytes().into()).await;
         self.changes.feed.follow(target);
-        let now = self.workspace.text(target).await.map(|file| file.text).unwrap_or_default();
+        let now = self.workspace.text(target).await.ok();
+        let version = now.as_ref().and_then(FileText::version);
+        let now = now.map(|file| file.text).unwrap_or_default();
         let mut book = self.sync_changes();
         if !book.ledger.is_tracked(target) {
             let tracked = Entry::Tracked { target: target.clone(), base };
             self.enter(&mut book, tracked, Some(file.old_text()));
         }
         self.reconcile(&mut book, target, &Rope::from_str(&now));
+        book.versions.extend(version.map(|version| (target.clone(), version)));
         // The user may have typed since the change was planned.
         let moved = hunks.into_iter().filter_map(|hunk| match rebase(file.old_text(), &hunk.edits, &now) {
             Rebase::Clean(edits) => Some(NewHunk { edits, ..hunk }),

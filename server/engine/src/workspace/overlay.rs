@@ -257,6 +257,15 @@ impl Roots {
 }
 
 impl FileText {
+    /// The version of the open document it is from; `None` for a file.
+    #[must_use]
+    pub fn version(&self) -> Option<i32> {
+        match &self.source {
+            Source::Document(document) => Some(document.version),
+            Source::Disk => None,
+        }
+    }
+
     /// Checks that the text can be written back without changing a byte that no edit touches, and that `new_text`
     /// fits its encoding. Open documents always can: their editor writes them.
     ///

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::change::apply_edits;
-use crate::edit::{ChangeSet, diff};
+use crate::edit::{ChangeSet, TextEdit, diff};
 use crate::host::{
     DocumentEdit, DocumentEditOutcome, DocumentEvent, DocumentObserver, DocumentSnapshot, Host, SaveOutcome,
 };
@@ -74,6 +74,22 @@ impl FakeEditor {
         let after = document.clone();
         self.tell(&documents, &DocumentEvent::Changed { before, after: after.clone(), edits: None });
         Some(after)
+    }
+
+    /// The open documents.
+    pub(crate) fn documents_now(&self) -> Vec<Target> {
+        self.documents().iter().map(DocumentSnapshot::target).collect()
+    }
+
+    /// The user changes a document, and the editor says exactly what.
+    pub(crate) fn edit(&self, target: &Target, edits: Vec<TextEdit>) {
+        let mut documents = self.documents.lock().unwrap();
+        let document = documents.iter_mut().find(|document| document.target() == *target).unwrap();
+        let before = document.clone();
+        document.text = Rope::from_str(&apply_edits(&document.text.to_string(), &edits));
+        document.version += 1;
+        let after = document.clone();
+        self.tell(&documents, &DocumentEvent::Changed { before, after, edits: Some(edits) });
     }
 
     fn close(&self, target: &Target) {
@@ -254,6 +270,16 @@ impl Rig {
     /// The user saves a document.
     pub(crate) fn save(&self, name: &str) {
         self.editor.save(&self.target(name), true);
+    }
+
+    /// The editor saves a document by itself.
+    pub(crate) fn save_by_itself(&self, name: &str) {
+        self.editor.save(&self.target(name), false);
+    }
+
+    /// The folder of the workspace.
+    pub(crate) fn root(&self) -> &AbsPath {
+        &self.root
     }
 
     /// Says what comes of asking the editor to save.

@@ -197,7 +197,7 @@ impl Workspace {
                         Author::Agent => self.note_applied(&applied),
                         Author::User => {}
                     }
-                    return Ok(applied);
+                    return Ok(*applied);
                 }
                 Attempt::Again { rebased: so_far } => rebased = so_far,
             }
@@ -216,7 +216,7 @@ impl Workspace {
         let (merged, job, now) = blocking(move || (job.merge(&now), job, now)).await;
         let Merged { edits, rebased } = merged?;
         if edits.is_empty() {
-            return Ok(Attempt::Done(job.done(now.clone(), now, edits, rebased)));
+            return Ok(Attempt::Done(Box::new(job.done(now.clone(), now, edits, rebased))));
         }
         let edit = DocumentEdit { base: document, edits: edits.clone(), label: label.to_owned() };
         // An outcome that is already there is taken even when cancelled: what happened is reported as it happened.
@@ -230,7 +230,7 @@ impl Workspace {
                 self.note_agent_change(&shown);
                 let new_text = apply_edits(&now, &edits);
                 let done = job.done(now, new_text, edits, rebased);
-                Ok(Attempt::Done(AppliedFile { shown: Some(shown), ..done }))
+                Ok(Attempt::Done(Box::new(AppliedFile { shown: Some(shown), ..done })))
             }
             DocumentEditOutcome::Stale | DocumentEditOutcome::Closed => Ok(Attempt::Again { rebased }),
             DocumentEditOutcome::Rejected { reason } => Err(ApplyError::Rejected { path: job.path, reason }),
@@ -263,7 +263,7 @@ struct Merged {
 }
 
 enum Attempt {
-    Done(AppliedFile),
+    Done(Box<AppliedFile>),
     Again { rebased: u32 },
 }
 
@@ -321,7 +321,8 @@ impl Job {
         let format = decoded.format;
         let done = |edits| {
             let done = self.done(decoded.text.clone(), new_text.clone(), edits, rebased);
-            Attempt::Done(AppliedFile { format: Some(format), bytes: Some(bytes.as_slice().into()), ..done })
+            let bytes = Some(bytes.as_slice().into());
+            Attempt::Done(Box::new(AppliedFile { format: Some(format), bytes, ..done }))
         };
         if new_text == decoded.text {
             return Ok(done(Vec::new()));
@@ -354,7 +355,8 @@ impl Job {
         match atomic::create(real.as_path(), &bytes) {
             Ok(()) => {
                 let done = self.done(String::new(), new_text, self.file.edits.clone(), self.rebased);
-                Ok(Attempt::Done(AppliedFile { created: true, format: Some(TextFormat::UTF_8), ..done }))
+                let format = Some(TextFormat::UTF_8);
+                Ok(Attempt::Done(Box::new(AppliedFile { created: true, format, ..done })))
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(ApplyError::Exists { path: self.path.clone() })
