@@ -676,7 +676,9 @@ impl Ledger {
             edit_rope(&mut tracked.text, &edits);
         }
         for (id, layer) in added.into_iter().rev() {
-            let told = (state, remembered(tracked.weave.place(&tracked.text, layer).with));
+            let place = tracked.weave.place(&tracked.text, layer);
+            // What is only proposed the model does not take for done.
+            let told = (state, remembered(if is_made { place.with } else { place.without }));
             let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
