@@ -26,6 +26,14 @@ fn two_places() -> Script {
                 say("Edited."),
             ],
         )
+        .when(
+            "write b",
+            [
+                call("Read", json!({ "file_path": "{{cwd}}/b.txt" })),
+                call("Write", json!({ "file_path": "{{cwd}}/b.txt", "content": "B\n" })),
+                say("Written."),
+            ],
+        )
         .otherwise([say("Hello.")])
 }
 
@@ -426,20 +434,27 @@ fn a_commit_keeps_what_was_committed_and_not_what_was_not_saved() {
             .unwrap();
         assert!(output.status.success(), "git {arguments:?}: {output:?}");
     };
+    project.write("b.txt", "b\n");
     git(&["init", "-q"]);
-    git(&["add", "a.txt"]);
+    git(&["add", "."]);
     git(&["commit", "-qm", "first"]);
     let (client, uri) = opened(&project, &Offer::kode());
     let session = edited(&client);
+    session.run("write b");
+    assert_eq!(project.read("b.txt"), "B\n", "it is closed, so it is written at once");
+    assert_eq!(states(&session.hunks()), ["applied"; 3]);
 
-    // Others commit something else: the hunks are not in it, for the editor has not saved.
-    project.write("b.txt", "b\n");
-    git(&["add", "."]);
-    git(&["commit", "-qm", "second"]);
+    let kept = |n: usize| {
+        client.wait_for("the keeping", |received| {
+            let events = received.events(&session.id).iter().map(|record| &record["event"]);
+            events.filter(|event| event["type"] == "edits_resolved").nth(n).cloned()
+        })
+    };
+    git(&["commit", "-qam", "second"]);
+    assert_eq!((&kept(0)["action"], kept(0)["resolved"].as_array().unwrap().len()), (&json!("keep"), 1));
+    assert_eq!(covered(&client, &uri, &session.hunks()), ["TWO", "SIX a\nSIX b"], "the editor has not saved");
     client.editor.save(&uri, Some(SaveReason::AfterDelay));
-    assert_eq!(states(&session.hunks()), ["applied", "applied"]);
     git(&["commit", "-qam", "third"]);
-    let resolved = session.wait_event("the keeping", |event| event["type"] == "edits_resolved");
-    assert_eq!(resolved["action"], "keep");
+    assert_eq!((&kept(1)["action"], kept(1)["resolved"].as_array().unwrap().len()), (&json!("keep"), 2));
     assert_eq!(session.hunks(), [] as [Value; 0]);
 }
