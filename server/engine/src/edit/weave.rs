@@ -11,6 +11,9 @@ use ropey::Rope;
 use crate::edit::TextEdit;
 use crate::edit::diff::word_changes;
 
+/// So far an edit is looked for beside where it was said to be, in bytes.
+const MAX_REACH: usize = 4 << 10;
+
 /// Names one layer: one hunk, which can be in the text or not.
 pub type Layer = u32;
 
@@ -111,7 +114,7 @@ impl Weave {
     pub fn tell_apart(&self, text: &Rope, edits: &[TextEdit]) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
         let (mut typed, mut switched) = (Vec::new(), Vec::new());
-        for cluster in self.clusters(&edits) {
+        for cluster in self.clusters(text, &edits) {
             match self.recognise(text, &cluster) {
                 Some(layers) => switched.extend(layers),
                 None => typed.extend(cluster.edits),
@@ -476,12 +479,12 @@ impl Weave {
     // -- recognising the user's own undo ----------------------------------------------------------------------------
 
     /// The edits with the layers they touch, gathered where they touch the same ones.
-    fn clusters(&self, edits: &[TextEdit]) -> Vec<Cluster> {
+    fn clusters(&self, text: &Rope, edits: &[TextEdit]) -> Vec<Cluster> {
         let extents = self.extents();
         let mut clusters: Vec<Cluster> = Vec::new();
         for edit in edits {
             let mut cluster =
-                Cluster { range: edit.range.clone(), edits: vec![edit.clone()], layers: Vec::new() };
+                Cluster { range: reach(text, edit), edits: vec![edit.clone()], layers: Vec::new() };
             // What is touched may reach further and touch more.
             while let Some((layer, extent)) = extents
                 .iter()
@@ -631,6 +634,36 @@ fn smallest(text: &Rope, edit: &TextEdit) -> Vec<TextEdit> {
         change.range = change.range.start + edit.range.start..change.range.end + edit.range.start;
     }
     changes
+}
+
+/// The bytes within which an edit could as well be said to be: where text repeats itself, nobody can tell which of two
+/// equal pieces was put in or taken out.
+fn reach(text: &Rope, edit: &TextEdit) -> Range<usize> {
+    let Range { start, end } = edit.range;
+    let new = edit.new_text.as_bytes();
+    let put_in = |at: usize| new[at % new.len()];
+    // By how much the edit can move to the left, and to the right, and come to the same.
+    let is_insertion = edit.range.is_empty() && !new.is_empty();
+    let is_deletion = !edit.range.is_empty() && new.is_empty();
+    let can_left = |by: usize| {
+        let before = text.byte(start - 1 - by);
+        (is_insertion && before == put_in(new.len() * (by / new.len() + 1) - 1 - by))
+            || (is_deletion && before == text.byte(end - 1 - by))
+    };
+    let can_right = |by: usize| {
+        let after = text.byte(end + by);
+        (is_insertion && after == put_in(by)) || (is_deletion && after == text.byte(start + by))
+    };
+    let left = (0..start.min(MAX_REACH)).take_while(|by| can_left(*by)).count();
+    let right = (0..(text.len_bytes() - end).min(MAX_REACH)).take_while(|by| can_right(*by)).count();
+    whole_chars(text, start - left..end + right)
+}
+
+fn whole_chars(text: &Rope, range: Range<usize>) -> Range<usize> {
+    let start = text.char_to_byte(text.byte_to_char(range.start));
+    let end = text.byte_to_char(range.end);
+    let is_whole = text.char_to_byte(end) == range.end;
+    start..if is_whole { range.end } else { text.char_to_byte(end + 1) }
 }
 
 fn touch(one: &Range<usize>, other: &Range<usize>) -> bool {

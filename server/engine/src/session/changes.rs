@@ -4,6 +4,8 @@
 //! change of texts goes on at a time; what the user types meanwhile waits in the feed and is taken in around it.
 
 #[cfg(test)]
+mod histories;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};

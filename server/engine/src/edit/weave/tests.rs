@@ -123,6 +123,18 @@ fn an_undo_in_the_editor_is_recognised_and_so_is_its_redo() {
 }
 
 #[test]
+fn an_undo_that_is_said_to_be_elsewhere_in_repeating_text_is_recognised() {
+    let mut page = Page::new("a\nb\nc\n");
+    // Taken out with the break before it, put back with the break behind it.
+    let layer = page.agent(&[(1..3, "")]);
+    assert_eq!(page.user(&[(2..2, "b\n")]), [(layer, false)]);
+    let mut page = Page::new("x\n\n\n\ny");
+    let layer = page.agent(&[(1..1, "\n\n")]);
+    assert_eq!(page.user(&[(5..7, "")]), [(layer, false)]);
+    assert_eq!(page.user(&[(3..3, "\n\n")]), [(layer, true)]);
+}
+
+#[test]
 fn an_undo_of_the_newer_of_two_changes_at_one_place_leaves_the_older() {
     let mut page = Page::new("one\n");
     let first = page.agent(&[(0..3, "two")]);
