@@ -398,6 +398,29 @@ impl Ledger {
         out.chain(back).collect()
     }
 
+    /// Whether a hunk is a file as a whole.
+    #[must_use]
+    pub fn is_whole(&self, hunk: &HunkId) -> bool {
+        self.replaced(hunk).is_some()
+    }
+
+    /// The moves of one file in parts, in the order in which they can be made: what was done last goes first, and what
+    /// was done first comes back first. A part is either places in the text or the file as a whole.
+    #[must_use]
+    pub fn in_order(&self, moves: &[(HunkId, HunkState)]) -> Vec<Vec<(HunkId, HunkState)>> {
+        if !moves.iter().any(|(hunk, _)| self.is_whole(hunk)) {
+            return vec![moves.to_vec()];
+        }
+        let (mut back, mut out): (Vec<_>, Vec<_>) =
+            moves.iter().cloned().partition(|(_, state)| state.is_in_text());
+        // Ids grow with time.
+        out.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        back.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let ordered: Vec<_> = out.into_iter().chain(back).collect();
+        let parts = ordered.chunk_by(|(one, _), (other, _)| self.is_whole(one) == self.is_whole(other));
+        parts.map(<[_]>::to_vec).collect()
+    }
+
     /// The hunks that a selection means, by file.
     #[must_use]
     pub fn select(&self, selection: &Selection) -> BTreeMap<Target, Vec<HunkId>> {
@@ -743,7 +766,9 @@ impl Ledger {
         }
         let survey = tracked.weave.survey();
         for (id, layer) in added.into_iter().rev() {
-            let told = (state, remembered(survey.place(&tracked.text, layer).with));
+            let place = survey.place(&tracked.text, layer);
+            // What is only proposed the model does not take for done.
+            let told = (state, remembered(if is_made { place.with } else { place.without }));
             let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);

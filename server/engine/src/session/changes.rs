@@ -490,7 +490,8 @@ impl Session {
     // -- switching hunks ----------------------------------------------------------------------------------------
 
     /// Brings hunks of one file into states, in its text and in the ledger. Answers the hunks that are there now, and
-    /// those the user's own text stands in. The caller holds `writing`.
+    /// those the user's own text stands in. The caller holds `writing`, and brings those in places of the text and those
+    /// that are the file as a whole one after the other, see [`Ledger::in_order`].
     ///
     /// # Errors
     /// Why the text could not be changed, for people.
@@ -502,8 +503,14 @@ impl Session {
     ) -> Result<Switched, String> {
         let hold = self.changes.feed.hold(target);
         let mut result = Err(format!("`{}` kept changing; nothing was done", self.workspace.display(target)));
+        // A file as a whole need not be text.
+        let is_whole = {
+            let book = self.changes.book();
+            wanted.iter().all(|(hunk, _)| book.ledger.is_whole(hunk))
+        };
         for _ in 0..MAX_ATTEMPTS {
             let file = match self.workspace.text(target).await {
+                _ if is_whole => None,
                 Ok(file) => Some(file),
                 Err(ReadError::NotFound { .. }) => None,
                 Err(error) => {
@@ -514,8 +521,10 @@ impl Session {
             let (switched, moves, edits, whole) = {
                 let mut book = self.changes.book();
                 self.changes.feed.take(target).into_iter().for_each(|event| self.take_in(&mut book, event));
-                let now = file.as_ref().map_or_else(Rope::new, |file| Rope::from_str(&file.text));
-                self.reconcile(&mut book, target, &now);
+                if !is_whole {
+                    let now = file.as_ref().map_or_else(Rope::new, |file| Rope::from_str(&file.text));
+                    self.reconcile(&mut book, target, &now);
+                }
                 let plan = book.ledger.plan_moves(target, wanted.to_vec(), step.force);
                 let mut moves = plan.moves;
                 let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
