@@ -5,8 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
+mod checkpoints;
 mod faults;
 mod headless;
+mod hunks;
 mod permissions;
 mod plain;
 mod prompts;

@@ -106,6 +106,19 @@ pub enum Policy {
     TypeThenAnswer(Vec<Typing>),
     /// Applies it and sends the whole text with the user's typing in it, as one change that skips versions.
     TypeInWhole(Vec<Typing>),
+    /// Applies it, and answers only when the document changes again or [`Editor::answer_late`] is called.
+    AnswerLate,
+}
+
+/// Why an editor saves a document, in the protocol's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveReason {
+    /// A person has asked for it.
+    Manual = 1,
+    /// Some time has passed.
+    AfterDelay = 2,
+    /// The document is no longer looked at.
+    FocusOut = 3,
 }
 
 /// An edit of the agent as it arrived.
@@ -121,6 +134,10 @@ pub struct ReceivedEdit {
 struct Document {
     text: String,
     version: i64,
+    /// What takes each step back, the newest last.
+    undo: Vec<Vec<Change>>,
+    /// What brings the steps back that were taken back.
+    redo: Vec<Vec<Change>>,
 }
 
 #[derive(Default)]
@@ -131,6 +148,8 @@ struct State {
     always: Option<Policy>,
     received: Vec<ReceivedEdit>,
     typed: Vec<String>,
+    /// Requests that are answered later.
+    late: Vec<Value>,
 }
 
 /// An editor on a connection. Clones are the same editor.
@@ -163,7 +182,8 @@ impl Editor {
     /// Opens a document.
     pub fn open(&self, uri: &str, text: &str) {
         let mut state = self.lock();
-        state.documents.insert(uri.to_owned(), Document { text: text.to_owned(), version: 1 });
+        let (undo, redo) = (Vec::new(), Vec::new());
+        state.documents.insert(uri.to_owned(), Document { text: text.to_owned(), version: 1, undo, redo });
         let document = json!({ "uri": uri, "languageId": "plaintext", "version": 1, "text": text });
         self.connection.notify("textDocument/didOpen", json!({ "textDocument": document }));
     }
@@ -182,6 +202,49 @@ impl Editor {
         self.lock().type_text(&self.connection, uri, typing);
     }
 
+    /// Takes the newest step back, typed or made by the agent: what the user's undo key does.
+    ///
+    /// # Panics
+    /// When there is nothing to take back.
+    pub fn undo(&self, uri: &str) {
+        let mut state = self.lock();
+        let step = state.document_mut(uri).undo.pop().expect("there is something to undo");
+        let back = state.send_change(&self.connection, uri, &step);
+        state.document_mut(uri).redo.push(back);
+    }
+
+    /// Brings back the newest step that was taken back: what the user's redo key does.
+    ///
+    /// # Panics
+    /// When there is nothing to bring back.
+    pub fn redo(&self, uri: &str) {
+        let mut state = self.lock();
+        let step = state.document_mut(uri).redo.pop().expect("there is something to redo");
+        let back = state.send_change(&self.connection, uri, &step);
+        state.document_mut(uri).undo.push(back);
+    }
+
+    /// Writes a document to its file and tells the server, with the reason first where one is given.
+    ///
+    /// # Panics
+    /// When the document is not open or cannot be written.
+    pub fn save(&self, uri: &str, reason: Option<SaveReason>) {
+        let state = self.lock();
+        let identifier = json!({ "uri": uri });
+        if let Some(reason) = reason {
+            let params = json!({ "textDocument": identifier, "reason": reason as u8 });
+            self.connection.notify("textDocument/willSave", params);
+        }
+        let path = url::Url::parse(uri).ok().and_then(|uri| uri.to_file_path().ok()).expect("a file");
+        std::fs::write(path, &state.document(uri).text).expect("it can be written");
+        self.connection.notify("textDocument/didSave", json!({ "textDocument": identifier }));
+    }
+
+    /// Answers what [`Policy::AnswerLate`] has left unanswered.
+    pub fn answer_late(&self) {
+        self.lock().answer_late(&self.connection);
+    }
+
     /// The text on the screen.
     ///
     /// # Panics
@@ -189,6 +252,25 @@ impl Editor {
     #[must_use]
     pub fn text(&self, uri: &str) -> String {
         self.lock().document(uri).text.clone()
+    }
+
+    /// The version of the document.
+    ///
+    /// # Panics
+    /// When the document is not open.
+    #[must_use]
+    pub fn version(&self, uri: &str) -> i64 {
+        self.lock().document(uri).version
+    }
+
+    /// The byte offset of an LSP position in the document as it is.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    #[must_use]
+    pub fn offset(&self, uri: &str, position: &Value) -> usize {
+        let state = self.lock();
+        offset_of(&state.document(uri).text, position, state.encoding)
     }
 
     /// What to do with the next edit; further calls are for the edits after it.
@@ -231,6 +313,16 @@ impl State {
         self.documents.get(uri).unwrap_or_else(|| panic!("{uri} is not open in the editor"))
     }
 
+    fn document_mut(&mut self, uri: &str) -> &mut Document {
+        self.documents.get_mut(uri).unwrap_or_else(|| panic!("{uri} is not open in the editor"))
+    }
+
+    fn answer_late(&mut self, connection: &Connection) {
+        for request in self.late.drain(..) {
+            connection.answer(&request, json!({ "applied": true }));
+        }
+    }
+
     fn answer(&mut self, connection: &Connection, request: &Value) -> Reply {
         let params = &request["params"];
         let policy = self.next.pop_front().or_else(|| self.always.clone()).unwrap_or(Policy::Apply);
@@ -251,6 +343,10 @@ impl State {
         }
         if applied {
             self.apply(connection, params, &policy);
+        }
+        if matches!(policy, Policy::AnswerLate) && applied {
+            self.late.push(request.clone());
+            return Reply::Silence;
         }
         match (policy, refusal) {
             (Policy::NeverAnswer | Policy::Ignore, _) | (Policy::AnswerFirst, None) => Reply::Silence,
@@ -281,7 +377,9 @@ impl State {
             assert!(!overlap, "overlapping edits: {params}");
             if let Policy::TypeInBatch(typings) | Policy::TypeInWhole(typings) = policy {
                 let mut after = document.clone();
-                changes.iter().for_each(|change| after.replace(change));
+                for change in &changes {
+                    after.replace(change);
+                }
                 for typing in typings {
                     let change = typing.change(&after.text);
                     after.replace(&change);
@@ -301,8 +399,10 @@ impl State {
     }
 
     fn replace_whole(&mut self, connection: &Connection, uri: &str, changes: &[Change]) {
-        let document = self.documents.get_mut(uri).unwrap_or_else(|| panic!("{uri} is not open"));
-        changes.iter().for_each(|change| document.replace(change));
+        let document = self.document_mut(uri);
+        let mut back: Vec<Change> = changes.iter().map(|change| document.replace(change)).collect();
+        back.reverse();
+        document.take_step(back);
         document.version += SKIPPED_VERSIONS;
         let identifier = json!({ "uri": uri, "version": document.version });
         let params = json!({ "textDocument": identifier, "contentChanges": [{ "text": document.text }] });
@@ -315,23 +415,33 @@ impl State {
         self.change(connection, uri, vec![change]);
     }
 
-    /// Makes changes, each on the text the one before has left, and tells the server in one notification.
+    /// Makes changes, each on the text the one before has left, as one step, and tells the server in one notification.
     fn change(&mut self, connection: &Connection, uri: &str, changes: Vec<Change>) {
+        let back = self.send_change(connection, uri, &changes);
+        self.document_mut(uri).take_step(back);
+    }
+
+    /// Makes changes and tells the server; gives the changes that take them back.
+    fn send_change(&mut self, connection: &Connection, uri: &str, changes: &[Change]) -> Vec<Change> {
         let encoding = self.encoding;
-        let document = self.documents.get_mut(uri).unwrap_or_else(|| panic!("{uri} is not open"));
+        let document = self.document_mut(uri);
         document.version += 1;
+        let mut back = Vec::with_capacity(changes.len());
         let events: Vec<Value> = changes
             .iter()
             .map(|change| {
                 let position = |offset| position_of(&document.text, offset, encoding);
                 let range = json!({ "start": position(change.0.start), "end": position(change.0.end) });
-                document.replace(change);
+                back.push(document.replace(change));
                 json!({ "range": range, "text": change.1 })
             })
             .collect();
+        back.reverse();
         let identifier = json!({ "uri": uri, "version": document.version });
         let params = json!({ "textDocument": identifier, "contentChanges": events });
         connection.notify("textDocument/didChange", params);
+        self.answer_late(connection);
+        back
     }
 }
 
@@ -341,8 +451,16 @@ impl Document {
         (offset("start")..offset("end"), edit["newText"].as_str().expect("a new text").to_owned())
     }
 
-    fn replace(&mut self, (range, text): &Change) {
+    /// Makes a change; gives the one that takes it back.
+    fn replace(&mut self, (range, text): &Change) -> Change {
+        let old = self.text[range.clone()].to_owned();
         self.text.replace_range(range.clone(), text);
+        (range.start..range.start + text.len(), old)
+    }
+
+    fn take_step(&mut self, back: Vec<Change>) {
+        self.undo.push(back);
+        self.redo.clear();
     }
 }
 

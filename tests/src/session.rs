@@ -149,4 +149,84 @@ impl<'a> Session<'a> {
             .filter(|body| body["type"] == "notice")
             .collect()
     }
+
+    /// The files with hunks that wait for the user.
+    ///
+    /// # Panics
+    /// When the answer has none.
+    #[must_use]
+    pub fn edited_files(&self) -> Vec<Value> {
+        self.call("agent/edits/list", json!({}))["files"].as_array().expect("files").clone()
+    }
+
+    /// The hunks that wait for the user, in the order of files and places.
+    #[must_use]
+    pub fn hunks(&self) -> Vec<Value> {
+        let hunks = |file: Value| file["hunks"].as_array().cloned().unwrap_or_default();
+        self.edited_files().into_iter().flat_map(hunks).collect()
+    }
+
+    /// Begins an act on some hunks.
+    ///
+    /// # Errors
+    /// The error the server answers with.
+    pub fn try_resolve(&self, hunks: &[&Value], action: &str, amended: &str) -> Result<String, RpcError> {
+        let ids: Vec<&Value> = hunks.iter().map(|hunk| &hunk["hunkId"]).collect();
+        let selection = json!({ "type": "hunks", "sessionId": self.id, "hunkIds": ids });
+        self.begin_resolution(selection, action, amended)
+    }
+
+    /// Acts on some hunks and gives the `edits_resolved` event.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub fn resolve(&self, hunks: &[&Value], action: &str) -> Value {
+        let id = self.try_resolve(hunks, action, "ask").unwrap_or_else(|error| panic!("{action}: {error:?}"));
+        self.wait_resolved(&id)
+    }
+
+    /// Takes out hunks that the user has changed and leaves what the user typed; gives the `edits_resolved` event.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub fn undo_amended(&self, hunks: &[&Value]) -> Value {
+        let id = self.try_resolve(hunks, "undo", "undo").unwrap_or_else(|error| panic!("undo: {error:?}"));
+        self.wait_resolved(&id)
+    }
+
+    /// Begins an act on what a selection names.
+    ///
+    /// # Errors
+    /// The error the server answers with.
+    ///
+    /// # Panics
+    /// When the answer names no act.
+    pub fn begin_resolution(
+        &self,
+        selection: Value,
+        action: &str,
+        amended: &str,
+    ) -> Result<String, RpcError> {
+        let params = json!({ "selection": selection, "action": action, "amended": amended });
+        let answer = self.client.request("agent/edits/resolve", params)?;
+        let id = &answer["resolutions"][0]["resolutionId"];
+        Ok(id.as_str().unwrap_or_else(|| panic!("{answer} names no act")).to_owned())
+    }
+
+    /// Takes an act back, the newest when none is named, and gives the `edits_resolved` event.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub fn revert(&self, resolution: Option<&str>) -> Value {
+        let params = resolution.map_or_else(|| json!({}), |id| json!({ "resolutionId": id }));
+        let answer = self.call("agent/edits/revert", params);
+        self.wait_resolved(answer["resolutionId"].as_str().unwrap_or_else(|| panic!("{answer} names no act")))
+    }
+
+    /// Waits for the end of an act; gives the `edits_resolved` event.
+    pub fn wait_resolved(&self, resolution: &str) -> Value {
+        self.wait_event(&format!("the end of {resolution}"), |event| {
+            event["type"] == "edits_resolved" && event["resolutionId"] == resolution
+        })
+    }
 }

@@ -180,7 +180,7 @@ impl File {
                 edit_rope(&mut shown, &edits);
                 let (typed, moves) = ledger.tell_apart(&self.target, &edits);
                 assert!(moves.is_empty(), "typing moves no hunk");
-                let entry = Entry::Typed { target: self.target.clone(), edits: typed };
+                let entry = Entry::Typed { target: self.target.clone(), steps: vec![typed] };
                 ledger.apply(entry, |_| unreachable!()).expect("no text is loaded");
                 ledger.adopt_same(&self.target, &shown);
             }

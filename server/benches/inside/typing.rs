@@ -165,7 +165,7 @@ fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
     let (typed, moves): (Vec<TextEdit>, _) = ledger.tell_apart(&target, &edits);
     assert!(moves.is_empty(), "typing moves no hunk");
     ledger
-        .apply(Entry::Typed { target: target.clone(), edits: typed }, |_| unreachable!())
+        .apply(Entry::Typed { target: target.clone(), steps: vec![typed] }, |_| unreachable!())
         .expect("no text is loaded");
     ledger.adopt_same(&target, &after.text);
 }

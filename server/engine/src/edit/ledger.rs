@@ -45,8 +45,9 @@ pub enum Entry {
     Typed {
         /// The file or document.
         target: Target,
-        /// What changed, in bytes of the text before.
-        edits: Vec<TextEdit>,
+        /// What changed, step by step: each step's edits are of the text after the step before. Steps are not joined:
+        /// what is deleted and typed again piece by piece comes back otherwise than in one piece.
+        steps: Vec<Vec<TextEdit>>,
     },
     /// The agent changed a text, or wants to.
     Changed {
@@ -272,13 +273,20 @@ impl Ledger {
                     return Err(error);
                 }
             },
-            Entry::Typed { target, edits } => {
-                if let Some(tracked) = self.files.get_mut(&target) {
-                    tracked.weave.type_in(&tracked.text, &edits);
-                    edit_rope(&mut tracked.text, &edits);
+            Entry::Typed { target, steps } => {
+                for edits in steps {
+                    self.check(&target, &edits)?;
+                    if let Some(tracked) = self.files.get_mut(&target) {
+                        tracked.weave.type_in(&tracked.text, &edits);
+                        edit_rope(&mut tracked.text, &edits);
+                    }
                 }
             }
-            Entry::Changed { target, change, hunks } => self.add(&target, &change, hunks),
+            Entry::Changed { target, change, hunks } => {
+                let edits: Vec<TextEdit> = hunks.iter().flat_map(|hunk| hunk.edits.clone()).collect();
+                self.check(&target, &edits)?;
+                self.add(&target, &change, hunks);
+            }
             Entry::Replaced { target, change, hunk, before, after } => {
                 let state = HunkState::Applied;
                 let replaced = Replaced { target, change, state, before, after, is_told: true };
@@ -390,6 +398,29 @@ impl Ledger {
         out.chain(back).collect()
     }
 
+    /// Whether a hunk is a file as a whole.
+    #[must_use]
+    pub fn is_whole(&self, hunk: &HunkId) -> bool {
+        self.replaced(hunk).is_some()
+    }
+
+    /// The moves of one file in parts, in the order in which they can be made: what was done last goes first, and what
+    /// was done first comes back first. A part is either places in the text or the file as a whole.
+    #[must_use]
+    pub fn in_order(&self, moves: &[(HunkId, HunkState)]) -> Vec<Vec<(HunkId, HunkState)>> {
+        if !moves.iter().any(|(hunk, _)| self.is_whole(hunk)) {
+            return vec![moves.to_vec()];
+        }
+        let (mut back, mut out): (Vec<_>, Vec<_>) =
+            moves.iter().cloned().partition(|(_, state)| state.is_in_text());
+        // Ids grow with time.
+        out.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        back.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let ordered: Vec<_> = out.into_iter().chain(back).collect();
+        let parts = ordered.chunk_by(|(one, _), (other, _)| self.is_whole(one) == self.is_whole(other));
+        parts.map(<[_]>::to_vec).collect()
+    }
+
     /// The hunks that a selection means, by file.
     #[must_use]
     pub fn select(&self, selection: &Selection) -> BTreeMap<Target, Vec<HunkId>> {
@@ -442,29 +473,50 @@ impl Ledger {
             wanted.into_iter().partition(|(id, _)| self.replaced(id).is_some());
         plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
         let Some(tracked) = self.files.get(target) else { return plan };
+        waiting.reverse();
         let (survey, by_layer) = (tracked.weave.survey(), tracked.by_layer(&self.hunks));
         let mut known = HashSet::new();
-        while let Some((id, state)) = waiting.pop() {
-            let Some(hunk) = self.hunks.get(&id) else { continue };
-            if hunk.state == state || !known.insert(hunk.layer) {
+        for (id, state) in waiting {
+            let moves = self.closure(&survey, &by_layer, id.clone(), state);
+            let touches_users =
+                |hunk: &Hunk| hunk.state.is_in_text() != state.is_in_text() && survey.is_amended(hunk.layer);
+            if !force && moves.iter().any(|moved| self.hunks.get(moved).is_some_and(touches_users)) {
+                plan.conflicts.push(id);
+                continue;
+            }
+            plan.moves.extend(moves.into_iter().filter(|id| known.insert(id.clone())).map(|id| (id, state)));
+        }
+        plan
+    }
+
+    /// A hunk that is to be in a state, with what stands on it and goes with it, or what it stands on and comes with it.
+    fn closure(
+        &self,
+        survey: &Survey<'_>,
+        by_layer: &HashMap<Layer, &HunkId>,
+        root: HunkId,
+        state: HunkState,
+    ) -> Vec<HunkId> {
+        let mut moves: Vec<HunkId> = Vec::new();
+        let mut known = HashSet::new();
+        let mut waiting = vec![root];
+        while let Some(id) = waiting.pop() {
+            let Some(hunk) = self.hunks.get(&id).filter(|hunk| hunk.state != state) else { continue };
+            if !known.insert(id.clone()) {
                 continue;
             }
             if state.is_in_text() != hunk.state.is_in_text() {
-                if !force && survey.is_amended(hunk.layer) {
-                    plan.conflicts.push(id);
-                    continue;
-                }
-                // What stands on a hunk goes with it, and what a hunk stands on comes with it.
                 let others = match state.is_in_text() {
                     true => survey.supports(hunk.layer),
                     false => survey.dependents(hunk.layer),
                 };
-                let others = others.into_iter().filter_map(|layer| by_layer.get(&layer));
-                waiting.extend(others.map(|other| ((*other).clone(), state)));
+                waiting.extend(
+                    others.into_iter().filter_map(|layer| by_layer.get(&layer)).map(|id| (*id).clone()),
+                );
             }
-            plan.moves.push((id, state));
+            moves.push(id);
         }
-        plan
+        moves
     }
 
     /// What an action on one resolution of the past comes to: the moves that take it back, by file.
@@ -657,6 +709,28 @@ impl Ledger {
         self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
     }
 
+    /// Whether edits fit a text. An entry before them may have been lost with a damaged line of the journal: nothing is
+    /// known of that file then.
+    fn check(&mut self, target: &Target, edits: &[TextEdit]) -> io::Result<()> {
+        let Some(tracked) = self.files.get(target) else { return Ok(()) };
+        let text = &tracked.text;
+        let fits = |at: usize| at <= text.len_bytes() && text.char_to_byte(text.byte_to_char(at)) == at;
+        let mut end = 0;
+        let all_fit = edits.iter().all(|edit| {
+            let in_order = end <= edit.range.start && edit.range.start <= edit.range.end;
+            end = edit.range.end;
+            in_order && fits(edit.range.start) && fits(edit.range.end)
+        });
+        if all_fit {
+            return Ok(());
+        }
+        self.forget(target);
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the changes of {target} do not fit its text"),
+        ))
+    }
+
     fn track(&mut self, target: Target, text: Rope) {
         let weave = Weave::new(text.len_bytes());
         self.forget(&target);
@@ -679,7 +753,7 @@ impl Ledger {
         // From the end: the text before a hunk is then still the text that its edits count in.
         for NewHunk { id, edits } in hunks.iter().rev() {
             // A proposal that was accepted comes back under its name.
-            if let Some(old) = self.hunks.remove(id) {
+            if let Some(old) = self.hunks.remove(id).filter(|old| old.target == *target) {
                 tracked.hunks.retain(|known| known != id);
                 tracked.weave.retire(&[old.layer]);
             }
@@ -692,7 +766,9 @@ impl Ledger {
         }
         let survey = tracked.weave.survey();
         for (id, layer) in added.into_iter().rev() {
-            let told = (state, remembered(survey.place(&tracked.text, layer).with));
+            let place = survey.place(&tracked.text, layer);
+            // What is only proposed the model does not take for done.
+            let told = (state, remembered(if is_made { place.with } else { place.without }));
             let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);

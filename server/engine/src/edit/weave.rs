@@ -198,7 +198,9 @@ impl Weave {
         let active = &self.active;
         let is_retired = |run: &Run| layers.contains(&run.layer);
         self.spans.retain_mut(|span| {
-            if let Some(run) = span.inserted.filter(&is_retired) {
+            // What the user has deleted between layers may still come back with them.
+            let is_touched = span.runs().any(is_retired);
+            if let Some(run) = span.inserted.filter(is_retired) {
                 if !active[run.layer as usize] {
                     return false;
                 }
@@ -206,7 +208,7 @@ impl Weave {
             }
             let taken_out = span.removed.iter().any(|run| is_retired(run) && active[run.layer as usize]);
             span.removed.retain(|run| !is_retired(run));
-            let is_dead = taken_out || (span.gone && span.inserted.is_none() && span.removed.is_empty());
+            let is_dead = taken_out || (span.gone && is_touched && span.is_plain());
             !is_dead
         });
         self.join();

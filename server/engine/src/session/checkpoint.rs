@@ -13,7 +13,7 @@ use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
 use crate::event::{Event, Item, ItemBody};
 use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Record};
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::session::changes::Step;
 use crate::session::review::{
     CheckpointView, HunkKind, HunkState, ResolveError, RestoreFile, RestorePreview, RestoreWhat, UserEdits,
@@ -24,6 +24,9 @@ use crate::workspace::{ReadError, blocking, encoding};
 
 /// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
 const MAX_FILES_IN_HUNKS: usize = 200;
+
+/// The mode of a file that comes back and of which only the bytes are known.
+const NEW_FILE_MODE: u32 = 0o644;
 
 impl Session {
     /// The checkpoints, oldest first.
@@ -126,7 +129,11 @@ impl Session {
             if files && user_edits == UserEdits::Discard {
                 for (target, before) in session.befores(&turns) {
                     match session.discard(&target, &before, &turns, &step).await {
-                        Ok(hunks) => outcome.resolved.extend(hunks),
+                        Ok(hunks) => {
+                            outcome.resolved.extend(hunks);
+                            // It is what it was, whatever was in the way before.
+                            outcome.failed.retain(|(failed, _)| *failed != target);
+                        }
                         Err(reason) => outcome.failed.push((target, reason)),
                     }
                 }
@@ -265,14 +272,24 @@ impl Session {
             user_edits: String::new(),
             problem: None,
         };
+        let is_whole = {
+            let book = self.sync_changes();
+            !hunks.is_empty() && hunks.iter().all(|hunk| book.ledger.is_whole(hunk))
+        };
+        let as_a_whole = format!("--- {path}\n+++ {path}\nThe file as a whole comes back as it was.\n");
+        // A file that is no text, or that only has another mode, can come back all the same.
+        let no_text = |problem: String| match is_whole {
+            true => RestoreFile { unified: as_a_whole.clone(), ..file.clone() },
+            false => RestoreFile { problem: Some(problem), ..file.clone() },
+        };
         let then = match self.text_before(before).await {
             Ok(then) => then,
-            Err(problem) => return Some(RestoreFile { problem: Some(problem), ..file }),
+            Err(problem) => return Some(no_text(problem)),
         };
         let now = match self.workspace.text(&target).await {
             Ok(now) => now.text.to_string(),
             Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => String::new(),
-            Err(error) => return Some(RestoreFile { problem: Some(error.to_string()), ..file }),
+            Err(error) => return Some(no_text(error.to_string())),
         };
         let moves: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
         let kept = {
@@ -290,17 +307,81 @@ impl Session {
             true => String::new(),
             false => Patch::between(old, new).unified(&path, false),
         };
-        let (unified, user_edits) = (diff(&now, after), diff(&then, &kept));
+        let (mut unified, user_edits) = (diff(&now, after), diff(&then, &kept));
+        if unified.is_empty() && is_whole {
+            unified = as_a_whole;
+        }
         (!unified.is_empty()).then_some(RestoreFile { unified, user_edits, ..file })
     }
 
-    /// Makes a file what it was, also where the user has changed it: that change is a hunk as well, and can be taken
+    /// Makes a file what it was, also where the user has changed it: these changes are hunks as well, and can be taken
     /// back like all others.
     async fn discard(
         &self,
         target: &Target,
         before: &Before,
         turns: &[TurnId],
+        step: &Step,
+    ) -> Result<Vec<HunkId>, String> {
+        let turn = turns.first().cloned().unwrap_or_else(TurnId::generate);
+        let text = self.discard_text(target, before, turn.clone(), step).await;
+        let path =
+            target.file().filter(|path| self.workspace.roots().iter().any(|root| path.is_within(root)));
+        let is_open = self.workspace.open_document(target).await.is_some();
+        let (Some(path), false) = (path, is_open) else { return text };
+        // What is not seen in a text: its bytes, its mode, whether it is there at all, and what is no text.
+        let mut hunks = text.unwrap_or_default();
+        hunks.extend(self.discard_whole(target, path, before, turn, step).await?);
+        Ok(hunks)
+    }
+
+    async fn discard_whole(
+        &self,
+        target: &Target,
+        path: &AbsPath,
+        before: &Before,
+        turn: TurnId,
+        step: &Step,
+    ) -> Result<Option<HunkId>, String> {
+        let (shadow, looked_at) = (Arc::clone(&self.changes.shadow), path.clone());
+        let now = blocking(move || shadow.image(&looked_at)).await.map_err(|error| error.to_string())?;
+        let wanted = match (before, &now) {
+            (Before::Absent, _) => Image::Absent,
+            (Before::Image { image }, _) => image.clone(),
+            (Before::File { bytes: blob }, Image::Kept { mode, .. }) => {
+                Image::Kept { blob: *blob, mode: *mode }
+            }
+            (Before::File { bytes: blob }, Image::Absent | Image::Symlink { .. } | Image::NotKept { .. }) => {
+                Image::Kept { blob: *blob, mode: NEW_FILE_MODE }
+            }
+            (Before::Document { .. }, _) => return Ok(None),
+        };
+        if wanted == now {
+            return Ok(None);
+        }
+        let hunk = HunkId::generate();
+        let change = Change { kind: HunkKind::Binary, ..discarding(turn, step) };
+        let of = |state| vec![(hunk.clone(), state)];
+        {
+            let mut book = self.sync_changes();
+            let (target, hunk) = (target.clone(), hunk.clone());
+            let undone = of(HunkState::Undone);
+            let replaced =
+                Entry::Replaced { target: target.clone(), change, hunk, before: now, after: wanted };
+            self.enter(&mut book, replaced, None);
+            let moved = Entry::Moved { target, resolution: None, reverts: None, moves: undone };
+            self.enter(&mut book, moved, None);
+        }
+        let _one_at_a_time = self.changes.writing.lock().await;
+        self.switch(target, &of(HunkState::Kept), step).await?;
+        Ok(Some(hunk))
+    }
+
+    async fn discard_text(
+        &self,
+        target: &Target,
+        before: &Before,
+        turn: TurnId,
         step: &Step,
     ) -> Result<Vec<HunkId>, String> {
         let then = self.text_before(before).await?;
@@ -318,14 +399,7 @@ impl Session {
             .map(|edits| NewHunk { id: HunkId::generate(), edits })
             .collect();
         let names: Vec<HunkId> = hunks.iter().map(|hunk| hunk.id.clone()).collect();
-        let change = Change {
-            id: ChangeId::generate(),
-            turn: turns.first().cloned().unwrap_or_else(TurnId::generate),
-            call: CallId::from_external(step.id.as_str()),
-            kind: HunkKind::Text,
-            // Not in the text yet: it comes into it like everything else that is switched.
-            permission: Some(PermissionId::generate()),
-        };
+        let change = discarding(turn, step);
         let undone = names.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
         let kept: Vec<_> = names.iter().map(|hunk| (hunk.clone(), HunkState::Kept)).collect();
         {
@@ -389,6 +463,18 @@ impl Session {
         let items: Vec<Item> = self.state().items.get(known..).map(<[Item]>::to_vec).unwrap_or_default();
         items.into_iter().for_each(|item| self.publish(Event::ItemAdded { item }));
         Ok(())
+    }
+}
+
+/// Whose it is when the user's own changes are taken out.
+fn discarding(turn: TurnId, step: &Step) -> Change {
+    Change {
+        id: ChangeId::generate(),
+        turn,
+        call: CallId::from_external(step.id.as_str()),
+        kind: HunkKind::Text,
+        // Not in the text yet: it comes into it like everything else that is switched.
+        permission: Some(PermissionId::generate()),
     }
 }
 

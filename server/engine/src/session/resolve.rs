@@ -191,12 +191,18 @@ impl Session {
         let mut outcome = ResolutionOutcome { id, action: None, resolved, conflicts, failed };
         let _one_at_a_time = self.changes.writing.lock().await;
         for (target, moves) in wanted {
-            match self.switch(target, moves, step).await {
-                Ok(switched) => {
-                    outcome.resolved.extend(switched.resolved);
-                    outcome.conflicts.extend(switched.conflicts);
+            let parts = self.sync_changes().ledger.in_order(moves);
+            for part in parts {
+                match self.switch(target, &part, step).await {
+                    Ok(switched) => {
+                        outcome.resolved.extend(switched.resolved);
+                        outcome.conflicts.extend(switched.conflicts);
+                    }
+                    Err(reason) => {
+                        outcome.failed.push((target.clone(), reason));
+                        break;
+                    }
                 }
-                Err(reason) => outcome.failed.push((target.clone(), reason)),
             }
         }
         if !wanted.is_empty() {

@@ -230,6 +230,15 @@ impl Shadow {
         Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
+    /// What is at a path of the workspace, its bytes kept.
+    ///
+    /// # Errors
+    /// [`RestoreError`], where nothing could be restored either.
+    pub fn image(&self, path: &AbsPath) -> Result<Image, RestoreError> {
+        let (max_bytes, expected) = (self.limits.file_bytes, &Image::Absent);
+        Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.look()
+    }
+
     fn means(&self) -> Means<'_> {
         Means { roots: &self.roots, blobs: &self.blobs, limits: &self.limits }
     }

@@ -343,3 +343,18 @@ proptest! {
         prop_assert_eq!(users, expected);
     }
 }
+
+#[test]
+fn a_text_that_was_deleted_and_comes_back_is_the_same_text() {
+    let mut page = Page::new("alpha\r\nbeta\r\ngamma\r\n");
+    page.agent(&[(0..5, "ALPHA")]);
+    let second = page.agent(&[(13..18, "GAMMA")]);
+    let whole = page.shown();
+    page.user(&[(0..whole.len(), "")]);
+    let other = page.agent(&[(0..0, "another\n")]);
+    assert_eq!(page.switch(&[(other, false)]), "");
+    // That layers nearby become part of the text makes no difference.
+    page.weave.retire(&[other]);
+    assert_eq!(page.user(&[(0..0, &whole)]), []);
+    assert_eq!(page.switch(&[(second, false)]), "ALPHA\r\nbeta\r\ngamma\r\n");
+}

@@ -92,6 +92,33 @@ impl Restore<'_> {
         if is_done? { Ok(()) } else { Err(RestoreError::Changed(self.path.clone())) }
     }
 
+    /// What is there, its bytes kept.
+    pub(super) fn look(&self) -> Result<Image, RestoreError> {
+        self.check_folders()?;
+        let path = self.path.as_path();
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if is_missing(&error) => return Ok(Image::Absent),
+            Err(error) => return Err(self.io(error)),
+        };
+        if metadata.is_dir() {
+            return Ok(Image::Absent);
+        }
+        if metadata.is_symlink() {
+            let target = std::fs::read_link(path).map_err(|error| self.io(error))?;
+            return Ok(Image::Symlink { target });
+        }
+        if metadata.len() > self.max_bytes {
+            let reason = NotKept::TooLarge { size: metadata.len() };
+            return Err(RestoreError::NotKept { path: self.path.clone(), reason });
+        }
+        let (file, stat) = open(path).map_err(|error| self.io(error))?;
+        let mut bytes = Vec::new();
+        file.take(self.max_bytes).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
+        let blob = self.blobs.put(&bytes).map_err(|error| self.io(error))?;
+        Ok(Image::Kept { blob, mode: stat.mode & MODE_BITS })
+    }
+
     fn remove(&self) -> Result<bool, RestoreError> {
         match std::fs::remove_file(self.path.as_path()) {
             Ok(()) => Ok(true),
