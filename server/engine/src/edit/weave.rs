@@ -526,22 +526,23 @@ fn smallest(text: &Rope, edit: &TextEdit) -> Vec<TextEdit> {
 fn reach(text: &Rope, edit: &TextEdit) -> Range<usize> {
     let Range { start, end } = edit.range;
     let new = edit.new_text.as_bytes();
-    let put_in = |at: usize| new[at % new.len()];
+    let (before, behind) = (|at| text.bytes_at(at).reversed(), |at| text.bytes_at(at));
     // By how much the edit can move to the left, and to the right, and come to the same.
-    let is_insertion = edit.range.is_empty() && !new.is_empty();
-    let is_deletion = !edit.range.is_empty() && new.is_empty();
-    let can_left = |by: usize| {
-        let before = text.byte(start - 1 - by);
-        (is_insertion && before == put_in(new.len() * (by / new.len() + 1) - 1 - by))
-            || (is_deletion && before == text.byte(end - 1 - by))
+    let (left, right) = match (edit.range.is_empty(), new.is_empty()) {
+        (true, false) => (
+            common_length(before(start), new.iter().rev().copied().cycle()),
+            common_length(behind(end), new.iter().copied().cycle()),
+        ),
+        (false, true) => {
+            (common_length(before(start), before(end)), common_length(behind(start), behind(end)))
+        }
+        (true, true) | (false, false) => (0, 0),
     };
-    let can_right = |by: usize| {
-        let after = text.byte(end + by);
-        (is_insertion && after == put_in(by)) || (is_deletion && after == text.byte(start + by))
-    };
-    let left = (0..start.min(MAX_REACH)).take_while(|by| can_left(*by)).count();
-    let right = (0..(text.len_bytes() - end).min(MAX_REACH)).take_while(|by| can_right(*by)).count();
     whole_chars(text, start - left..end + right)
+}
+
+fn common_length(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usize {
+    one.zip(other).take(MAX_REACH).take_while(|(one, other)| one == other).count()
 }
 
 fn whole_chars(text: &Rope, range: Range<usize>) -> Range<usize> {
