@@ -35,7 +35,7 @@ pub(crate) fn run() {
         figure("    exponent from 100 to 1,000 hunks", growth, "", "");
     }
     figure("ratio of a keystroke between hunks", many[1].spread.median / many[0].spread.median, "", "");
-    let (list, cut) = (&many[4].spread, &many[3].spread);
+    let (list, cut) = (&many[5].spread, &many[4].spread);
     figure("ratio of the list", list.median / cut.median, "", "");
 }
 
@@ -48,17 +48,18 @@ struct Measured {
 fn measure(hunks: usize) -> Vec<Measured> {
     let file = File::new(hunks);
     let mut rope = file.rope();
-    let (mut between, mut within) = (file.ledger.clone(), file.ledger.clone());
+    let [mut between, mut equal, mut within] = [(); 3].map(|()| file.ledger.clone());
     let mut undone = file.ledger.clone();
     undone.apply(file.moved(HunkState::Undone), |_| unreachable!()).expect("no text is loaded");
     let target = &file.target;
-    let [bare, typed, amended, cut, list, news, undo, accept, made] = by_turns(
+    let [bare, typed, typed_equal, amended, cut, list, news, undo, accept, made] = by_turns(
         WARM_UP,
         RUNS,
         [
             &mut || type_bare(&mut rope),
-            &mut || file.type_at(&mut between, DISTANCE / 2),
-            &mut || file.type_at(&mut within, 0),
+            &mut || file.type_at(&mut between, DISTANCE / 2, "some "),
+            &mut || file.type_at(&mut equal, DISTANCE / 2, "="),
+            &mut || file.type_at(&mut within, 0, "some "),
             &mut || time(|| file.cut_lines()),
             &mut || time(|| black_box(file.ledger.review())),
             &mut || time(|| black_box(undone.news())),
@@ -75,6 +76,7 @@ fn measure(hunks: usize) -> Vec<Measured> {
     [
         ("rope", per_key(bare), ""),
         ("keystroke between hunks, taken in", per_key(typed), "100 µs"),
+        ("one of many equal keys between hunks, taken in", per_key(typed_equal), "100 µs"),
         ("keystroke within a hunk, taken in", per_key(amended), "100 µs"),
         ("floor of a list (the hunks' lines cut out)", once(cut), ""),
         ("Ledger::review", once(list), ""),
@@ -165,7 +167,7 @@ impl File {
 
     /// Types some characters at a line in the middle that is so many lines behind one with a hunk, the way a session
     /// takes them in.
-    fn type_at(&self, ledger: &mut Ledger, lines_behind: usize) -> Duration {
+    fn type_at(&self, ledger: &mut Ledger, lines_behind: usize, keys: &str) -> Duration {
         let text = ledger.text(&self.target).expect("it is followed").clone();
         let line = (0..text.len_lines())
             .skip(text.len_lines() / 2)
@@ -175,8 +177,8 @@ impl File {
         ledger.adopt(&self.target, &text);
         let mut shown = text;
         time(|| {
-            for key in 0..KEYSTROKES as usize {
-                let edits = vec![TextEdit { range: start + key..start + key, new_text: "y".to_owned() }];
+            for (at, key) in (start..).zip(keys.chars().cycle().take(KEYSTROKES as usize)) {
+                let edits = vec![TextEdit { range: at..at, new_text: key.to_string() }];
                 edit_rope(&mut shown, &edits);
                 let (typed, moves) = ledger.tell_apart(&self.target, &edits);
                 assert!(moves.is_empty(), "typing moves no hunk");
