@@ -14,8 +14,8 @@ use crate::measure::{Spread, by_turns, figure, heading, row, time};
 
 const LINES: usize = 50_000;
 const CHANGES: usize = 500;
-/// Of so many different lines the random texts are made, so that each can be matched in very many ways.
-const RANDOM_LINES: u64 = 500;
+/// Of so many different lines random texts are made: the fewer, the more ways there are to match them.
+const RANDOM_LINES: [u64; 3] = [20, 500, 10_000];
 const WARM_UP: usize = 2;
 const RUNS: usize = 21;
 /// Runs against the deadline, each of which takes all the time it may.
@@ -23,7 +23,7 @@ const DEADLINE_RUNS: usize = 5;
 
 pub(crate) fn run() {
     changed_places();
-    deadline();
+    RANDOM_LINES.into_iter().for_each(deadline);
 }
 
 fn changed_places() {
@@ -52,8 +52,8 @@ fn changed_places() {
     figure("ratio of Patch::between", patch.median / floor.median, "", "");
 }
 
-fn deadline() {
-    let (old, new) = (random(1), random(2));
+fn deadline(different: u64) {
+    let (old, new) = (random(1, different), random(2, different));
     let [floor, patch, lines, words] = by_turns(
         0,
         DEADLINE_RUNS,
@@ -66,7 +66,7 @@ fn deadline() {
     )
     .map(|times: Vec<Duration>| Spread::of(times, 1));
     let budget = format!("{} ms, the deadline", DIFF_DEADLINE.as_millis());
-    heading("diff of two random texts of 50,000 lines");
+    heading(&format!("two random texts, 50,000 of {different} lines each"));
     row("floor (both line by line, neighbors compared)", &floor, "");
     row("Patch::between", &patch, &budget);
     row("line_changes", &lines, &budget);
@@ -92,13 +92,13 @@ fn source(changed: bool) -> String {
 }
 
 /// A few lines in no order.
-fn random(seed: u64) -> String {
+fn random(seed: u64, different: u64) -> String {
     let mut state = seed;
     let mut text = String::new();
     for _ in 0..LINES {
         // A linear congruential generator: the same texts in every run.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let _ = writeln!(text, "line {:016x}", (state >> 33) % RANDOM_LINES);
+        let _ = writeln!(text, "line {:016x}", (state >> 33) % different);
     }
     text
 }
