@@ -210,7 +210,10 @@ impl Session {
         self.begin_tracking(&mut book, &target, base, &applied.old_text);
         self.settle(&mut book, &target, applied, |ledger| {
             let now = ledger.text(&target).map(Rope::to_string).unwrap_or_default();
-            let edits = edits_on(&now, applied)?;
+            let Some(edits) = edits_on(&now, applied) else {
+                tracing::warn!(%target, "a change cannot be told from what the user did at its place, and counts as theirs");
+                return None;
+            };
             let hunks = split(&now, &edits).into_iter();
             // A name counts only for what was proposed under it in this very text.
             let is_its = |name: &HunkId| {
