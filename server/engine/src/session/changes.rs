@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ropey::Rope;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff::word_changes;
@@ -30,13 +30,16 @@ use crate::session::feed::{Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Limits, Shadow};
-use crate::workspace::{ApplyError, ReadError, Source, blocking};
+use crate::workspace::{ApplyError, FileText, ReadError, Source, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: usize = 5;
 
 /// Steps of typing that are written to the journal as one record.
 const MAX_STEPS: usize = 64;
+
+/// How long a file must stay the same to be taken for what somebody made of it.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// How long the end of a session waits for a change that is under way.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
@@ -207,7 +210,10 @@ impl Session {
         self.begin_tracking(&mut book, &target, base, &applied.old_text);
         self.settle(&mut book, &target, applied, |ledger| {
             let now = ledger.text(&target).map(Rope::to_string).unwrap_or_default();
-            let edits = edits_on(&now, applied)?;
+            let Some(edits) = edits_on(&now, applied) else {
+                tracing::warn!(%target, "a change cannot be told from what the user did at its place, and counts as theirs");
+                return None;
+            };
             let hunks = split(&now, &edits).into_iter();
             // A name counts only for what was proposed under it in this very text.
             let is_its = |name: &HunkId| {
@@ -323,7 +329,7 @@ impl Session {
         let _one_at_a_time = self.changes.writing.lock().await;
         let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
         for target in targets {
-            let (now, version) = match self.workspace.text(&target).await {
+            let (now, version) = match self.settled_text(&target).await {
                 Ok(file) => (Rope::from_str(&file.text), file.version()),
                 Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (Rope::new(), None),
                 Err(error) => {
@@ -339,6 +345,26 @@ impl Session {
             }
             events.into_iter().for_each(|event| self.take_in(&mut book, event));
         }
+    }
+
+    /// The text of a target. Of a file that is not as it is known, only when it stays the same for a moment: a program that
+    /// writes it may be in the middle of that, and what it takes out and puts back is not the user's doing.
+    async fn settled_text(&self, target: &Target) -> Result<FileText, ReadError> {
+        let mut file = self.workspace.text(target).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let is_known = self.changes.book().ledger.text(target).is_some_and(|text| *text == *file.text);
+            if is_known || file.version().is_some() {
+                break;
+            }
+            sleep(SETTLE_TIME).await;
+            let again = self.workspace.text(target).await?;
+            let is_settled = again.hash == file.hash;
+            file = again;
+            if is_settled {
+                break;
+            }
+        }
+        Ok(file)
     }
 
     fn take_in(&self, book: &mut Book, event: DocumentEvent) {
