@@ -176,8 +176,8 @@ pub enum SessionError {
         #[source]
         source: io::Error,
     },
-    /// Its journal holds no session.
-    #[error("the journal {} has no readable beginning ({skipped} lines could not be read)", path.display())]
+    /// Its journal holds no session, or none that can be made out.
+    #[error("the journal {} does not add up to a session ({skipped} lines could not be read)", path.display())]
     Corrupted {
         /// The journal.
         path: PathBuf,
@@ -295,9 +295,7 @@ impl Engine {
             .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
             .find(|path| path.is_file())
             .ok_or_else(unknown)?;
-        let opened =
-            tokio::task::spawn_blocking(move || open_session(&path)).await.map_err(|_| unknown())??;
-        Ok(self.start(opened))
+        Ok(self.start(in_background(path, open_session).await?))
     }
 
     /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.
@@ -392,6 +390,18 @@ struct Opened {
     skipped: u64,
 }
 
+/// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
+async fn in_background(
+    journal: PathBuf,
+    open: fn(&std::path::Path) -> Result<Opened, SessionError>,
+) -> Result<Opened, SessionError> {
+    let path = journal.clone();
+    tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
+        tracing::error!(%error, path = %path.display(), "a session could not be folded");
+        Err(SessionError::Corrupted { path, skipped: 0 })
+    })
+}
+
 /// Opens a stored session for writing and folds its journal.
 fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
@@ -438,4 +448,21 @@ fn slug(workspace: &AbsPath) -> String {
         .collect();
     let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     format!("{name}-{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_while_a_journal_is_folded_names_the_journal() {
+        let path = PathBuf::from("/state/journal.jsonl");
+        let Err(error) = in_background(path.clone(), |_| panic!("the test wanted it")).await else {
+            panic!("there is no session in it")
+        };
+        assert!(
+            matches!(&error, SessionError::Corrupted { path: named, skipped: 0 } if *named == path),
+            "{error}"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! How a change reaches a file: proposed first, or applied at once and reviewable. By glob, for all modes.
 //!
-//! Rule: a delivery never reaches further than the workspace and never past what is guarded; where no rule matches, the
-//! mode decides.
+//! Rule: a delivery never reaches further than the workspace and never past what is guarded, and no link leads around a
+//! rule; where no rule matches, the mode decides.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,23 @@ impl Deliveries {
         self.rules.iter().map(|(rule, _)| rule.clone()).collect()
     }
 
-    /// How a change reaches a target; `None` where no rule says.
+    /// How a change reaches a target: by its name, and by where that leads, links followed. One that is proposed by
+    /// either is proposed, and one that is applied has to be applied by both. `None` where the rules do not say. The
+    /// folders are those of the workspace, by name and with links followed.
+    #[must_use]
+    pub fn reaching(
+        &self,
+        (named, roots): (&Target, &[AbsPath]),
+        (real, real_roots): (&Target, &[AbsPath]),
+    ) -> Option<Delivery> {
+        match (self.of(named, roots), self.of(real, real_roots)) {
+            (Some(Delivery::Propose), _) | (_, Some(Delivery::Propose)) => Some(Delivery::Propose),
+            (Some(Delivery::Apply), Some(Delivery::Apply)) => Some(Delivery::Apply),
+            (Some(Delivery::Apply), None) | (None, Some(Delivery::Apply) | None) => None,
+        }
+    }
+
+    /// How a change reaches a target by its name alone; `None` where no rule says.
     #[must_use]
     pub fn of(&self, target: &Target, roots: &[AbsPath]) -> Option<Delivery> {
         let relative = match target {
@@ -107,6 +123,26 @@ mod tests {
         assert_eq!(of("/w/src/x.rs"), Some(Delivery::Propose));
         assert_eq!(of("/w/docs/x.md"), None);
         assert_eq!(of("/elsewhere/Cargo.lock"), None);
+    }
+
+    #[test]
+    fn a_link_is_applied_only_where_its_name_and_its_end_are() {
+        let rules = [rule("docs/**", Delivery::Apply), rule("*.lock", Delivery::Propose)];
+        let rules = Deliveries::new(rules.into()).unwrap();
+        let (roots, real_roots) = ([AbsPath::new("/link").unwrap()], [AbsPath::new("/w").unwrap()]);
+        let file = |path: &str| Target::File(AbsPath::new(path).unwrap());
+        let of = |named, real| rules.reaching((&file(named), &roots), (&file(real), &real_roots));
+        assert_eq!(of("/link/docs/x", "/w/docs/x"), Some(Delivery::Apply));
+        for (named, real) in
+            [("/link/docs/x", "/w/src/x"), ("/link/src/x", "/w/docs/x"), ("/link/docs/x", "/x")]
+        {
+            assert_eq!(of(named, real), None, "{named} → {real}");
+        }
+        for (named, real) in
+            [("/link/docs/x", "/w/a.lock"), ("/link/a.lock", "/w/docs/x"), ("/link/a.lock", "/x")]
+        {
+            assert_eq!(of(named, real), Some(Delivery::Propose), "{named} → {real}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::model::{
     Capabilities, Delta, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role,
     StopReason,
 };
+use crate::permission::{Delivery, DeliveryRule};
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolFacts, ToolKind, ToolOutput};
 
 /// What the model does when it is asked.
@@ -191,11 +192,15 @@ impl Bench {
     }
 
     fn in_home(home: tempfile::TempDir, script: Vec<Say>) -> Self {
-        let model = Arc::new(FakeModel { script: Mutex::new(script.into()), requests: Mutex::default() });
         let safe = Probe { safe: true, ..Probe::default() };
         let mut tools = Registry::default();
         tools.add(Probe::default());
         tools.add(safe.clone());
+        Self { safe, ..Self::with_tools(home, script, tools) }
+    }
+
+    fn with_tools(home: tempfile::TempDir, script: Vec<Say>, tools: Registry) -> Self {
+        let model = Arc::new(FakeModel { script: Mutex::new(script.into()), requests: Mutex::default() });
         let options = EngineOptions {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             host: Arc::new(NoEditor),
@@ -203,7 +208,7 @@ impl Bench {
             save_before_commands: true,
             deliveries: Deliveries::default(),
         };
-        Self { engine: Engine::with_tools(options, tools), model, safe, home }
+        Self { engine: Engine::with_tools(options, tools), model, safe: Probe::default(), home }
     }
 
     fn root(&self) -> AbsPath {
@@ -516,6 +521,33 @@ async fn what_others_changed_is_told_to_the_model_before_the_next_prompt_also_a_
     bench.engine.shutdown().await;
     let journal = std::fs::read_to_string(journal_of(bench.home.path())).unwrap();
     assert_eq!(journal.matches("`a.txt`: on disk").count(), 1);
+}
+
+/// A rule that spares the question does so for the files it names, not for what a link of that name leads to.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_does_not_lead_around_a_delivery_rule() {
+    let write = |id: &str, path: &str| {
+        let input = json!({ "file_path": path, "content": "new\n" });
+        Block::ToolUse { id: id.into(), name: "Write".into(), input, input_error: None }
+    };
+    let script =
+        vec![Say::Answer(vec![write("c0", "docs/plain.md")]), Say::Answer(vec![write("c1", "docs/l/x.rs")])];
+    let bench = Bench::with_tools(tempfile::tempdir().unwrap(), script, Registry::built_in());
+    for folder in ["docs", "src"] {
+        std::fs::create_dir(bench.root().join(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("../src", bench.root().join("docs/l")).unwrap();
+    let session = bench.session();
+    let rule = DeliveryRule { glob: "docs/**".to_owned(), delivery: Delivery::Apply };
+    session.deliver(Deliveries::new(vec![rule]).unwrap());
+    let mut events = session.events().subscribe(0, vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, |event| matches!(event, Event::PermissionRequired { .. }) || is_done(event)).await;
+    let asked: Vec<_> = session.pending().into_iter().map(|prompt| prompt.call).collect();
+    assert_eq!(asked, [CallId::from_external("c1")]);
+    assert!(bench.root().join("docs/plain.md").as_path().exists());
+    assert!(!bench.root().join("src/x.rs").as_path().exists());
 }
 
 fn journal_of(home: &std::path::Path) -> std::path::PathBuf {

@@ -148,7 +148,10 @@ impl Pipeline<'_> {
         let (contains, real) =
             (|target: &Target| workspace.contains(target), |target: &Target| workspace.real(target));
         let delivery = |target: &Target| {
-            let of = |target: &Target| deliveries.of(target, workspace.roots());
+            let of = |target: &Target| {
+                let named = (target, workspace.roots());
+                deliveries.reaching(named, (&workspace.real(target), workspace.real_roots()))
+            };
             // A folder is made for what is written into it.
             of(target)
                 .or_else(|| plan.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))

@@ -90,6 +90,11 @@ impl Workspace {
         &self.roots.named
     }
 
+    /// The workspace folders as they were when the workspace was made, links followed.
+    pub fn real_roots(&self) -> &[AbsPath] {
+        &self.roots.real
+    }
+
     /// Where relative paths start.
     pub fn cwd(&self) -> AbsPath {
         lock(&self.cwd).clone()

@@ -150,17 +150,29 @@ impl Workspace {
         Ok(applied)
     }
 
-    /// Removes a file that has no bytes and is open nowhere.
+    /// Removes a file that has no bytes. It may be open: a document without text is left of a file that the agent made
+    /// and whose text was taken out again, and its file goes all the same.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when there is text in it after all.
+    /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when there is text in it after all, and
+    /// [`io::ErrorKind::InvalidInput`] when it is a link, no file, or led out of the workspace by a link.
     pub(crate) async fn remove_empty(&self, target: &Target) -> io::Result<()> {
         let Some(place) = target.file().cloned() else { return Ok(()) };
         if self.open_document(target).await.is_some_and(|document| document.text.len_bytes() > 0) {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the editor has text in it"));
         }
+        let roots = self.roots.clone();
         blocking(move || {
-            if std::fs::metadata(&place)?.len() > 0 {
+            let forbidden = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            // Of a link the file it leads to would be looked at, and the link itself removed.
+            let metadata = std::fs::symlink_metadata(&place)?;
+            if !metadata.is_file() {
+                return forbidden("it is a link, or no file");
+            }
+            if roots.name(&place) && !roots.hold(&place) {
+                return forbidden("it leads out of the workspace");
+            }
+            if metadata.len() > 0 {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, "there is text in it"));
             }
             std::fs::remove_file(&place)
@@ -705,5 +717,38 @@ mod tests {
         let error = rig.workspace().apply(change, &rig.context.cancel).await.unwrap_err();
         assert!(error.to_string().ends_with("Already changed before that: a.txt"), "{error}");
         assert_eq!(ToolError::from(error).kind, ToolErrorKind::Conflict);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn only_an_empty_file_of_the_workspace_is_removed_and_no_link() {
+        use std::os::unix::fs::symlink;
+        let rig = Rig::new();
+        for name in ["empty.txt", "open.txt", "linked.txt", "../outside/empty.txt"] {
+            rig.write(name, "");
+        }
+        rig.write("full.txt", BASE);
+        rig.open("open.txt", "");
+        rig.open("shown.txt", BASE);
+        rig.write("shown.txt", "");
+        symlink("linked.txt", rig.path("link.txt")).unwrap();
+        symlink("../outside", rig.path("folder")).unwrap();
+        let remove =
+            async |name| rig.workspace().remove_empty(&rig.target(name)).await.map_err(|error| error.kind());
+        for name in ["empty.txt", "open.txt"] {
+            assert_eq!(remove(name).await, Ok(()), "{name}");
+            assert!(!rig.path(name).exists(), "{name}");
+        }
+        let kept = [
+            ("full.txt", io::ErrorKind::ResourceBusy),
+            ("shown.txt", io::ErrorKind::ResourceBusy),
+            ("link.txt", io::ErrorKind::InvalidInput),
+            ("folder", io::ErrorKind::InvalidInput),
+            ("folder/empty.txt", io::ErrorKind::InvalidInput),
+        ];
+        for (name, expected) in kept {
+            assert_eq!(remove(name).await, Err(expected), "{name}");
+            assert!(rig.path(name).symlink_metadata().is_ok(), "{name}");
+        }
     }
 }
