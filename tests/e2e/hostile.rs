@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 const TEXT: &str = "one\ntwo\nthree\n";
 const EDITED: &str = "one\nTWO\nthree\n";
 
+/// What happens to a file.
+type Happening<'a> = &'a dyn Fn(&Project);
+
 /// What became of an edit.
 struct Outcome {
     state: String,
@@ -28,7 +31,8 @@ fn edit_after(project: &Project, name: &str, happen: impl FnOnce(&Project)) -> O
     happen(project);
     project.model.release("read");
     let over = session.wait_event("a prompt or the end", |event| {
-        event["type"] == "permission_required" || (event["type"] == "done" && event["turnId"] == turn.as_str())
+        event["type"] == "permission_required"
+            || (event["type"] == "done" && event["turnId"] == turn.as_str())
     });
     if over["type"] == "permission_required" {
         session.respond(&over["prompt"], json!({ "decision": "deny", "scope": "once" })).unwrap();
@@ -100,7 +104,7 @@ fn what_cannot_be_edited_any_more_is_refused_and_left_alone() {
         deleted(project);
         symlink(project.outside().join("elsewhere/new.txt"), project.path("a.txt")).unwrap();
     };
-    let hostile: [(&str, &dyn Fn(&Project)); 7] = [
+    let hostile: [(&str, Happening<'_>); 7] = [
         ("read-only", &read_only),
         ("deleted", &deleted),
         ("a folder", &folder),
@@ -170,7 +174,8 @@ fn nothing_leads_out_when_the_user_takes_a_change_back() {
     let outcome = session.wait_resolved(&id.unwrap());
     assert_eq!(outcome["resolved"], json!([]), "{outcome}");
     let failed = outcome["failed"].as_array().unwrap();
-    let has_reason = |failure: &Value| failure["reason"].as_str().is_some_and(|reason| reason.contains("folder"));
+    let has_reason =
+        |failure: &Value| failure["reason"].as_str().is_some_and(|reason| reason.contains("folder"));
     assert!(failed.len() == 3 && failed.iter().all(has_reason), "{outcome}");
     let checkpoints = session.call("agent/checkpoint/list", json!({}));
     let checkpoint = &checkpoints["checkpoints"][0]["checkpointId"];

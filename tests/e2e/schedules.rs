@@ -8,7 +8,9 @@ use std::env;
 use std::fs;
 use std::ops::Range;
 
-use kode_e2e::{Client, Offer, Policy, Project, SaveReason, Script, Session, Step, Typing, Writer, call, say};
+use kode_e2e::{
+    Client, Offer, Policy, Project, SaveReason, Script, Session, Step, Typing, Writer, call, say,
+};
 use serde_json::{Value, json};
 
 /// How many schedules are played, on two servers.
@@ -348,9 +350,12 @@ impl Play<'_> {
 
     /// Plays one turn to its end and waits until all that was begun is done.
     fn turn(&mut self, number: usize, turn: &Turn, dice: &mut Dice) {
-        self.session.call("agent/session/configure", json!({
-            "mode": if turn.asks { "default" } else { "acceptEdits" }
-        }));
+        self.session.call(
+            "agent/session/configure",
+            json!({
+                "mode": if turn.asks { "default" } else { "acceptEdits" }
+            }),
+        );
         for policy in &turn.policies {
             self.set_policy(policy, dice);
         }
@@ -367,7 +372,9 @@ impl Play<'_> {
         }
         let id = self.session.prompt(&format!("play {} {number}.", self.number));
         loop {
-            if self.is_versioned && let Some(act) = acts.next() {
+            if self.is_versioned
+                && let Some(act) = acts.next()
+            {
                 self.act(act);
             }
             let is_over = |event: &Value| event["type"] == "done" && event["turnId"] == id.as_str();
@@ -589,7 +596,7 @@ fn play(project: &Project, client: &Client, seed: u64, number: u64, figures: &mu
         }
     }
     for at in 0..TURNS {
-        let turn = turn(&mut dice, is_versioned, number % 50 == 0 && at == 0);
+        let turn = turn(&mut dice, is_versioned, number.is_multiple_of(50) && at == 0);
         play.turn(at, &turn, &mut dice);
         play.check();
         play.write_outside(&mut dice);
@@ -615,7 +622,7 @@ struct Replay(u64, u64);
 impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("in schedule {} of {SEED}={}", self.1, self.0);
+            println!("in schedule {} of {SEED}={}", self.1, self.0);
         }
     }
 }
@@ -625,7 +632,8 @@ fn whoever_comes_first_nothing_of_the_users_is_lost_and_all_of_the_agents_can_be
     let seed = env::var(SEED).map_or(DEFAULT_SEED, |seed| seed.parse().expect("a number"));
     let project = Project::new(&script(seed));
     let versioned = project.connect(&Offer::kode());
-    let plain = project.connect(&Offer::kode().with("/workspace/workspaceEdit/documentChanges", json!(false)));
+    let plain =
+        project.connect(&Offer::kode().with("/workspace/workspaceEdit/documentChanges", json!(false)));
     let mut figures = Figures::default();
     for number in 0..SCHEDULES {
         let _replay = Replay(seed, number);

@@ -124,7 +124,10 @@ fn a_document_that_is_opened_again_after_a_kill_has_its_hunks() {
     let ids = |hunks: &[Value]| hunks.iter().map(|hunk| hunk["hunkId"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&hunks), ids(&listed));
     let file = session.edited_files().into_iter().find(|file| file["uri"] == uri.as_str()).unwrap();
-    assert_eq!((&file["version"], &file["hunks"][0]["lineRange"]), (&json!(1), &json!({ "start": 2, "end": 3 })));
+    assert_eq!(
+        (&file["version"], &file["hunks"][0]["lineRange"]),
+        (&json!(1), &json!({ "start": 2, "end": 3 }))
+    );
     session.resolve(&[&file["hunks"][0]], "undo");
     assert_eq!(client.editor.text(&uri), "later\r\nmine unsaved\r\ntwo\r\n");
 }
