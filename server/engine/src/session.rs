@@ -660,7 +660,7 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
         session.sync().await;
     }
-    session.write_changes();
+    session.close_changes().await;
     session.sync().await;
     session.workspace.stop_watching();
     session.journal.release();

@@ -7,7 +7,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use ropey::Rope;
 use serde::{Deserialize, Serialize};
 
 use crate::edit::TextEdit;
-use crate::edit::weave::{Layer, Weave};
+use crate::edit::weave::{Layer, Place, Survey, Weave};
 use crate::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Blobs};
 use crate::paths::Target;
@@ -45,8 +45,9 @@ pub enum Entry {
     Typed {
         /// The file or document.
         target: Target,
-        /// What changed, in bytes of the text before.
-        edits: Vec<TextEdit>,
+        /// What changed, step by step: each step's edits are of the text after the step before. Steps are not joined:
+        /// what is deleted and typed again piece by piece comes back otherwise than in one piece.
+        steps: Vec<Vec<TextEdit>>,
     },
     /// The agent changed a text, or wants to.
     Changed {
@@ -272,13 +273,20 @@ impl Ledger {
                     return Err(error);
                 }
             },
-            Entry::Typed { target, edits } => {
-                if let Some(tracked) = self.files.get_mut(&target) {
-                    tracked.weave.type_in(&tracked.text, &edits);
-                    edit_rope(&mut tracked.text, &edits);
+            Entry::Typed { target, steps } => {
+                for edits in steps {
+                    self.check(&target, &edits)?;
+                    if let Some(tracked) = self.files.get_mut(&target) {
+                        tracked.weave.type_in(&tracked.text, &edits);
+                        edit_rope(&mut tracked.text, &edits);
+                    }
                 }
             }
-            Entry::Changed { target, change, hunks } => self.add(&target, &change, hunks),
+            Entry::Changed { target, change, hunks } => {
+                let edits: Vec<TextEdit> = hunks.iter().flat_map(|hunk| hunk.edits.clone()).collect();
+                self.check(&target, &edits)?;
+                self.add(&target, &change, hunks);
+            }
             Entry::Replaced { target, change, hunk, before, after } => {
                 let state = HunkState::Applied;
                 let replaced = Replaced { target, change, state, before, after, is_told: true };
@@ -323,8 +331,17 @@ impl Ledger {
     /// Takes the same text in another rope, so that comparing it with the editor's costs nothing.
     pub fn adopt(&mut self, target: &Target, text: &Rope) {
         if let Some(tracked) = self.files.get_mut(target)
+            && !tracked.text.is_instance(text)
             && tracked.text == *text
         {
+            tracked.text = text.clone();
+        }
+    }
+
+    /// Takes a rope that is known to hold the same text: comparing them would cost each keystroke the whole text.
+    pub fn adopt_same(&mut self, target: &Target, text: &Rope) {
+        if let Some(tracked) = self.files.get_mut(target) {
+            debug_assert!(tracked.text == *text, "the ledger has lost {target}");
             tracked.text = text.clone();
         }
     }
@@ -339,9 +356,13 @@ impl Ledger {
     ) -> (Vec<TextEdit>, Vec<(HunkId, HunkState)>) {
         let Some(tracked) = self.files.get(target) else { return (Vec::new(), Vec::new()) };
         let (typed, switched) = tracked.weave.tell_apart(&tracked.text, edits);
+        if switched.is_empty() {
+            return (typed, Vec::new());
+        }
+        let by_layer = tracked.by_layer(&self.hunks);
         let moves = switched.into_iter().filter_map(|(layer, active)| {
             let state = if active { HunkState::Applied } else { HunkState::Undone };
-            Some((tracked.hunk_of(layer, &self.hunks)?, state))
+            Some(((*by_layer.get(&layer)?).clone(), state))
         });
         (typed, moves.collect())
     }
@@ -452,28 +473,50 @@ impl Ledger {
             wanted.into_iter().partition(|(id, _)| self.replaced(id).is_some());
         plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
         let Some(tracked) = self.files.get(target) else { return plan };
-        while let Some((id, state)) = waiting.pop() {
-            let Some(hunk) = self.hunks.get(&id) else { continue };
-            let is_known = plan.moves.iter().any(|(known, _)| *known == id) || plan.conflicts.contains(&id);
-            if is_known || hunk.state == state {
+        waiting.reverse();
+        let (survey, by_layer) = (tracked.weave.survey(), tracked.by_layer(&self.hunks));
+        let mut known = HashSet::new();
+        for (id, state) in waiting {
+            let moves = self.closure(&survey, &by_layer, id.clone(), state);
+            let touches_users =
+                |hunk: &Hunk| hunk.state.is_in_text() != state.is_in_text() && survey.is_amended(hunk.layer);
+            if !force && moves.iter().any(|moved| self.hunks.get(moved).is_some_and(touches_users)) {
+                plan.conflicts.push(id);
+                continue;
+            }
+            plan.moves.extend(moves.into_iter().filter(|id| known.insert(id.clone())).map(|id| (id, state)));
+        }
+        plan
+    }
+
+    /// A hunk that is to be in a state, with what stands on it and goes with it, or what it stands on and comes with it.
+    fn closure(
+        &self,
+        survey: &Survey<'_>,
+        by_layer: &HashMap<Layer, &HunkId>,
+        root: HunkId,
+        state: HunkState,
+    ) -> Vec<HunkId> {
+        let mut moves: Vec<HunkId> = Vec::new();
+        let mut known = HashSet::new();
+        let mut waiting = vec![root];
+        while let Some(id) = waiting.pop() {
+            let Some(hunk) = self.hunks.get(&id).filter(|hunk| hunk.state != state) else { continue };
+            if !known.insert(id.clone()) {
                 continue;
             }
             if state.is_in_text() != hunk.state.is_in_text() {
-                if !force && tracked.weave.is_amended(hunk.layer) {
-                    plan.conflicts.push(id);
-                    continue;
-                }
-                // What stands on a hunk goes with it, and what a hunk stands on comes with it.
                 let others = match state.is_in_text() {
-                    true => tracked.weave.supports(hunk.layer),
-                    false => tracked.weave.dependents(hunk.layer),
+                    true => survey.supports(hunk.layer),
+                    false => survey.dependents(hunk.layer),
                 };
-                let others = others.into_iter().filter_map(|layer| tracked.hunk_of(layer, &self.hunks));
-                waiting.extend(others.map(|other| (other, state)));
+                waiting.extend(
+                    others.into_iter().filter_map(|layer| by_layer.get(&layer)).map(|id| (*id).clone()),
+                );
             }
-            plan.moves.push((id, state));
+            moves.push(id);
         }
-        plan
+        moves
     }
 
     /// What an action on one resolution of the past comes to: the moves that take it back, by file.
@@ -595,12 +638,13 @@ impl Ledger {
         let whole =
             self.replaced.iter().filter(|(_, hunk)| hunk.target == *target && hunk.state.is_waiting());
         let mut hunks: Vec<HunkView> = whole.map(|(id, hunk)| hunk.view(id)).collect();
-        hunks.extend(tracked.into_iter().flat_map(|tracked| {
-            tracked.hunks.iter().filter_map(|id| {
+        if let Some(tracked) = tracked {
+            let survey = tracked.weave.survey();
+            hunks.extend(tracked.hunks.iter().filter_map(|id| {
                 let hunk = self.hunks.get(id).filter(|hunk| hunk.state.is_waiting())?;
-                Some(tracked.view(id, hunk))
-            })
-        }));
+                Some(tracked.view(&survey, id, hunk))
+            }));
+        }
         hunks.sort_by_key(|hunk| (hunk.range.start, hunk.range.end));
         (!hunks.is_empty()).then(|| FileReview {
             target: target.clone(),
@@ -622,14 +666,14 @@ impl Ledger {
     pub fn news(&self) -> Vec<News> {
         let mut news = Vec::new();
         for (target, tracked) in &self.files {
+            let survey = tracked.weave.survey();
             for id in &tracked.hunks {
                 let Some(hunk) = self.hunks.get(id) else { continue };
-                let place = tracked.weave.place(&tracked.text, hunk.layer);
-                let now = tracked.now(hunk);
+                let place = survey.place(&tracked.text, hunk.layer);
+                let line = tracked.text.byte_to_line(place.lines.start) + 1;
+                let now = hunk.now(place);
                 let is_known = hunk.told.0.is_in_text() == hunk.state.is_in_text()
-                    && (!hunk.state.is_in_text()
-                        || hunk.told.1 == now
-                        || !tracked.weave.is_amended(hunk.layer));
+                    && (!hunk.state.is_in_text() || hunk.told.1 == now || !survey.is_amended(hunk.layer));
                 if is_known || hunk.state == HunkState::Proposed {
                     continue;
                 }
@@ -639,7 +683,7 @@ impl Ledger {
                     state: hunk.state,
                     known: hunk.told.1.clone(),
                     now,
-                    line: tracked.text.byte_to_line(place.lines.start) + 1,
+                    line,
                 });
             }
         }
@@ -665,6 +709,28 @@ impl Ledger {
         self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
     }
 
+    /// Whether edits fit a text. An entry before them may have been lost with a damaged line of the journal: nothing is
+    /// known of that file then.
+    fn check(&mut self, target: &Target, edits: &[TextEdit]) -> io::Result<()> {
+        let Some(tracked) = self.files.get(target) else { return Ok(()) };
+        let text = &tracked.text;
+        let fits = |at: usize| at <= text.len_bytes() && text.char_to_byte(text.byte_to_char(at)) == at;
+        let mut end = 0;
+        let all_fit = edits.iter().all(|edit| {
+            let in_order = end <= edit.range.start && edit.range.start <= edit.range.end;
+            end = edit.range.end;
+            in_order && fits(edit.range.start) && fits(edit.range.end)
+        });
+        if all_fit {
+            return Ok(());
+        }
+        self.forget(target);
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the changes of {target} do not fit its text"),
+        ))
+    }
+
     fn track(&mut self, target: Target, text: Rope) {
         let weave = Weave::new(text.len_bytes());
         self.forget(&target);
@@ -687,7 +753,7 @@ impl Ledger {
         // From the end: the text before a hunk is then still the text that its edits count in.
         for NewHunk { id, edits } in hunks.iter().rev() {
             // A proposal that was accepted comes back under its name.
-            if let Some(old) = self.hunks.remove(id) {
+            if let Some(old) = self.hunks.remove(id).filter(|old| old.target == *target) {
                 tracked.hunks.retain(|known| known != id);
                 tracked.weave.retire(&[old.layer]);
             }
@@ -698,8 +764,9 @@ impl Ledger {
             let edits: Vec<TextEdit> = hunks.into_iter().flat_map(|hunk| hunk.edits).collect();
             edit_rope(&mut tracked.text, &edits);
         }
+        let survey = tracked.weave.survey();
         for (id, layer) in added.into_iter().rev() {
-            let place = tracked.weave.place(&tracked.text, layer);
+            let place = survey.place(&tracked.text, layer);
             // What is only proposed the model does not take for done.
             let told = (state, remembered(if is_made { place.with } else { place.without }));
             let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
@@ -762,10 +829,12 @@ impl Ledger {
         for (id, replaced) in &mut self.replaced {
             replaced.is_told |= ids.contains(id);
         }
+        let mut surveys = BTreeMap::new();
         for id in ids {
             let Some(hunk) = self.hunks.get_mut(id) else { continue };
-            let Some(tracked) = self.files.get(&hunk.target) else { continue };
-            hunk.told = (hunk.state, tracked.now(hunk));
+            let Some((target, tracked)) = self.files.get_key_value(&hunk.target) else { continue };
+            let survey = surveys.entry(target).or_insert_with(|| tracked.weave.survey());
+            hunk.told = (hunk.state, hunk.now(survey.place(&tracked.text, hunk.layer)));
         }
     }
 
@@ -804,13 +873,20 @@ impl Replaced {
     }
 }
 
+impl Hunk {
+    /// Its lines as they are at its place.
+    fn now(&self, place: Place) -> String {
+        remembered(if self.state.is_in_text() { place.with } else { place.without })
+    }
+}
+
 impl Tracked {
-    fn hunk_of(&self, layer: Layer, hunks: &BTreeMap<HunkId, Hunk>) -> Option<HunkId> {
-        self.hunks.iter().find(|id| hunks.get(id).is_some_and(|hunk| hunk.layer == layer)).cloned()
+    fn by_layer(&self, hunks: &BTreeMap<HunkId, Hunk>) -> HashMap<Layer, &HunkId> {
+        self.hunks.iter().filter_map(|id| Some((hunks.get(id)?.layer, id))).collect()
     }
 
-    fn view(&self, id: &HunkId, hunk: &Hunk) -> HunkView {
-        let place = self.weave.place(&self.text, hunk.layer);
+    fn view(&self, survey: &Survey<'_>, id: &HunkId, hunk: &Hunk) -> HunkView {
+        let place = survey.place(&self.text, hunk.layer);
         HunkView {
             id: id.clone(),
             turn: hunk.change.turn.clone(),
@@ -821,15 +897,9 @@ impl Tracked {
             lines: lines_of(&self.text, &place.lines),
             old_text: place.without,
             new_text: place.with,
-            amended: self.weave.is_amended(hunk.layer),
+            amended: survey.is_amended(hunk.layer),
             permission: hunk.change.permission.clone().filter(|_| hunk.state == HunkState::Proposed),
         }
-    }
-
-    /// The lines of a hunk as they are.
-    fn now(&self, hunk: &Hunk) -> String {
-        let place = self.weave.place(&self.text, hunk.layer);
-        remembered(if hunk.state.is_in_text() { place.with } else { place.without })
     }
 }
 

@@ -4,12 +4,17 @@
 //! Rule: what the user typed is never part of a layer, so no switch of layers can hide it; what the user deleted comes
 //! back only when the user brings it back. The visible spans, joined, are the text as it is.
 
+mod survey;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use ropey::Rope;
 
 use crate::edit::TextEdit;
 use crate::edit::diff::word_changes;
+pub use survey::Survey;
 
 /// So far an edit is looked for beside where it was said to be, in bytes.
 const MAX_REACH: usize = 4 << 10;
@@ -114,8 +119,9 @@ impl Weave {
     pub fn tell_apart(&self, text: &Rope, edits: &[TextEdit]) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
         let (mut typed, mut switched) = (Vec::new(), Vec::new());
-        for cluster in self.clusters(text, &edits) {
-            match self.recognise(text, &cluster) {
+        let survey = self.survey();
+        for cluster in clusters(&survey, text, &edits) {
+            match self.recognise(&survey, text, &cluster) {
                 Some(layers) => switched.extend(layers),
                 None => typed.extend(cluster.edits),
             }
@@ -165,52 +171,10 @@ impl Weave {
         }
     }
 
-    /// Whether the user has changed what the layer put in or, when it is out of the text, what it would take out.
+    /// Where all its layers stand, and what stands on them.
     #[must_use]
-    pub fn is_amended(&self, layer: Layer) -> bool {
-        self.runs_of(layer, Span::is_of_run).into_iter().any(|spans| {
-            let mut spans = self.spans[spans].iter();
-            spans.any(|span| (span.gone && span.is_of(layer)) || (span.is_plain() && span.hidden.is_none()))
-        })
-    }
-
-    /// The layers in the text that cannot stay when `layer` goes: they stand within what it put in, or replace some of
-    /// that.
-    #[must_use]
-    pub fn dependents(&self, layer: Layer) -> Vec<Layer> {
-        let within = self.runs_of(layer, Span::is_put_in_by).into_iter().flat_map(|spans| &self.spans[spans]);
-        let put_within = within.filter_map(|span| span.inserted.map(|run| run.layer));
-        let put_in_by = |span: &&Span| span.inserted.is_some_and(|run| run.layer == layer);
-        let taken_out =
-            self.spans.iter().filter(put_in_by).flat_map(|span| &span.removed).map(|run| run.layer);
-        let mut found: Vec<Layer> =
-            put_within.chain(taken_out).filter(|other| *other != layer && self.is_active(*other)).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-
-    /// The layers out of the text without which `layer` cannot be in it.
-    #[must_use]
-    pub fn supports(&self, layer: Layer) -> Vec<Layer> {
-        let active = self.with_switched(&[(layer, true)]);
-        let assumed = Self { spans: self.spans.clone(), active, runs: self.runs };
-        let others = (0..self.active.len()).filter_map(|other| Layer::try_from(other).ok());
-        others
-            .filter(|other| *other != layer && !self.is_active(*other))
-            .filter(|other| assumed.dependents(*other).contains(&layer))
-            .collect()
-    }
-
-    /// Where a layer stands in `text`, which is the text as it is.
-    #[must_use]
-    pub fn place(&self, text: &Rope, layer: Layer) -> Place {
-        let range = self.extent(layer).unwrap_or(0..0);
-        let own = self.own_text(layer);
-        let lines = lines_around(text, &range, &own);
-        let side =
-            |active| self.project_range(text, &lines, &self.with_switched(&[(layer, active)]), &[layer]);
-        Place { without: side(false), with: side(true), lines, range }
+    pub fn survey(&self) -> Survey<'_> {
+        Survey::of(self)
     }
 
     /// The text as it would be with the layers switched.
@@ -258,68 +222,6 @@ impl Weave {
             }
         }
         active
-    }
-
-    /// The bytes a layer reaches over; where it has only taken text away, the place of that.
-    fn extent(&self, layer: Layer) -> Option<Range<usize>> {
-        let mut at = 0;
-        let mut extent: Option<Range<usize>> = None;
-        for span in &self.spans {
-            let len = if span.hidden.is_none() { span.len } else { 0 };
-            if span.is_of(layer) {
-                extent = Some(extent.map_or(at, |extent| extent.start)..at + len);
-            }
-            at += len;
-        }
-        extent
-    }
-
-    /// For each run of a layer: the spans from the first to the last that belong to it.
-    fn runs_of(&self, layer: Layer, belongs: fn(&Span, &Run) -> bool) -> Vec<Range<usize>> {
-        let mut runs: Vec<(Run, Range<usize>)> = Vec::new();
-        for (at, span) in self.spans.iter().enumerate() {
-            for run in span.runs().filter(|run| run.layer == layer && belongs(span, run)) {
-                match runs.iter_mut().find(|(known, _)| known == run) {
-                    Some((_, spans)) => spans.end = at + 1,
-                    None => runs.push((*run, at..at + 1)),
-                }
-            }
-        }
-        runs.into_iter().map(|(_, spans)| spans).collect()
-    }
-
-    /// What a layer puts in and takes out, hidden or not known.
-    fn own_text(&self, layer: Layer) -> Vec<Option<&str>> {
-        self.spans.iter().filter(|span| span.is_of(layer)).map(|span| span.hidden.as_deref()).collect()
-    }
-
-    /// A stretch of the text with other layers switched on. Of what is hidden at its two ends only that of `own` layers
-    /// is part of it.
-    fn project_range(&self, text: &Rope, range: &Range<usize>, active: &[bool], own: &[Layer]) -> String {
-        let mut projected = String::new();
-        let mut at = 0;
-        for span in &self.spans {
-            if at > range.end {
-                break;
-            }
-            let visible = span.hidden.is_none();
-            let len = if visible { span.len } else { 0 };
-            if visible {
-                let (start, end) = (at.max(range.start), (at + len).min(range.end));
-                if start < end && span.is_visible(active) {
-                    projected.extend(text.byte_slice(start..end).chunks());
-                }
-            } else {
-                let within = at > range.start && at < range.end;
-                let at_end =
-                    (at == range.start || at == range.end) && own.iter().any(|layer| span.is_of(*layer));
-                if (within || at_end) && span.is_visible(active) {
-                    projected.push_str(span.hidden.as_deref().unwrap_or_default());
-                }
-            }
-            at += len;
-        }
-        projected
     }
 
     /// Takes in one edit of the user's.
@@ -478,56 +380,8 @@ impl Weave {
 
     // -- recognising the user's own undo ----------------------------------------------------------------------------
 
-    /// The edits with the layers they touch, gathered where they touch the same ones.
-    fn clusters(&self, text: &Rope, edits: &[TextEdit]) -> Vec<Cluster> {
-        let extents = self.extents();
-        let mut clusters: Vec<Cluster> = Vec::new();
-        for edit in edits {
-            let mut cluster =
-                Cluster { range: reach(text, edit), edits: vec![edit.clone()], layers: Vec::new() };
-            // What is touched may reach further and touch more.
-            while let Some((layer, extent)) = extents
-                .iter()
-                .find(|(layer, extent)| !cluster.layers.contains(layer) && touch(extent, &cluster.range))
-            {
-                cluster.layers.push(*layer);
-                cluster.range.start = cluster.range.start.min(extent.start);
-                cluster.range.end = cluster.range.end.max(extent.end);
-            }
-            cluster.layers.sort_unstable();
-            match clusters.last_mut() {
-                Some(last) if !last.layers.is_empty() && cluster.range.start <= last.range.end => {
-                    last.range.end = last.range.end.max(cluster.range.end);
-                    last.range.start = last.range.start.min(cluster.range.start);
-                    last.edits.push(edit.clone());
-                    last.layers.extend(cluster.layers);
-                    last.layers.sort_unstable();
-                    last.layers.dedup();
-                }
-                _ => clusters.push(cluster),
-            }
-        }
-        clusters
-    }
-
-    fn extents(&self) -> Vec<(Layer, Range<usize>)> {
-        let mut extents: Vec<Option<Range<usize>>> = vec![None; self.active.len()];
-        let mut at = 0;
-        for span in &self.spans {
-            let len = if span.hidden.is_none() { span.len } else { 0 };
-            for run in span.runs() {
-                if let Some(extent) = extents.get_mut(run.layer as usize) {
-                    *extent = Some(extent.as_ref().map_or(at, |extent| extent.start)..at + len);
-                }
-            }
-            at += len;
-        }
-        let known = extents.into_iter().enumerate();
-        known.filter_map(|(layer, extent)| Some((Layer::try_from(layer).ok()?, extent?))).collect()
-    }
-
     /// The layers whose switch comes to the same as the edits.
-    fn recognise(&self, text: &Rope, cluster: &Cluster) -> Option<Vec<(Layer, bool)>> {
+    fn recognise(&self, survey: &Survey<'_>, text: &Rope, cluster: &Cluster) -> Option<Vec<(Layer, bool)>> {
         if cluster.layers.is_empty() || cluster.range.len() > MAX_RECOGNISED_BYTES {
             return None;
         }
@@ -542,9 +396,40 @@ impl Weave {
         let candidates = [of(true), of(false)].into_iter().filter(|layers| layers.len() > 1).chain(single);
         candidates.map(|layers| switched(&layers)).find(|layers| {
             let active = self.with_switched(layers);
-            self.project_range(text, &cluster.range, &active, &cluster.layers) == after
+            survey.project_range(text, &cluster.range, &active, &cluster.layers) == after
         })
     }
+}
+
+/// The edits with the layers they touch, gathered where they touch the same ones.
+fn clusters(survey: &Survey<'_>, text: &Rope, edits: &[TextEdit]) -> Vec<Cluster> {
+    let extents: Vec<_> = survey.extents().collect();
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for edit in edits {
+        let mut cluster = Cluster { range: reach(text, edit), edits: vec![edit.clone()], layers: Vec::new() };
+        // What is touched may reach further and touch more.
+        while let Some((layer, extent)) = extents
+            .iter()
+            .find(|(layer, extent)| !cluster.layers.contains(layer) && touch(extent, &cluster.range))
+        {
+            cluster.layers.push(*layer);
+            cluster.range.start = cluster.range.start.min(extent.start);
+            cluster.range.end = cluster.range.end.max(extent.end);
+        }
+        cluster.layers.sort_unstable();
+        match clusters.last_mut() {
+            Some(last) if !last.layers.is_empty() && cluster.range.start <= last.range.end => {
+                last.range.end = last.range.end.max(cluster.range.end);
+                last.range.start = last.range.start.min(cluster.range.start);
+                last.edits.push(edit.clone());
+                last.layers.extend(cluster.layers);
+                last.layers.sort_unstable();
+                last.layers.dedup();
+            }
+            _ => clusters.push(cluster),
+        }
+    }
+    clusters
 }
 
 /// Edits of the user's, and the layers they touch.
@@ -679,21 +564,3 @@ fn push_edit(edits: &mut Vec<TextEdit>, range: Range<usize>, new_text: &str) {
         _ => edits.push(TextEdit { range, new_text: new_text.to_owned() }),
     }
 }
-
-/// The whole lines around a change. Where whole lines were taken out, and nothing was put in, there are none.
-fn lines_around(text: &Rope, range: &Range<usize>, own: &[Option<&str>]) -> Range<usize> {
-    let starts_line = |at: usize| text.line_to_byte(text.byte_to_line(at)) == at;
-    let whole_lines = own.last().is_some_and(|last| last.is_some_and(|text| text.ends_with(['\n', '\r'])));
-    if range.is_empty() && starts_line(range.start) && whole_lines {
-        return range.clone();
-    }
-    let start = text.line_to_byte(text.byte_to_line(range.start));
-    let end = match range.end > range.start && starts_line(range.end) {
-        true => range.end,
-        false => text.line_to_byte((text.byte_to_line(range.end) + 1).min(text.len_lines())),
-    };
-    start..end
-}
-
-#[cfg(test)]
-mod tests;

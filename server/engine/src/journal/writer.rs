@@ -42,6 +42,8 @@ struct Writer {
     /// Length of the file up to its last whole line.
     length: u64,
     unwritten: VecDeque<Vec<u8>>,
+    /// Whether others may write the journal: this writer would write over what they have written.
+    is_released: bool,
 }
 
 impl Journal {
@@ -68,13 +70,15 @@ impl Journal {
         })?;
         let length = whole_length(&mut file)?;
         file.set_len(length)?;
-        let writer = Writer { file, length, unwritten: VecDeque::new() };
+        let writer = Writer { file, length, unwritten: VecDeque::new(), is_released: false };
         Ok(Self { path: path.to_path_buf(), writer: Arc::new(Mutex::new(writer)) })
     }
 
-    /// Lets others write the journal from now on.
+    /// Lets others write the journal from now on, and writes it no more.
     pub fn release(&self) {
-        if let Err(error) = self.lock().file.unlock() {
+        let mut writer = self.lock();
+        writer.is_released = true;
+        if let Err(error) = writer.file.unlock() {
             tracing::warn!(%error, path = %self.path.display(), "the journal stays locked until this process ends");
         }
     }
@@ -114,6 +118,10 @@ impl Journal {
         let mut bytes = serde_json::to_vec(&line).map_err(|error| self.error(error.into()))?;
         bytes.push(b'\n');
         let mut writer = self.lock();
+        if writer.is_released {
+            drop(writer);
+            return Err(self.error(io::Error::other("the session is closed")));
+        }
         if writer.unwritten.len() >= UNWRITTEN_LIMIT
             && let Err(source) = writer.flush()
         {

@@ -8,15 +8,17 @@ mod histories;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ropey::Rope;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff::word_changes;
 use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, Replacement, split};
-use crate::edit::rebase::{Rebase, rebase};
+use crate::edit::rebase::{Rebase, contains, rebase};
 use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
 use crate::event::Event;
 use crate::host::DocumentEvent;
@@ -28,10 +30,22 @@ use crate::session::feed::{Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Limits, Shadow};
-use crate::workspace::{ApplyError, ReadError, blocking};
+use crate::workspace::{ApplyError, FileText, ReadError, Source, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: usize = 5;
+
+/// Steps of typing that are written to the journal as one record.
+const MAX_STEPS: usize = 64;
+
+/// How long a file must stay the same to be taken for what somebody made of it.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
+
+/// How long the end of a session waits for a change that is under way.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Changes whose end is not known that are waited for; more of them are taken for the user's when they come.
+const MAX_LATE: usize = 16;
 
 /// What a session knows of its changes.
 pub(crate) struct Changes {
@@ -51,8 +65,12 @@ pub(crate) struct Book {
     pub(super) ledger: Ledger,
     /// The versions of the followed documents that are open.
     pub(super) versions: BTreeMap<Target, i32>,
-    /// The newest typing, which grows while it goes on at one place.
-    typing: Option<(Target, TextEdit)>,
+    /// The newest typing, which is written together.
+    typing: Option<(Target, Vec<Vec<TextEdit>>)>,
+    /// Changes that nobody knows the end of: they may yet come.
+    late: Vec<Late>,
+    /// Whether the session has ended: nothing is entered any more.
+    is_closed: bool,
     /// Proposals that the user has decided about while others of the same prompt still wait.
     pub(super) decided: BTreeMap<HunkId, bool>,
 }
@@ -96,14 +114,20 @@ impl Session {
         for file in &set.files {
             holds.push(self.hold(&file.target).await);
         }
+        let files = set.files.clone();
         let result = self.workspace.apply(set, cancel).await;
         let applied = match &result {
             Ok(applied) | Err(ApplyError::Partial { applied, .. }) => applied.as_slice(),
             Err(_) => &[],
         };
-        let mut names = names.iter().cloned().collect();
+        let mut names = names.to_vec();
         for file in applied {
             self.enter_change(file, change, &mut names).await;
+        }
+        if let Err(error) = &result
+            && error.may_come_late()
+        {
+            self.expect_late(&files[applied.len()..], change).await;
         }
         drop(holds);
         drop(self.sync_changes());
@@ -115,26 +139,89 @@ impl Session {
         result
     }
 
+    /// Waits for a change that was sent to the editor and not shown in time: when it comes, it is the agent's.
+    async fn expect_late(&self, files: &[FileChange], change: &Change) {
+        let Some(file) = files.first() else { return };
+        let Some(Source::Document(document)) = file.base.as_ref().map(|base| &base.source) else { return };
+        let target = document.target();
+        let old_text = file.old_text();
+        let base = self.keep_bytes(old_text.as_bytes().into()).await;
+        let mut book = self.changes.book();
+        self.begin_tracking(&mut book, &target, base, old_text);
+        let (turn, before) = (change.turn.clone(), Before::Document { text: base });
+        self.enter(&mut book, Entry::Before { turn, target: target.clone(), before }, None);
+        if book.late.len() >= MAX_LATE {
+            book.late.remove(0);
+        }
+        let (base, edits) = (old_text.to_owned(), file.edits.clone());
+        book.late.push(Late { target, base, edits, change: change.clone() });
+    }
+
+    /// Enters a change that comes later than anybody waited for it. Answers whether this was one.
+    fn enter_late(&self, book: &mut Book, event: &DocumentEvent) -> bool {
+        let DocumentEvent::Changed { before, after, .. } = event else { return false };
+        let target = after.target();
+        if !book.late.iter().any(|late| late.target == target) {
+            return false;
+        }
+        let (then, now) = (before.text.to_string(), after.text.to_string());
+        let came = |late: &Late| {
+            late.target == target
+                && !contains(&late.base, &late.edits, &then)
+                && contains(&late.base, &late.edits, &now)
+        };
+        let Some(at) = book.late.iter().position(came) else { return false };
+        let Late { base, edits, change, .. } = book.late.remove(at);
+        let Rebase::Clean(edits) = rebase(&base, &edits, &then) else { return false };
+        self.reconcile(book, &target, &before.text);
+        let hunks = split(&then, &edits).into_iter().map(|edits| NewHunk { id: HunkId::generate(), edits });
+        let hunks = hunks.collect();
+        self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        self.reconcile(book, &target, &after.text);
+        self.publish(Event::EditsChanged { targets: vec![target] });
+        true
+    }
+
+    /// Follows a text from now on, if it is not followed yet.
+    pub(super) fn begin_tracking(&self, book: &mut Book, target: &Target, base: BlobId, text: &str) {
+        if !book.ledger.is_tracked(target) {
+            self.changes.feed.follow(target);
+            self.enter(book, Entry::Tracked { target: target.clone(), base }, Some(text));
+        }
+    }
+
+    /// The blob to begin to follow a text with. One that is followed already needs none.
+    pub(super) async fn base_of(&self, target: &Target, text: &str) -> BlobId {
+        if self.changes.book().ledger.is_tracked(target) {
+            return BlobId::of(text.as_bytes());
+        }
+        self.keep_bytes(text.as_bytes().into()).await
+    }
+
     /// Enters a change that has been made.
-    async fn enter_change(&self, applied: &AppliedFile, change: &Change, names: &mut VecDeque<HunkId>) {
+    async fn enter_change(&self, applied: &AppliedFile, change: &Change, names: &mut Vec<HunkId>) {
         if applied.edits.is_empty() && !applied.created {
             return;
         }
         let target = applied.shown.as_ref().map_or_else(|| applied.target.clone(), |shown| shown.target());
         self.keep_before(&target, applied, change).await;
-        let base = self.keep_bytes(applied.old_text.as_bytes().into()).await;
+        let base = self.base_of(&target, &applied.old_text).await;
         let mut book = self.changes.book();
-        if !book.ledger.is_tracked(&target) {
-            self.changes.feed.follow(&target);
-            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(&applied.old_text));
-        }
+        self.begin_tracking(&mut book, &target, base, &applied.old_text);
         self.settle(&mut book, &target, applied, |ledger| {
             let now = ledger.text(&target).map(Rope::to_string).unwrap_or_default();
-            let edits = edits_on(&now, applied)?;
+            let Some(edits) = edits_on(&now, applied) else {
+                tracing::warn!(%target, "a change cannot be told from what the user did at its place, and counts as theirs");
+                return None;
+            };
             let hunks = split(&now, &edits).into_iter();
+            // A name counts only for what was proposed under it in this very text.
+            let is_its = |name: &HunkId| {
+                ledger.target_of(name) == Some(&target) && ledger.state(name) == Some(HunkState::Proposed)
+            };
             let hunks = hunks.map(|edits| {
-                let id = names.pop_front().unwrap_or_else(HunkId::generate);
-                NewHunk { id, edits }
+                let at = names.iter().position(is_its);
+                NewHunk { id: at.map_or_else(HunkId::generate, |at| names.remove(at)), edits }
             });
             let hunks = hunks.collect();
             let kind = if applied.created { HunkKind::Created } else { change.kind };
@@ -228,6 +315,9 @@ impl Session {
     /// Takes in what happened to the followed documents and answers the ledger as it is then.
     pub(crate) fn sync_changes(&self) -> MutexGuard<'_, Book> {
         let mut book = self.changes.book();
+        if book.is_closed {
+            return book;
+        }
         for event in self.changes.feed.take_all() {
             self.take_in(&mut book, event);
         }
@@ -236,9 +326,10 @@ impl Session {
 
     /// Takes in how the texts have changed while no process followed them.
     pub(super) async fn catch_up_with_texts(&self) {
+        let _one_at_a_time = self.changes.writing.lock().await;
         let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
         for target in targets {
-            let (now, version) = match self.workspace.text(&target).await {
+            let (now, version) = match self.settled_text(&target).await {
                 Ok(file) => (Rope::from_str(&file.text), file.version()),
                 Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (Rope::new(), None),
                 Err(error) => {
@@ -250,11 +341,30 @@ impl Session {
             // An event is newer than what was read here.
             let events = self.changes.feed.take(&target);
             if events.is_empty() {
-                self.reconcile(&mut book, &target, &now);
-                book.versions.extend(version.map(|version| (target, version)));
+                self.reconcile_read(&mut book, &target, &now, version);
             }
             events.into_iter().for_each(|event| self.take_in(&mut book, event));
         }
+    }
+
+    /// The text of a target. Of a file that is not as it is known, only when it stays the same for a moment: a program that
+    /// writes it may be in the middle of that, and what it takes out and puts back is not the user's doing.
+    async fn settled_text(&self, target: &Target) -> Result<FileText, ReadError> {
+        let mut file = self.workspace.text(target).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let is_known = self.changes.book().ledger.text(target).is_some_and(|text| *text == *file.text);
+            if is_known || file.version().is_some() {
+                break;
+            }
+            sleep(SETTLE_TIME).await;
+            let again = self.workspace.text(target).await?;
+            let is_settled = again.hash == file.hash;
+            file = again;
+            if is_settled {
+                break;
+            }
+        }
+        Ok(file)
     }
 
     fn take_in(&self, book: &mut Book, event: DocumentEvent) {
@@ -263,15 +373,25 @@ impl Session {
             return;
         }
         let version = event.document().version;
+        if !book.late.is_empty() && self.enter_late(book, &event) {
+            book.versions.insert(target, version);
+            return;
+        }
         match event {
             DocumentEvent::Changed { before, after, edits: Some(edits) }
-                if book.ledger.text(&target).is_some_and(|text| text.is_instance(&before.text))
-                    || book.versions.get(&target) == Some(&before.version) =>
+                if book.ledger.text(&target).is_some_and(|text| {
+                    let same_version = book.versions.get(&target) == Some(&before.version);
+                    text.is_instance(&before.text)
+                        || (same_version && text.len_bytes() == before.text.len_bytes())
+                }) =>
             {
-                self.enter_typing(book, &target, &edits);
-                let is_same =
+                let is_before = book.ledger.text(&target).is_some_and(|text| text.is_instance(&before.text));
+                let moved = self.enter_typing(book, &target, &edits);
+                let is_as_long =
                     book.ledger.text(&target).is_some_and(|text| text.len_bytes() == after.text.len_bytes());
-                match is_same {
+                match is_as_long {
+                    // The same edits of the same text.
+                    true if is_before && !moved => book.ledger.adopt_same(&target, &after.text),
                     true => book.ledger.adopt(&target, &after.text),
                     false => self.reconcile(book, &target, &after.text),
                 }
@@ -294,6 +414,19 @@ impl Session {
         book.versions.insert(target, version);
     }
 
+    /// Takes in a text that was read a moment ago, unless the feed has brought a newer one since.
+    pub(super) fn reconcile_read(&self, book: &mut Book, target: &Target, now: &Rope, version: Option<i32>) {
+        match (book.versions.get(target), version) {
+            (Some(known), Some(read)) if *known > read => {}
+            // The document was opened after its file was read.
+            (Some(_), None) => {}
+            (_, version) => {
+                self.reconcile(book, target, now);
+                book.versions.extend(version.map(|version| (target.clone(), version)));
+            }
+        }
+    }
+
     /// Takes in whatever else has changed a text.
     pub(super) fn reconcile(&self, book: &mut Book, target: &Target, now: &Rope) {
         let Some(known) = book.ledger.text(target) else { return };
@@ -304,16 +437,19 @@ impl Session {
         book.ledger.adopt(target, now);
     }
 
-    fn enter_typing(&self, book: &mut Book, target: &Target, edits: &[TextEdit]) {
+    /// Enters what the user did to a text; true when that moved hunks.
+    fn enter_typing(&self, book: &mut Book, target: &Target, edits: &[TextEdit]) -> bool {
         let (typed, moves) = book.ledger.tell_apart(target, edits);
         if !typed.is_empty() {
-            self.enter(book, Entry::Typed { target: target.clone(), edits: typed }, None);
+            self.enter(book, Entry::Typed { target: target.clone(), steps: vec![typed] }, None);
         }
-        if !moves.is_empty() {
-            let moved = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
-            self.enter(book, moved, None);
+        let moved = !moves.is_empty();
+        if moved {
+            let entry = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+            self.enter(book, entry, None);
             self.publish(Event::EditsChanged { targets: vec![target.clone()] });
         }
+        moved
     }
 
     /// Nothing that was saved or committed waits to be looked at any more.
@@ -338,13 +474,13 @@ impl Session {
 
     /// Writes an entry to the journal and folds it into the ledger. `text` is that of the blob it names.
     pub(super) fn enter(&self, book: &mut Book, entry: Entry, text: Option<&str>) {
-        if let Entry::Typed { target, edits } = &entry {
-            if !book.grow_typing(target, edits) {
+        if book.is_closed {
+            return;
+        }
+        if let Entry::Typed { target, steps } = &entry {
+            if !book.grow_typing(target, steps) {
                 self.write_typing(book);
-                match edits.as_slice() {
-                    [edit] if edit.range.is_empty() => book.typing = Some((target.clone(), edit.clone())),
-                    _ => self.commit(Record::Edits { entry: entry.clone() }, |_| vec![]),
-                }
+                book.typing = Some((target.clone(), steps.clone()));
             }
         } else {
             self.write_typing(book);
@@ -362,10 +498,18 @@ impl Session {
         self.write_typing(&mut book);
     }
 
+    /// Ends the ledger of a session that ends: what is under way is waited for, and from then on nothing is entered.
+    pub(super) async fn close_changes(&self) {
+        let _no_change_is_under_way = timeout(CLOSE_LIMIT, self.changes.writing.lock()).await;
+        self.write_changes();
+        self.changes.book().is_closed = true;
+        self.changes.feed.stop();
+    }
+
     /// Writes the newest typing to the journal.
     pub(super) fn write_typing(&self, book: &mut Book) {
-        if let Some((target, edit)) = book.typing.take() {
-            self.commit(Record::Edits { entry: Entry::Typed { target, edits: vec![edit] } }, |_| vec![]);
+        if let Some((target, steps)) = book.typing.take() {
+            self.commit(Record::Edits { entry: Entry::Typed { target, steps } }, |_| vec![]);
         }
     }
 
@@ -497,6 +641,15 @@ impl Session {
     }
 }
 
+/// A change of the agent's that the editor has not shown.
+#[derive(Clone, Debug)]
+struct Late {
+    target: Target,
+    base: String,
+    edits: Vec<TextEdit>,
+    change: Change,
+}
+
 /// One act of the user's.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
@@ -523,15 +676,11 @@ pub(super) struct Switched {
 }
 
 impl Book {
-    /// Adds to the newest typing when it goes on right behind it.
-    fn grow_typing(&mut self, target: &Target, edits: &[TextEdit]) -> bool {
-        match (&mut self.typing, edits) {
-            (Some((known, typing)), [edit])
-                if known == target
-                    && edit.range.is_empty()
-                    && edit.range.start == typing.range.start + typing.new_text.len() =>
-            {
-                typing.new_text.push_str(&edit.new_text);
+    /// Adds to the newest typing when it is of the same text and not too much.
+    fn grow_typing(&mut self, target: &Target, more: &[Vec<TextEdit>]) -> bool {
+        match &mut self.typing {
+            Some((known, steps)) if known == target && steps.len() < MAX_STEPS => {
+                steps.extend_from_slice(more);
                 true
             }
             _ => false,

@@ -12,7 +12,7 @@ use crate::edit::diff::{Patch, line_changes};
 use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
 use crate::event::{Event, Item, ItemBody};
 use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
-use crate::journal::Record;
+use crate::journal::{BlobId, Record};
 use crate::paths::{AbsPath, Target};
 use crate::session::changes::Step;
 use crate::session::review::{
@@ -21,6 +21,9 @@ use crate::session::review::{
 use crate::session::{Session, title_from};
 use crate::workspace::shadow::{Image, Scan, ShellChange, ShellChanges};
 use crate::workspace::{ReadError, blocking, encoding};
+
+/// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
+const MAX_FILES_IN_HUNKS: usize = 200;
 
 /// The mode of a file that comes back and of which only the bytes are known.
 const NEW_FILE_MODE: u32 = 0o644;
@@ -157,8 +160,14 @@ impl Session {
         let _one_at_a_time = self.changes.writing.lock().await;
         let mut targets = Vec::new();
         for made in changes {
+            // The journal is JSON, which has no name for such a file.
+            if made.path.as_path().to_str().is_none() {
+                tracing::warn!(path = %made.path, "a file whose name is not Unicode cannot be restored");
+                continue;
+            }
             let target = Target::File(made.path.clone());
-            if self.enter_shell_change(&target, made, change).await {
+            let in_hunks = targets.len() < MAX_FILES_IN_HUNKS;
+            if self.enter_shell_change(&target, made, change, in_hunks).await {
                 targets.push(target);
             }
         }
@@ -167,7 +176,13 @@ impl Session {
         }
     }
 
-    async fn enter_shell_change(&self, target: &Target, made: ShellChange, change: &Change) -> bool {
+    async fn enter_shell_change(
+        &self,
+        target: &Target,
+        made: ShellChange,
+        change: &Change,
+        in_hunks: bool,
+    ) -> bool {
         let document = self.workspace.open_document(target).await;
         let (before, after) = (self.text_of(&made.before).await, self.text_of(&made.after).await);
         if let (Some(document), Some(after)) = (&document, &after)
@@ -187,7 +202,8 @@ impl Session {
         if matches!(made.before, Image::NotKept { .. }) {
             return false;
         }
-        let is_text = document.is_none() && after.is_some() && keeps_mode(&made.before, &made.after);
+        let is_text =
+            in_hunks && document.is_none() && after.is_some() && keeps_mode(&made.before, &made.after);
         let (Some(before), Some(after), true) = (before, after, is_text) else {
             let kind = match (&made.before, &made.after) {
                 (Image::Absent, _) => HunkKind::Created,
@@ -204,7 +220,11 @@ impl Session {
             );
             return true;
         };
-        let base = self.keep_bytes(before.as_bytes().into()).await;
+        // Mostly the bytes are the text, and kept already.
+        let base = match &made.before {
+            Image::Kept { blob, .. } if *blob == BlobId::of(before.as_bytes()) => *blob,
+            _ => self.keep_bytes(before.as_bytes().into()).await,
+        };
         let mut book = self.sync_changes();
         if !book.ledger.is_tracked(target) {
             self.changes.feed.follow(target);

@@ -68,6 +68,13 @@ impl Feed {
         of_target.into()
     }
 
+    /// Follows nothing any more.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.followed.clear();
+        state.events.clear();
+    }
+
     /// Waits until there may be events to take.
     pub(crate) async fn arrived(&self) {
         self.arrived.notified().await;

@@ -88,18 +88,15 @@ impl Session {
     }
 
     async fn propose_file(&self, target: &Target, file: &FileChange, change: &Change, hunks: Vec<NewHunk>) {
-        let base = self.keep_bytes(file.old_text().as_bytes().into()).await;
+        let base = self.base_of(target, file.old_text()).await;
         self.changes.feed.follow(target);
         let now = self.workspace.text(target).await.ok();
         let version = now.as_ref().and_then(FileText::version);
         let now = now.map(|file| file.text).unwrap_or_default();
         let mut book = self.sync_changes();
-        if !book.ledger.is_tracked(target) {
-            let tracked = Entry::Tracked { target: target.clone(), base };
-            self.enter(&mut book, tracked, Some(file.old_text()));
-        }
-        self.reconcile(&mut book, target, &Rope::from_str(&now));
-        book.versions.extend(version.map(|version| (target.clone(), version)));
+        self.begin_tracking(&mut book, target, base, file.old_text());
+        self.reconcile_read(&mut book, target, &Rope::from_str(&now), version);
+        let now = book.ledger.text(target).map(Rope::to_string).unwrap_or_default();
         // The user may have typed since the change was planned.
         let moved = hunks.into_iter().filter_map(|hunk| match rebase(file.old_text(), &hunk.edits, &now) {
             Rebase::Clean(edits) => Some(NewHunk { edits, ..hunk }),
@@ -109,6 +106,12 @@ impl Session {
         let kind = if file.base.is_none() { HunkKind::Created } else { change.kind };
         let change = Change { kind, ..change.clone() };
         self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
+    }
+
+    /// Those of the proposals that the user has refused one by one, while the prompt was still open.
+    pub(crate) fn refused_proposals(&self, names: &[HunkId]) -> Vec<HunkId> {
+        let book = self.changes.book();
+        names.iter().filter(|name| book.decided.get(name) == Some(&false)).cloned().collect()
     }
 
     /// Forgets these proposals as far as they have not become changes.

@@ -25,7 +25,7 @@ impl Session {
     #[must_use]
     pub fn review(&self) -> Vec<FileReview> {
         let book = self.sync_changes();
-        book.ledger.review().into_iter().map(|file| book.with_version(file)).collect()
+        book.ledger.review().into_iter().filter_map(|file| book.as_it_waits(file)).collect()
     }
 
     /// The hunks of one file that wait for the user, by the name under which the editor has it open; `None` when there
@@ -33,7 +33,7 @@ impl Session {
     #[must_use]
     pub fn review_of(&self, target: &Target) -> Option<FileReview> {
         let book = self.sync_changes();
-        book.ledger.review_of(target).map(|file| book.with_version(file))
+        book.ledger.review_of(target).and_then(|file| book.as_it_waits(file))
     }
 
     /// A side of a file that the agent has changed; `None` when it has not, or nothing of that is left to tell apart.
@@ -213,8 +213,12 @@ impl Session {
 }
 
 impl Book {
-    fn with_version(&self, file: FileReview) -> FileReview {
-        FileReview { version: self.versions.get(&file.target).copied(), ..file }
+    /// The file with the version its document has, and without proposals that the user has decided about; `None` when
+    /// nothing else is left.
+    fn as_it_waits(&self, mut file: FileReview) -> Option<FileReview> {
+        file.version = self.versions.get(&file.target).copied();
+        file.hunks.retain(|hunk| !self.decided.contains_key(&hunk.id));
+        (!file.hunks.is_empty()).then_some(file)
     }
 }
 

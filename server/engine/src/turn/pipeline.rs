@@ -217,7 +217,15 @@ impl Pipeline<'_> {
         let accepted = match (&answer.updated_input, answer.allow) {
             (_, false) => proposal.accepted(Some(&[])),
             (Some(_), true) => proposal.accepted(None),
-            (None, true) => proposal.accepted(answer.hunks.as_deref()),
+            (None, true) => match &answer.hunks {
+                Some(hunks) => proposal.accepted(Some(hunks)),
+                None => {
+                    let mut names = proposal.names();
+                    let refused = self.session.refused_proposals(&names);
+                    names.retain(|name| !refused.contains(name));
+                    proposal.accepted(Some(&names))
+                }
+            },
         };
         self.session.reject_proposals(&accepted.rejected);
         let plan = planned?;

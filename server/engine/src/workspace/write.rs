@@ -392,6 +392,25 @@ impl ApplyError {
         }
     }
 
+    /// Whether the change may be made after all, by an editor that was too slow for anybody to wait.
+    #[must_use]
+    pub fn may_come_late(&self) -> bool {
+        match self {
+            Self::Unconfirmed { .. } | Self::Abandoned { .. } => true,
+            Self::Partial { source, .. } => source.may_come_late(),
+            Self::Conflict { .. }
+            | Self::Exists { .. }
+            | Self::Gone { .. }
+            | Self::Forbidden { .. }
+            | Self::Unreadable(_)
+            | Self::Encode { .. }
+            | Self::Rejected { .. }
+            | Self::Moving { .. }
+            | Self::Io { .. }
+            | Self::Cancelled { .. } => false,
+        }
+    }
+
     /// The class of the fault, for the result of the call.
     fn kind(&self) -> ToolErrorKind {
         match self {

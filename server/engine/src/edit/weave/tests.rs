@@ -86,7 +86,7 @@ fn what_the_user_types_beside_a_change_stays_when_it_goes() {
     page.types("c\n", "after c\n");
     page.types("a\n", "a!\n");
     assert_eq!(page.shown(), "a!\nbefore B1\nB2\nafter c\n");
-    assert!(!page.weave.is_amended(layer));
+    assert!(!page.weave.survey().is_amended(layer));
     assert_eq!(page.switch(&[(layer, false)]), "a!\nbefore b\nafter c\n");
 }
 
@@ -95,7 +95,7 @@ fn typing_within_a_change_amends_it_and_survives_its_undo() {
     let mut page = Page::new("x\n");
     let layer = page.agent(&[(2..2, "hello world\n")]);
     page.types("hello world", "hello dear world");
-    assert!(page.weave.is_amended(layer));
+    assert!(page.weave.survey().is_amended(layer));
     assert_eq!(page.switch(&[(layer, false)]), "x\ndear ");
 }
 
@@ -104,11 +104,11 @@ fn deleting_a_part_of_a_change_amends_it_until_the_deletion_is_undone() {
     let mut page = Page::new("x\n");
     let layer = page.agent(&[(2..2, "hello world\n")]);
     page.types("hello ", "");
-    assert!(page.weave.is_amended(layer));
-    let place = page.weave.place(&page.text, layer);
+    assert!(page.weave.survey().is_amended(layer));
+    let place = page.weave.survey().place(&page.text, layer);
     assert_eq!((place.with.as_str(), place.without.as_str()), ("world\n", ""));
     page.types("world", "hello world");
-    assert!(!page.weave.is_amended(layer));
+    assert!(!page.weave.survey().is_amended(layer));
     assert_eq!(page.switch(&[(layer, false)]), "x\n");
 }
 
@@ -139,10 +139,10 @@ fn an_undo_of_the_newer_of_two_changes_at_one_place_leaves_the_older() {
     let mut page = Page::new("one\n");
     let first = page.agent(&[(0..3, "two")]);
     let second = page.agent(&[(0..3, "three")]);
-    assert_eq!(page.weave.dependents(first), [second]);
+    assert_eq!(page.weave.survey().dependents(first), [second]);
     assert_eq!(page.types("three", "two"), [(second, false)]);
     assert_eq!(page.types("two", "one"), [(first, false)]);
-    assert_eq!(page.weave.supports(second), [first]);
+    assert_eq!(page.weave.survey().supports(second), [first]);
     assert_eq!(page.user(&[(0..3, "three")]), [(first, true), (second, true)]);
 }
 
@@ -152,7 +152,7 @@ fn a_proposal_is_not_in_the_text_and_is_recognised_when_the_user_makes_it() {
     let layer = page.weave.add_layer(&page.text, &own(&[(2..3, "B")]), false);
     page.types("a ", "aa ");
     assert_eq!(page.shown(), "aa b c\n");
-    let place = page.weave.place(&page.text, layer);
+    let place = page.weave.survey().place(&page.text, layer);
     assert_eq!((place.range, place.with.as_str(), place.without.as_str()), (3..4, "aa B c\n", "aa b c\n"));
     assert_eq!(page.types("b", "B"), [(layer, true)]);
     page.check();
@@ -162,7 +162,7 @@ fn a_proposal_is_not_in_the_text_and_is_recognised_when_the_user_makes_it() {
 fn whole_lines_taken_out_have_a_place_without_lines() {
     let mut page = Page::new("a\nb\nc");
     let layer = page.agent(&[(2..4, "")]);
-    let place = page.weave.place(&page.text, layer);
+    let place = page.weave.survey().place(&page.text, layer);
     assert_eq!((place.lines, place.without.as_str(), place.with.as_str()), (2..2, "b\n", ""));
     // Typed at the start of the line below: it stays there.
     page.user(&[(2..2, "Z")]);
@@ -324,7 +324,7 @@ proptest! {
                 Happening::Switch(..) | Happening::UndoInEditor(_) | Happening::Retire(_) => {}
             }
             for layer in &layers {
-                let place = page.weave.place(&page.text, *layer);
+                let place = page.weave.survey().place(&page.text, *layer);
                 prop_assert!(place.lines.start <= place.range.start && place.range.end <= place.lines.end);
                 prop_assert!(place.lines.end <= page.text.len_bytes());
             }

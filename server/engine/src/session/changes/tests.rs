@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::{Engine, EngineOptions, Models, NewSession};
 use crate::event::Subscription;
 use crate::ids::{CallId, ChangeId, TurnId};
+use crate::journal;
 use crate::model::profile::Profile;
 use crate::permission::{Deliveries, Mode};
 use crate::session::review::{Amended, FileReview, ResolveError, Selection};
@@ -302,4 +303,92 @@ async fn a_session_taken_up_again_knows_its_hunks_and_where_they_are_now() {
     desk.restart().await;
     desk.revert().await;
     assert_eq!(desk.rig.shown("open.txt"), "top\naa\nB\n");
+}
+
+#[tokio::test]
+async fn what_was_typed_piece_by_piece_is_the_same_after_a_restart() {
+    let mut desk = Desk::new();
+    desk.rig.open("a.txt", "start\nend\n");
+    desk.agent("a.txt", vec![edit(6..6, "hello\n")]).await.unwrap();
+    desk.types("a.txt", "ll", "");
+    desk.types("a.txt", "he", "hel");
+    desk.types("a.txt", "hel", "hell");
+    desk.resolve(Selection::Session, ReviewAction::Undo, Amended::Undo).await;
+    let shown = desk.rig.shown("a.txt");
+    desk.types("a.txt", "end", "end!");
+    let live = format!("{:?}", desk.session.sync_changes().ledger);
+    desk.restart().await;
+    assert_eq!(format!("{:?}", desk.session.sync_changes().ledger), live);
+    assert_eq!(desk.rig.shown("a.txt"), shown.replace("end", "end!"));
+}
+
+#[tokio::test]
+async fn a_damaged_line_costs_the_hunks_of_one_file_and_not_the_session() {
+    for lost in 0..8 {
+        let mut desk = Desk::new();
+        for name in ["a.txt", "b.txt"] {
+            desk.rig.open(name, "one\ntwo\nthree\n");
+            desk.replaces(name, "one", "a much longer first line").await;
+            desk.types(name, "two", "two and more");
+            desk.replaces(name, "three", "3").await;
+        }
+        desk.session.close();
+        desk.session.closed().await;
+        let path = desk.session.journal.path().to_owned();
+        let journal = std::fs::read_to_string(&path).unwrap();
+        let edits: Vec<usize> = (0..journal.lines().count())
+            .filter(|at| journal.lines().nth(*at).unwrap().contains("\"type\":\"edits\""))
+            .collect();
+        let kept = journal.lines().enumerate().filter(|(at, _)| Some(at) != edits.get(lost));
+        let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+        std::fs::write(&path, kept).unwrap();
+        desk.restart().await;
+        desk.check(&["a.txt", "b.txt"]).await;
+        let known = desk.session.review().into_iter().filter(|file| file.hunks.len() == 2).count();
+        assert!(known >= 1, "line {lost}: {known}");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_session_leaves_the_journal_to_its_successor() {
+    let mut desk = Desk::new();
+    desk.rig.open("a.txt", "one\n");
+    desk.replaces("a.txt", "one", "1").await;
+    let old = Arc::clone(&desk.session);
+    desk.restart().await;
+    let before = journal::read(desk.session.journal.path()).unwrap().records.len();
+    desk.types("a.txt", "1", "11");
+    assert_eq!(old.resolve(&Selection::Session, ReviewAction::Undo, Amended::Ask), Err(ResolveError::Closed));
+    drop(old.sync_changes());
+    old.write_changes();
+    desk.session.write_changes();
+    assert_eq!(journal::read(desk.session.journal.path()).unwrap().records.len(), before + 1);
+}
+
+#[tokio::test]
+async fn a_change_that_comes_late_is_the_agents() {
+    let mut desk = Desk::new();
+    desk.rig.open("a.txt", "one\ntwo\n");
+    desk.rig.meanwhile(Meanwhile::Silent);
+    let refused = desk.agent("a.txt", vec![edit(4..7, "2")]).await;
+    assert!(matches!(refused, Err(ApplyError::Unconfirmed { .. })), "{refused:?}");
+    assert_eq!(desk.review("a.txt"), []);
+    desk.types("a.txt", "one", "one!");
+    desk.types("a.txt", "two", "2");
+    assert_eq!(desk.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
+    desk.resolve(Selection::Session, ReviewAction::Undo, Amended::Ask).await;
+    assert_eq!(desk.rig.shown("a.txt"), "one!\ntwo\n");
+}
+
+#[tokio::test]
+async fn where_the_user_wrote_into_what_stands_on_a_hunk_both_stay() {
+    let mut desk = Desk::new();
+    desk.rig.open("a.txt", "start\nend\n");
+    desk.agent("a.txt", vec![edit(6..6, "aaa\nfoo\nbbb\n")]).await.unwrap();
+    let first = desk.hunks("a.txt");
+    desk.replaces("a.txt", "foo", "barbaz").await;
+    desk.types("a.txt", "barbaz", "bar");
+    let outcome = desk.resolve(Selection::Hunks(first.clone()), ReviewAction::Undo, Amended::Ask).await;
+    assert_eq!((outcome.resolved, outcome.conflicts), (vec![], first));
+    assert_eq!(desk.rig.shown("a.txt"), "start\naaa\nbar\nbbb\nend\n");
 }
