@@ -318,7 +318,7 @@ fn edits_and_commands_on_one_file_are_taken_back_in_their_order() {
         }
         let client = if is_restarted { project.open() } else { client };
         let session = Session::new(&client, &id);
-        let _ = session.items();
+        assert!(!session.items().is_empty());
         let [checkpoint] = checkpoints(&session).try_into().unwrap();
         let outcome = restore(&session, &checkpoint, "files", "keep");
         assert_eq!(outcome["failed"], json!([]), "{is_restarted} {:?}", files(&project)["text.txt"]);

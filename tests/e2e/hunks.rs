@@ -173,20 +173,20 @@ fn the_editors_own_undo_and_redo_are_recognised() {
     let (client, uri) = opened(&project, &Offer::kode());
     let session = edited(&client);
     let both = ids(&session.hunks().iter().collect::<Vec<_>>());
-    client.editor.undo(&uri);
+    assert!(client.editor.undo(&uri));
     assert_eq!(client.editor.text(&uri), TEXT);
     assert_eq!(session.hunks(), [] as [Value; 0], "the user's undo is an undo");
-    client.editor.redo(&uri);
+    assert!(client.editor.redo(&uri));
     assert_eq!(client.editor.text(&uri), EDITED);
     let hunks = session.hunks();
     assert_eq!((states(&hunks), ids(&hunks.iter().collect::<Vec<_>>())), (vec!["applied"; 2], both));
 
     // Typing in between makes no difference to what the step is.
-    client.editor.undo(&uri);
+    assert!(client.editor.undo(&uri));
     client.editor.type_text(&uri, &Typing::before("four", "mine "));
     assert_eq!(session.hunks(), [] as [Value; 0]);
-    client.editor.undo(&uri);
-    client.editor.redo(&uri);
+    assert!(client.editor.undo(&uri));
+    assert!(client.editor.redo(&uri));
     assert_eq!(session.hunks(), [] as [Value; 0]);
     assert!(client.editor.edits().len() == 1, "the server takes no part in it");
 }
@@ -389,7 +389,7 @@ fn delivery_rules_decide_what_is_asked() {
     assert!(error.message.contains("a["), "{error:?}");
     assert!(!asks(&session), "the bad rule has changed nothing");
     assert_eq!(client.editor.text(&uri), EDITED);
-    client.editor.undo(&uri);
+    assert!(client.editor.undo(&uri));
     assert!(
         asks(&client.session_with(json!({ "mode": "acceptEdits" }))),
         "other sessions keep the user's rules"

@@ -8,13 +8,16 @@
 mod checkpoints;
 mod faults;
 mod headless;
+mod hostile;
 mod hunks;
 mod permissions;
 mod plain;
 mod prompts;
 mod resume;
 mod review;
+mod schedules;
 mod sessions;
+mod survival;
 mod transport;
 mod turn;
 mod typing;

@@ -292,6 +292,104 @@ tests['the demo needs no key'] = function(world)
   end)
 end
 
+--- A project whose model changes two places of a file in one call, unasked.
+local function two_places(world)
+  write(world:path('a.txt'), 'one\ntwo\nthree\nfour\nfive\nsix\nseven\n')
+  local edits = { { old_string = 'two', new_string = 'TWO' }, { old_string = 'six', new_string = 'SIX' } }
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('MultiEdit', { file_path = '{{cwd}}/a.txt', edits = edits }),
+    say('Edited.'),
+  })
+  world:edit(config_with_key(), 'a.txt')
+  world:type('Gomine<Esc>')
+  world:wait_text('one\ntwo\nthree\nfour\nfive\nsix\nseven\nmine\n')
+  world:lua([[
+    vim.lsp.get_clients({ name = 'kode' })[1]:exec_cmd({
+      title = 'Mode', command = 'kode.setMode', arguments = { { mode = 'acceptEdits' } },
+    })
+  ]])
+  world:type(':Kode edit<CR>')
+  world:wait_turn()
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\nmine\n')
+  world:wait_hints({ 1, 5 })
+end
+
+--- Waits until the hints in the buffer are on these lines, counted from 0.
+function World:wait_hints(lines)
+  local shown
+  local ok = vim.wait(LIMIT, function()
+    shown = self:lua([[
+      local hints = {}
+      for _, hint in ipairs(vim.diagnostic.get(0)) do
+        assert(hint.severity == vim.diagnostic.severity.HINT, vim.inspect(hint))
+        table.insert(hints, hint.lnum)
+      end
+      table.sort(hints)
+      return hints
+    ]])
+    return vim.deep_equal(shown, lines)
+  end, 10)
+  assert(ok, ('hints are on the lines %s instead of %s'):format(vim.inspect(shown), vim.inspect(lines)))
+end
+
+--- The titles of the code actions on a line, counted from 1.
+function World:actions(line)
+  return self:lua(([[
+    vim.api.nvim_win_set_cursor(0, { %d, 0 })
+    local client = vim.lsp.get_clients({ name = 'kode' })[1]
+    local params = vim.lsp.util.make_range_params(0, client.offset_encoding)
+    params.context = { diagnostics = {} }
+    local titles = {}
+    for _, action in ipairs(client:request_sync('textDocument/codeAction', params, 10000).result or {}) do
+      table.insert(titles, action.title)
+    end
+    return titles
+  ]]):format(line))
+end
+
+--- Applies the only code action of a line whose title matches, as the key of Neovim does.
+function World:apply_action(line, title)
+  self:lua(([[
+    vim.api.nvim_win_set_cursor(0, { %d, 0 })
+    vim.lsp.buf.code_action({
+      apply = true,
+      filter = function(action) return action.title:match(%q) ~= nil end,
+    })
+  ]]):format(line, title))
+end
+
+tests['one undo takes back one call, and the review knows it'] = function(world)
+  two_places(world)
+  assert(#world:actions(2) > 0, 'there is something to decide')
+  world:type('u')
+  world:wait_text('one\ntwo\nthree\nfour\nfive\nsix\nseven\nmine\n')
+  world:wait_hints({})
+  equal(world:actions(2), {}, 'the actions after undo')
+  world:type('<C-r>')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\nmine\n')
+  world:wait_hints({ 1, 5 })
+  assert(#world:actions(2) > 0, 'there is something to decide again')
+end
+
+tests['changes are kept and undone by code actions'] = function(world)
+  two_places(world)
+  world:apply_action(2, 'Keep this change')
+  world:wait_hints({ 5 })
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\nmine\n')
+  world:type('ggOabove<Esc>')
+  world:wait_text('above\none\nTWO\nthree\nfour\nfive\nSIX\nseven\nmine\n')
+  world:apply_action(7, 'Undo this change')
+  world:wait_text('above\none\nTWO\nthree\nfour\nfive\nsix\nseven\nmine\n')
+  world:wait_hints({})
+  world:type('u')
+  world:wait_text('above\none\nTWO\nthree\nfour\nfive\nSIX\nseven\nmine\n')
+  world:wait_hints({ 6 })
+  world:type(':write<CR>')
+  world:wait_hints({})
+  equal(world:actions(7), {}, 'the actions after saving')
+end
+
 local passed, failed = 0, 0
 for name, test in vim.spairs(tests) do
   local world = World.new()

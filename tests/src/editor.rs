@@ -28,6 +28,7 @@ enum Place {
     After(String),
     At(u16),
     Lowercase(u16),
+    Visible(u16),
 }
 
 impl Typing {
@@ -55,6 +56,12 @@ impl Typing {
         Self { place: Place::Lowercase(share), insert: String::new() }
     }
 
+    /// Deletes the first character behind this share of the text that is no white space, if there is one.
+    #[must_use]
+    pub fn delete(share: u16) -> Self {
+        Self { place: Place::Visible(share), insert: String::new() }
+    }
+
     fn change(&self, text: &str) -> Change {
         let find = |place: &str| {
             let found = text.find(place);
@@ -71,6 +78,11 @@ impl Typing {
             Place::Before(place) => find(place)..find(place),
             Place::After(place) => find(place) + place.len()..find(place) + place.len(),
             Place::At(share) => at(*share)..at(*share),
+            Place::Visible(share) => {
+                let start = at(*share);
+                let found = text[start..].char_indices().find(|(_, char)| !char.is_whitespace());
+                found.map_or(start..start, |(place, char)| start + place..start + place + char.len_utf8())
+            }
             Place::Lowercase(share) => {
                 let start = at(*share);
                 match text[start..].find(|char: char| char.is_ascii_lowercase()) {
@@ -121,6 +133,19 @@ pub enum SaveReason {
     FocusOut = 3,
 }
 
+/// A change of a document that the user made.
+#[derive(Clone, Debug)]
+pub struct Act {
+    /// The document.
+    pub uri: String,
+    /// Who has made the step that the user has made, taken back or brought back.
+    pub step_by: Writer,
+    /// Its text before.
+    pub before: String,
+    /// Its text then.
+    pub after: String,
+}
+
 /// An edit of the agent as it arrived.
 #[derive(Clone, Debug)]
 pub struct ReceivedEdit {
@@ -135,9 +160,25 @@ struct Document {
     text: String,
     version: i64,
     /// What takes each step back, the newest last.
-    undo: Vec<Vec<Change>>,
+    undo: Vec<UndoStep>,
     /// What brings the steps back that were taken back.
-    redo: Vec<Vec<Change>>,
+    redo: Vec<UndoStep>,
+}
+
+/// What takes a step back, or brings it back.
+#[derive(Clone, Debug)]
+struct UndoStep {
+    changes: Vec<Change>,
+    by: Writer,
+}
+
+/// Who has made a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The user, by typing.
+    User,
+    /// The agent, by an edit.
+    Agent,
 }
 
 #[derive(Default)]
@@ -148,6 +189,7 @@ struct State {
     always: Option<Policy>,
     received: Vec<ReceivedEdit>,
     typed: Vec<String>,
+    acts: Vec<Act>,
     /// Requests that are answered later.
     late: Vec<Value>,
 }
@@ -202,26 +244,29 @@ impl Editor {
         self.lock().type_text(&self.connection, uri, typing);
     }
 
-    /// Takes the newest step back, typed or made by the agent: what the user's undo key does.
+    /// Takes the newest step back, typed or made by the agent: what the user's undo key does. Gives whether there was
+    /// one.
     ///
     /// # Panics
-    /// When there is nothing to take back.
-    pub fn undo(&self, uri: &str) {
+    /// When the document is not open.
+    pub fn undo(&self, uri: &str) -> bool {
         let mut state = self.lock();
-        let step = state.document_mut(uri).undo.pop().expect("there is something to undo");
-        let back = state.send_change(&self.connection, uri, &step);
-        state.document_mut(uri).redo.push(back);
+        let Some(step) = state.document_mut(uri).undo.pop() else { return false };
+        let changes = state.send_user_change(&self.connection, uri, &step.changes, step.by);
+        state.document_mut(uri).redo.push(UndoStep { changes, by: step.by });
+        true
     }
 
-    /// Brings back the newest step that was taken back: what the user's redo key does.
+    /// Brings back the newest step that was taken back: what the user's redo key does. Gives whether there was one.
     ///
     /// # Panics
-    /// When there is nothing to bring back.
-    pub fn redo(&self, uri: &str) {
+    /// When the document is not open.
+    pub fn redo(&self, uri: &str) -> bool {
         let mut state = self.lock();
-        let step = state.document_mut(uri).redo.pop().expect("there is something to redo");
-        let back = state.send_change(&self.connection, uri, &step);
-        state.document_mut(uri).undo.push(back);
+        let Some(step) = state.document_mut(uri).redo.pop() else { return false };
+        let changes = state.send_user_change(&self.connection, uri, &step.changes, step.by);
+        state.document_mut(uri).undo.push(UndoStep { changes, by: step.by });
+        true
     }
 
     /// Writes a document to its file and tells the server, with the reason first where one is given.
@@ -289,12 +334,19 @@ impl Editor {
         state.next.clear();
         state.received.clear();
         state.typed.clear();
+        state.acts.clear();
     }
 
     /// Everything the user has typed, in whichever document.
     #[must_use]
     pub fn typed(&self) -> Vec<String> {
         self.lock().typed.clone()
+    }
+
+    /// Everything the user has done to documents: typed, deleted, taken back and brought back.
+    #[must_use]
+    pub fn acts(&self) -> Vec<Act> {
+        self.lock().acts.clone()
     }
 
     /// The edits that arrived so far.
@@ -380,17 +432,25 @@ impl State {
                 for change in &changes {
                     after.replace(change);
                 }
+                let before = after.text.clone();
                 for typing in typings {
                     let change = typing.change(&after.text);
                     after.replace(&change);
                     changes.push(change);
                     self.typed.push(typing.insert.clone());
                 }
+                self.acts.push(Act { uri: uri.clone(), step_by: Writer::User, before, after: after.text });
             }
-            if matches!(policy, Policy::TypeInWhole(_)) {
-                self.replace_whole(connection, &uri, &changes);
-            } else {
-                self.change(connection, &uri, changes);
+            let mut back = match policy {
+                Policy::TypeInWhole(_) => self.replace_whole(connection, &uri, &changes),
+                _ => self.send_change(connection, &uri, &changes),
+            };
+            // In one notification, but two steps to the user, who has typed last.
+            let agents = back.split_off(changes.len() - edits.len());
+            let document = self.document_mut(&uri);
+            document.take_step(agents, Writer::Agent);
+            if !back.is_empty() {
+                document.take_step(back, Writer::User);
             }
             if let Policy::TypeThenAnswer(typings) = policy {
                 typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
@@ -398,30 +458,40 @@ impl State {
         }
     }
 
-    fn replace_whole(&mut self, connection: &Connection, uri: &str, changes: &[Change]) {
+    fn replace_whole(&mut self, connection: &Connection, uri: &str, changes: &[Change]) -> Vec<Change> {
         let document = self.document_mut(uri);
         let mut back: Vec<Change> = changes.iter().map(|change| document.replace(change)).collect();
         back.reverse();
-        document.take_step(back);
         document.version += SKIPPED_VERSIONS;
         let identifier = json!({ "uri": uri, "version": document.version });
         let params = json!({ "textDocument": identifier, "contentChanges": [{ "text": document.text }] });
         connection.notify("textDocument/didChange", params);
+        back
     }
 
     fn type_text(&mut self, connection: &Connection, uri: &str, typing: &Typing) {
         let change = typing.change(&self.document(uri).text);
         self.typed.push(typing.insert.clone());
-        self.change(connection, uri, vec![change]);
+        let back = self.send_user_change(connection, uri, &[change], Writer::User);
+        self.document_mut(uri).take_step(back, Writer::User);
     }
 
-    /// Makes changes, each on the text the one before has left, as one step, and tells the server in one notification.
-    fn change(&mut self, connection: &Connection, uri: &str, changes: Vec<Change>) {
-        let back = self.send_change(connection, uri, &changes);
-        self.document_mut(uri).take_step(back);
+    fn send_user_change(
+        &mut self,
+        connection: &Connection,
+        uri: &str,
+        changes: &[Change],
+        step_by: Writer,
+    ) -> Vec<Change> {
+        let before = self.document(uri).text.clone();
+        let back = self.send_change(connection, uri, changes);
+        let after = self.document(uri).text.clone();
+        self.acts.push(Act { uri: uri.to_owned(), step_by, before, after });
+        back
     }
 
-    /// Makes changes and tells the server; gives the changes that take them back.
+    /// Makes changes, each on the text the one before has left, and tells the server in one notification; gives the
+    /// changes that take them back.
     fn send_change(&mut self, connection: &Connection, uri: &str, changes: &[Change]) -> Vec<Change> {
         let encoding = self.encoding;
         let document = self.document_mut(uri);
@@ -458,8 +528,8 @@ impl Document {
         (range.start..range.start + text.len(), old)
     }
 
-    fn take_step(&mut self, back: Vec<Change>) {
-        self.undo.push(back);
+    fn take_step(&mut self, changes: Vec<Change>, by: Writer) {
+        self.undo.push(UndoStep { changes, by });
         self.redo.clear();
     }
 }

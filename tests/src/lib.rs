@@ -20,7 +20,7 @@ mod session;
 pub use binary::binary;
 pub use client::{Client, Offer};
 pub use connection::{Connection, Received, Reply, RpcError, conforms, frame};
-pub use editor::{Editor, Policy, ReceivedEdit, SaveReason, Typing};
+pub use editor::{Act, Editor, Policy, ReceivedEdit, SaveReason, Typing, Writer};
 pub use model::{ScriptedModel, results_of, text_of};
 pub use position::{Encoding, offset_of, position_of};
 pub use process::{Output, Process, run};

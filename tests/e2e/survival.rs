@@ -1,0 +1,133 @@
+//! Changes that outlive the server: killed at any moment, it knows them again, wherever they stand by then.
+//!
+//! Rule: files are compared by bytes; nothing that was written while no server ran is lost.
+
+use std::fs;
+
+use kode_e2e::{Client, Offer, Project, Script, Session, Typing, call, say, step};
+use serde_json::{Value, json};
+
+/// Texts in encodings and with line ends that a careless program would lose.
+fn files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
+    let gbk = |line: &[u8]| [b"first \xd6\xd0\xce\xc4\r\n", line, b"last \xb2\xe2\xca\xd4"].concat();
+    let utf16 = |text: &str| -> Vec<u8> {
+        [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+    };
+    vec![
+        ("crlf.txt", b"one\r\ntwo\r\nthree".to_vec(), b"one\r\nTWO\r\nthree".to_vec()),
+        ("mixed.txt", b"one\ntwo\r\nthree\r".to_vec(), b"one\nTWO\r\nthree\r".to_vec()),
+        ("gbk.txt", gbk(b"two\r\n"), gbk(b"TWO\r\n")),
+        ("utf16.txt", utf16("one\r\ntwo 🙂\r\n"), utf16("one\r\nTWO 🙂\r\n")),
+        ("bom.txt", b"\xef\xbb\xbftwo\n".to_vec(), b"\xef\xbb\xbfTWO\n".to_vec()),
+    ]
+}
+
+fn project() -> Project {
+    let mut steps = Vec::new();
+    for (name, ..) in files() {
+        let path = format!("{{{{cwd}}}}/{name}");
+        let edit = json!({ "file_path": path, "old_string": "two", "new_string": "TWO" });
+        steps.push(step().call("Read", json!({ "file_path": path })));
+        steps.push(call("Edit", edit));
+    }
+    steps.push(say("Edited."));
+    let project = Project::new(&Script::default().when("^edit", steps).otherwise([say("Hello.")]));
+    for (name, before, _) in files() {
+        project.write(name, before);
+    }
+    project
+}
+
+/// A session that has edited all files, whose server is then killed; gives its id.
+fn edited_and_killed(project: &Project) -> String {
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("edit");
+    for (name, _, after) in files() {
+        assert_eq!(fs::read(project.path(name)).unwrap(), after, "{name}: {:?}", session.calls());
+    }
+    client.kill();
+    session.id.clone()
+}
+
+fn loaded<'a>(client: &'a Client, id: &str) -> Session<'a> {
+    let session = Session::new(client, id);
+    session.call("agent/session/load", json!({}));
+    session
+}
+
+#[test]
+fn undoing_after_a_kill_gives_back_every_byte() {
+    let project = project();
+    let id = edited_and_killed(&project);
+    let client = project.open();
+    let session = loaded(&client, &id);
+    let hunks = session.hunks();
+    assert_eq!(hunks.len(), files().len());
+    let outcome = session.resolve(&hunks.iter().collect::<Vec<_>>(), "undo");
+    assert_eq!((&outcome["failed"], &outcome["conflicts"]), (&json!([]), &json!([])));
+    for (name, before, _) in files() {
+        assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
+    }
+    // And again: what was decided before the kill can be taken back after it.
+    client.kill();
+    let client = project.open();
+    let session = loaded(&client, &id);
+    assert_eq!(session.hunks(), [] as [Value; 0]);
+    session.revert(outcome["resolutionId"].as_str());
+    for (name, _, after) in files() {
+        assert_eq!(fs::read(project.path(name)).unwrap(), after, "{name}");
+    }
+}
+
+#[test]
+fn hunks_are_found_again_after_others_have_written_while_no_server_ran() {
+    let project = project();
+    let id = edited_and_killed(&project);
+    project.write("crlf.txt", b"zero\r\none\r\nmine TWO\r\nthree");
+    project.write("bom.txt", b"\xef\xbb\xbfabove\nTWO\n");
+    fs::remove_file(project.path("mixed.txt")).unwrap();
+    let client = project.open();
+    let session = loaded(&client, &id);
+    let of = |name: &str| -> Option<Value> {
+        let files = session.edited_files();
+        files.into_iter().find(|file| file["path"] == name).map(|file| file["hunks"][0].clone())
+    };
+    assert_eq!(of("bom.txt").unwrap()["lineRange"], json!({ "start": 1, "end": 2 }));
+    let moved = of("crlf.txt").unwrap();
+    assert_eq!(moved["range"]["start"], json!({ "line": 2, "character": 5 }), "{moved}");
+    session.resolve(&[&moved], "undo");
+    assert_eq!(project.read("crlf.txt"), "zero\r\none\r\nmine two\r\nthree");
+    session.resolve(&[&of("bom.txt").unwrap()], "undo");
+    assert_eq!(fs::read(project.path("bom.txt")).unwrap(), b"\xef\xbb\xbfabove\ntwo\n");
+    assert!(!project.path("mixed.txt").exists(), "what the user has deleted stays deleted");
+}
+
+#[test]
+fn a_document_that_is_opened_again_after_a_kill_has_its_hunks() {
+    let project = project();
+    let uri = project.uri("crlf.txt");
+    let client = project.connect(&Offer::kode());
+    client.editor.open(&uri, "unsaved\r\ntwo\r\n");
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("edit");
+    client.editor.type_text(&uri, &Typing::before("unsaved", "mine "));
+    let listed = session.hunks();
+    let text = client.editor.text(&uri);
+    client.kill();
+    let id = session.id.clone();
+
+    let client = project.connect(&Offer::kode());
+    client.editor.open(&uri, &format!("later\r\n{text}"));
+    let session = loaded(&client, &id);
+    let hunks = session.hunks();
+    let ids = |hunks: &[Value]| hunks.iter().map(|hunk| hunk["hunkId"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&hunks), ids(&listed));
+    let file = session.edited_files().into_iter().find(|file| file["uri"] == uri.as_str()).unwrap();
+    assert_eq!(
+        (&file["version"], &file["hunks"][0]["lineRange"]),
+        (&json!(1), &json!({ "start": 2, "end": 3 }))
+    );
+    session.resolve(&[&file["hunks"][0]], "undo");
+    assert_eq!(client.editor.text(&uri), "later\r\nmine unsaved\r\ntwo\r\n");
+}
