@@ -7,7 +7,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 
@@ -101,6 +101,9 @@ pub enum Entry {
     },
     /// The model was told what became of these hunks.
     Told {
+        /// The turn whose prompt told it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
         /// The hunks, as they were told of.
         hunks: Vec<HunkId>,
     },
@@ -163,8 +166,18 @@ struct Hunk {
     layer: Layer,
     change: Change,
     state: HunkState,
-    /// The state and lines that the model knows of.
-    told: (HunkState, String),
+    /// What the model was told: first by itself, when it made the hunk.
+    told: Vec<Told>,
+}
+
+/// What the model was told of a hunk.
+#[derive(Clone, Debug)]
+struct Told {
+    /// The turn whose prompt told it; `None` when that is not known.
+    turn: Option<TurnId>,
+    state: HunkState,
+    /// Its lines.
+    lines: String,
 }
 
 /// A hunk that is a file as a whole.
@@ -175,7 +188,7 @@ struct Replaced {
     state: HunkState,
     before: Image,
     after: Image,
-    is_told: bool,
+    told: Vec<Told>,
 }
 
 /// A file as a whole that is to become something else.
@@ -281,7 +294,8 @@ impl Ledger {
             Entry::Changed { target, change, hunks } => self.add(&target, &change, hunks),
             Entry::Replaced { target, change, hunk, before, after } => {
                 let state = HunkState::Applied;
-                let replaced = Replaced { target, change, state, before, after, is_told: true };
+                let told = Told { turn: None, state, lines: String::new() };
+                let replaced = Replaced { target, change, state, before, after, told: vec![told] };
                 self.replaced.push((hunk, replaced));
             }
             Entry::Moved { target, resolution, reverts, moves } => {
@@ -292,7 +306,7 @@ impl Ledger {
             Entry::Before { turn, target, before } => {
                 self.before.entry(turn).or_default().entry(target).or_insert(before);
             }
-            Entry::Told { hunks } => self.note_told(&hunks),
+            Entry::Told { turn, hunks } => self.note_told(turn.as_ref(), &hunks),
         }
         Ok(())
     }
@@ -474,7 +488,10 @@ impl Ledger {
     /// turn in a circle.
     #[must_use]
     pub fn newest_resolution(&self) -> Option<&ResolutionId> {
-        let is_step = |resolution: &&Resolution| !resolution.is_reverted && !resolution.reverts;
+        let is_step = |resolution: &&Resolution| {
+            let is_known = || resolution.moves.iter().any(|(hunk, _)| self.state(hunk).is_some());
+            !resolution.is_reverted && !resolution.reverts && is_known()
+        };
         self.resolutions.iter().rev().find(is_step).map(|resolution| &resolution.id)
     }
 
@@ -594,18 +611,19 @@ impl Ledger {
         Some(tracked.weave.project(&tracked.text, &self.switches(moves)))
     }
 
-    /// What the model does not know of its changes.
+    /// What the model does not know of its changes, when the conversation has forgotten these turns.
     #[must_use]
-    pub fn news(&self) -> Vec<News> {
+    pub fn news(&self, forgotten: &BTreeSet<TurnId>) -> Vec<News> {
         let mut news = Vec::new();
         for (target, tracked) in &self.files {
             for id in &tracked.hunks {
                 let Some(hunk) = self.hunks.get(id) else { continue };
+                let Some(told) = known(&hunk.change, &hunk.told, forgotten) else { continue };
                 let place = tracked.weave.place(&tracked.text, hunk.layer);
                 let now = tracked.now(hunk);
-                let is_known = hunk.told.0.is_in_text() == hunk.state.is_in_text()
+                let is_known = told.state.is_in_text() == hunk.state.is_in_text()
                     && (!hunk.state.is_in_text()
-                        || hunk.told.1 == now
+                        || told.lines == now
                         || !tracked.weave.is_amended(hunk.layer));
                 if is_known || hunk.state == HunkState::Proposed {
                     continue;
@@ -614,13 +632,17 @@ impl Ledger {
                     hunk: id.clone(),
                     target: target.clone(),
                     state: hunk.state,
-                    known: hunk.told.1.clone(),
+                    known: told.lines.clone(),
                     now,
                     line: tracked.text.byte_to_line(place.lines.start) + 1,
                 });
             }
         }
-        let whole = self.replaced.iter().filter(|(_, replaced)| !replaced.is_told);
+        let is_news = |replaced: &Replaced| {
+            let told = known(&replaced.change, &replaced.told, forgotten);
+            told.is_some_and(|told| told.state.is_in_text() != replaced.state.is_in_text())
+        };
+        let whole = self.replaced.iter().filter(|(_, replaced)| is_news(replaced));
         news.extend(whole.map(|(id, replaced)| News {
             hunk: id.clone(),
             target: replaced.target.clone(),
@@ -676,7 +698,8 @@ impl Ledger {
             edit_rope(&mut tracked.text, &edits);
         }
         for (id, layer) in added.into_iter().rev() {
-            let told = (state, remembered(tracked.weave.place(&tracked.text, layer).with));
+            let lines = remembered(tracked.weave.place(&tracked.text, layer).with);
+            let told = vec![Told { turn: None, state, lines }];
             let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
@@ -687,7 +710,6 @@ impl Ledger {
     fn move_hunks(&mut self, target: &Target, moves: &[(HunkId, HunkState)]) {
         for (id, replaced) in &mut self.replaced {
             if let Some((_, state)) = moves.iter().find(|(moved, _)| moved == id) {
-                replaced.is_told &= replaced.state.is_in_text() == state.is_in_text();
                 replaced.state = *state;
             }
         }
@@ -733,14 +755,18 @@ impl Ledger {
         }
     }
 
-    fn note_told(&mut self, ids: &[HunkId]) {
+    fn note_told(&mut self, turn: Option<&TurnId>, ids: &[HunkId]) {
         for (id, replaced) in &mut self.replaced {
-            replaced.is_told |= ids.contains(id);
+            if ids.contains(id) {
+                let told = Told { turn: turn.cloned(), state: replaced.state, lines: String::new() };
+                replaced.told.push(told);
+            }
         }
         for id in ids {
             let Some(hunk) = self.hunks.get_mut(id) else { continue };
             let Some(tracked) = self.files.get(&hunk.target) else { continue };
-            hunk.told = (hunk.state, tracked.now(hunk));
+            let lines = tracked.now(hunk);
+            hunk.told.push(Told { turn: turn.cloned(), state: hunk.state, lines });
         }
     }
 
@@ -806,6 +832,12 @@ impl Tracked {
         let place = self.weave.place(&self.text, hunk.layer);
         remembered(if hunk.state.is_in_text() { place.with } else { place.without })
     }
+}
+
+/// What the model knows of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
+fn known<'t>(change: &Change, told: &'t [Told], forgotten: &BTreeSet<TurnId>) -> Option<&'t Told> {
+    let is_there = |told: &&Told| told.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
+    told.iter().rev().find(is_there).filter(|_| !forgotten.contains(&change.turn))
 }
 
 /// The lines that whole lines, given in bytes, are.

@@ -7,6 +7,8 @@
 mod histories;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whole;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -466,7 +468,8 @@ impl Session {
     }
 
     fn enter_moves(&self, book: &mut Book, target: &Target, moves: Vec<(HunkId, HunkState)>, step: &Step) {
-        if !moves.is_empty() {
+        // An act that takes another one back does so also when nothing is left to move.
+        if !moves.is_empty() || step.reverts.is_some() {
             self.enter(book, step.entry(target, moves), None);
         }
     }

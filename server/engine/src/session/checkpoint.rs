@@ -379,7 +379,10 @@ impl Session {
         self.commit_when_idle(record, |state| {
             let first = state.items_since(turn).first().map(|item| item.id.clone());
             first.map(|item| Event::Rewound { item }).into_iter().collect()
-        })
+        })?;
+        // Which of them were read in turns that are gone is not known: the model reads again what it changes.
+        self.workspace.forget_reads();
+        Ok(())
     }
 
     /// Takes the conversation forward again to where it was before this act took it back.
