@@ -197,20 +197,22 @@ impl Session {
         }
         let is_text =
             in_hunks && document.is_none() && after.is_some() && keeps_mode(&made.before, &made.after);
-        let (Some(before), Some(after), true) = (before, after, is_text) else {
+        let (Some(before), Some(after), true) = (&before, &after, is_text) else {
             let kind = match (&made.before, &made.after) {
                 (Image::Absent, _) => HunkKind::Created,
                 (_, Image::Absent) => HunkKind::Deleted,
                 _ => HunkKind::Binary,
             };
             let change = Change { kind, ..change.clone() };
+            // What was followed as the text of the file is no more; a document goes on whatever becomes of its file.
+            let sets_aside = document.is_none() && content(&made.before) != content(&made.after);
+            let mut book = self.sync_changes();
+            if let (Some(before), true) = (&before, sets_aside) {
+                self.reconcile(&mut book, target, &Rope::from_str(before));
+            }
             let ShellChange { before, after, .. } = made;
             let (target, hunk) = (target.clone(), HunkId::generate());
-            self.enter(
-                &mut self.sync_changes(),
-                Entry::Replaced { target, change, hunk, before, after },
-                None,
-            );
+            self.enter(&mut book, Entry::Replaced { target, change, hunk, before, after, sets_aside }, None);
             return true;
         };
         // Mostly the bytes are the text, and kept already.
@@ -221,11 +223,11 @@ impl Session {
         let mut book = self.sync_changes();
         if !book.ledger.is_tracked(target) {
             self.changes.feed.follow(target);
-            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(&before));
+            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(before));
         }
-        self.reconcile(&mut book, target, &Rope::from_str(&before));
+        self.reconcile(&mut book, target, &Rope::from_str(before));
         let kind = if made.before == Image::Absent { HunkKind::Created } else { change.kind };
-        let hunks = split(&before, &line_changes(&before, &after)).into_iter();
+        let hunks = split(before, &line_changes(before, after)).into_iter();
         let hunks = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
         let change = Change { kind, ..change.clone() };
         self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
@@ -392,6 +394,14 @@ impl Session {
         let items: Vec<Item> = self.state().items.get(known..).map(<[Item]>::to_vec).unwrap_or_default();
         items.into_iter().for_each(|item| self.publish(Event::ItemAdded { item }));
         Ok(())
+    }
+}
+
+/// The bytes of an image, if it has any.
+fn content(image: &Image) -> Option<BlobId> {
+    match image {
+        Image::Kept { blob, .. } => Some(*blob),
+        Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => None,
     }
 }
 

@@ -1,9 +1,13 @@
 //! Going back to checkpoints, and files that commands replaced as a whole.
 
+use std::process::Command;
+
+use HunkState::Applied;
+
 use super::tests::{Desk, edit};
 use super::*;
 use crate::event::ItemBody;
-use crate::ids::{CheckpointId, TurnId};
+use crate::ids::{CallId, ChangeId, CheckpointId, TurnId};
 use crate::session::new_item;
 use crate::session::review::{Amended, RestoreWhat, Selection, UserEdits};
 use crate::workspace::Portion;
@@ -17,6 +21,33 @@ impl Desk {
         self.session.commit(record, |_| vec![]);
         self.turn = turn.clone();
         turn
+    }
+
+    fn change(&self) -> Change {
+        let (id, call) = (ChangeId::generate(), CallId::generate());
+        Change { id, turn: self.turn.clone(), call, kind: HunkKind::Text, permission: None }
+    }
+
+    /// The agent runs a command.
+    async fn runs(&self, script: &str) {
+        let scan = self.session.before_command().await;
+        let status = Command::new("sh").arg("-c").arg(script).current_dir(self.rig.path("")).status();
+        assert!(status.unwrap().success());
+        self.session.after_command(scan, &self.change()).await;
+    }
+
+    /// Undoes all, brings it back, and undoes it again, to the same each time.
+    async fn goes_round(&mut self, look: impl Fn(&Self) -> Vec<String>, before: &[&str]) {
+        let before: Vec<String> = before.iter().map(ToString::to_string).collect();
+        let after = look(self);
+        let undo = Selection::Session;
+        let outcome = self.resolve(undo.clone(), ReviewAction::Undo, Amended::Ask).await;
+        assert_eq!((look(self), outcome.failed.len()), (before.clone(), 0), "{outcome:?}");
+        self.restart().await;
+        let outcome = self.revert().await;
+        assert_eq!((look(self), outcome.failed.len()), (after, 0), "{outcome:?}");
+        let outcome = self.resolve(undo, ReviewAction::Undo, Amended::Ask).await;
+        assert_eq!((look(self), outcome.failed.len()), (before.clone(), 0), "{outcome:?}");
     }
 
     async fn restores(&mut self, turn: &TurnId, what: RestoreWhat, edits: UserEdits) -> ResolutionOutcome {
@@ -89,4 +120,71 @@ async fn a_step_that_the_editor_has_taken_back_already_does_not_stop_those_befor
     desk.revert().await;
     desk.revert().await;
     assert_eq!(desk.rig.shown("a.txt"), "1\n2\n");
+}
+
+/// The text or bytes of a file, with whether it can be run; "-" when there is none.
+fn seen(desk: &Desk, name: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = desk.rig.path(name);
+    let Ok(metadata) = std::fs::metadata(&path) else { return "-".to_owned() };
+    if metadata.is_dir() {
+        return "/".to_owned();
+    }
+    let runs = if metadata.permissions().mode() & 0o100 == 0 { "" } else { "*" };
+    format!("{}{runs}", std::fs::read(path).unwrap().escape_ascii())
+}
+
+#[tokio::test]
+async fn binary_files_and_files_that_became_folders_are_undone_kept_and_brought_back() {
+    let mut desk = Desk::new();
+    desk.rig.write("a", "one\n");
+    desk.rig.write("logo.png", b"\x89PNG\r\n\x1a\n\0\x01");
+    desk.runs("printf '\\000\\002' >> logo.png; rm a; mkdir a; echo x > a/b").await;
+    let kept = desk.resolve(Selection::Session, ReviewAction::Keep, Amended::Ask).await;
+    assert_eq!((kept.resolved.len(), kept.failed.len(), desk.session.review().len()), (3, 0, 0), "{kept:?}");
+    desk.revert().await;
+    assert_eq!(desk.session.review().len(), 3);
+    let look = |desk: &Desk| vec![seen(desk, "logo.png"), seen(desk, "a"), seen(desk, "a/b")];
+    desk.goes_round(look, &["\\x89PNG\\r\\n\\x1a\\n\\x00\\x01", "one\\n", "-"]).await;
+}
+
+#[tokio::test]
+async fn whole_files_and_texts_are_undone_in_the_reverse_order_of_their_changes() {
+    let mut desk = Desk::new();
+    desk.rig.write("run.sh", "one\n");
+    desk.rig.write("a.txt", "one\ntwo\n");
+    desk.replaces("a.txt", "two", "2").await;
+    desk.runs("chmod +x run.sh; rm a.txt").await;
+    desk.replaces("run.sh", "one", "1").await;
+    desk.agent("a.txt", vec![edit(0..0, "new\n")]).await.unwrap();
+    desk.runs("printf '\\000' > a.txt").await;
+    let look = |desk: &Desk| vec![seen(desk, "run.sh"), seen(desk, "a.txt")];
+    assert_eq!(look(&desk), ["1\\n*", "\\x00"]);
+    desk.goes_round(look, &["one\\n", "one\\ntwo\\n"]).await;
+}
+
+#[tokio::test]
+async fn a_restore_leaves_alone_what_the_user_deleted_and_makes_no_file_of_fragments() {
+    let mut desk = Desk::new();
+    desk.rig.write("a.txt", "one\ntwo\nthree\n");
+    let turn = desk.asks("go");
+    desk.replaces("a.txt", "two", "2").await;
+    desk.agent("made.txt", vec![edit(0..0, "made\n")]).await.unwrap();
+    for name in ["a.txt", "made.txt"] {
+        std::fs::remove_file(desk.rig.path(name)).unwrap();
+    }
+    desk.restart().await;
+    let outcome = desk.restores(&turn, RestoreWhat::Files, UserEdits::Keep).await;
+    assert_eq!((outcome.resolved.len(), outcome.failed.len()), (2, 0), "{outcome:?}");
+    assert_eq!((seen(&desk, "a.txt"), seen(&desk, "made.txt")), ("-".into(), "-".into()));
+    let hunks = desk.session.sync_changes().ledger.every_hunk();
+    let back = desk.resolve(Selection::Hunks(hunks), ReviewAction::Accept, Amended::Ask).await;
+    assert_eq!((seen(&desk, "a.txt"), seen(&desk, "made.txt")), ("-".into(), "made\\n".into()));
+    assert!(back.failed[0].1.contains("bring the file back first"), "{back:?}");
+    // The user brings the file back as it was before the agent came.
+    desk.rig.write("a.txt", "zero\none\ntwo\nthree\n");
+    let hunks = desk.session.sync_changes().ledger.every_hunk();
+    desk.resolve(Selection::Hunks(hunks), ReviewAction::Accept, Amended::Ask).await;
+    assert_eq!(desk.rig.text("a.txt"), "zero\none\n2\nthree\n");
+    assert_eq!(desk.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
 }
