@@ -29,7 +29,7 @@ use crate::session::Session;
 use crate::session::feed::{Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
-use crate::workspace::shadow::{Limits, Shadow};
+use crate::workspace::shadow::{Image, Limits, Shadow};
 use crate::workspace::{ApplyError, FileText, ReadError, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
@@ -154,7 +154,15 @@ impl Session {
         }
         let before = match (&applied.bytes, applied.created) {
             (_, true) => Before::Absent,
-            (Some(bytes), false) => Before::File { bytes: self.keep_bytes(Arc::clone(bytes)).await },
+            (Some(bytes), false) => {
+                let blob = self.keep_bytes(Arc::clone(bytes)).await;
+                // The mode bits have stayed. What is behind a link is told by its bytes alone.
+                let (shadow, path) = (Arc::clone(&self.changes.shadow), target.file().cloned());
+                let mode = blocking(move || path.and_then(|path| shadow.mode(&path))).await;
+                mode.map_or(Before::File { bytes: blob }, |mode| Before::Image {
+                    image: Image::Kept { blob, mode },
+                })
+            }
             (None, false) => {
                 Before::Document { text: self.keep_bytes(applied.old_text.as_bytes().into()).await }
             }
@@ -430,7 +438,7 @@ impl Session {
         let _hold = self.changes.feed.hold(target);
         for _ in 0..MAX_ATTEMPTS {
             let found = match self.workspace.text(target).await {
-                Ok(file) => Found::Text(file),
+                Ok(file) => Found::Text(Box::new(file)),
                 Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => Found::Gone,
                 Err(error) => Found::NotText(error.to_string()),
             };
@@ -588,7 +596,7 @@ pub(super) struct Switched {
 
 /// What there is of a text that hunks are to be switched in.
 enum Found {
-    Text(FileText),
+    Text(Box<FileText>),
     Gone,
     /// Why it is no text, for people.
     NotText(String),
@@ -597,7 +605,7 @@ enum Found {
 impl Found {
     fn text(self) -> Option<FileText> {
         match self {
-            Self::Text(file) => Some(file),
+            Self::Text(file) => Some(*file),
             Self::Gone | Self::NotText(_) => None,
         }
     }

@@ -230,6 +230,18 @@ impl Shadow {
         Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
+    /// What is at a path now; its bytes are kept.
+    #[must_use]
+    pub fn image(&self, path: &AbsPath) -> Image {
+        restore::image(path.as_path(), &self.blobs, self.limits.file_bytes)
+    }
+
+    /// The mode bits of a file as an image has them; `None` when there is none, or a link.
+    #[must_use]
+    pub fn mode(&self, path: &AbsPath) -> Option<u32> {
+        restore::mode(path.as_path())
+    }
+
     fn means(&self) -> Means<'_> {
         Means { roots: &self.roots, blobs: &self.blobs, limits: &self.limits }
     }

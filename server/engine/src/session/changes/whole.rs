@@ -188,3 +188,59 @@ async fn a_restore_leaves_alone_what_the_user_deleted_and_makes_no_file_of_fragm
     assert_eq!(desk.rig.text("a.txt"), "zero\none\n2\nthree\n");
     assert_eq!(desk.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
 }
+
+#[tokio::test]
+async fn discarding_makes_files_what_they_were_to_the_byte_and_can_be_taken_back() {
+    let mut desk = Desk::new();
+    let names = ["made.txt", "logo.png", "link", "bom.txt", "run.sh", "deleted.txt"];
+    desk.rig.write("logo.png", b"\x89PNG\r\n\x1a\n\0\x01");
+    desk.rig.write("bom.txt", "\u{feff}one\ntwo\n");
+    desk.rig.write("run.sh", "one\n");
+    desk.rig.write("deleted.txt", "one\n");
+    std::os::unix::fs::symlink("run.sh", desk.rig.path("link")).unwrap();
+    let look = |desk: &Desk| {
+        let link = std::fs::read_link(desk.rig.path("link")).is_ok();
+        (names.map(|name| seen(desk, name)), link)
+    };
+    let before = look(&desk);
+    let turn = desk.asks("go");
+    desk.agent("made.txt", vec![edit(0..0, "made\n")]).await.unwrap();
+    desk.runs("printf '\\002' >> logo.png; rm link; echo x > link").await;
+    for (name, new) in [("bom.txt", "1"), ("run.sh", "1"), ("deleted.txt", "1")] {
+        desk.replaces(name, "one", new).await;
+    }
+    desk.rig.write("made.txt", "made\nmine\n");
+    desk.rig.write("bom.txt", "1\nmine\ntwo\n");
+    desk.rig.write("link", "x\nmine\n");
+    std::fs::remove_file(desk.rig.path("deleted.txt")).unwrap();
+    assert!(Command::new("chmod").arg("+x").arg(desk.rig.path("run.sh")).status().unwrap().success());
+    let after = look(&desk);
+    let checkpoint = CheckpointId::before(&turn);
+    let preview = desk.session.preview_restore(&checkpoint, RestoreWhat::Files, UserEdits::Discard);
+    let preview = preview.await.unwrap();
+    assert_eq!((preview.files.len(), look(&desk)), (6, after.clone()), "{preview:?}");
+    assert!(preview.files.iter().all(|file| file.problem.is_none()), "{preview:?}");
+    let logo = preview.files.iter().find(|file| file.target == desk.target("logo.png")).unwrap();
+    assert_eq!(logo.unified, "logo.png: binary file, 11 bytes, mode 644 → binary file, 10 bytes, mode 644");
+    for _ in 0..2 {
+        let outcome = desk.restores(&turn, RestoreWhat::Files, UserEdits::Discard).await;
+        assert_eq!((look(&desk), outcome.failed.len()), (before.clone(), 0), "{outcome:?}");
+        desk.restart().await;
+        let outcome = desk.revert().await;
+        assert_eq!((look(&desk), outcome.failed.len()), (after.clone(), 0), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn discarding_empties_the_document_of_a_file_that_was_not_there() {
+    let mut desk = Desk::new();
+    let turn = desk.asks("go");
+    desk.agent("a.txt", vec![edit(0..0, "made\n")]).await.unwrap();
+    desk.rig.open("a.txt", "made\n");
+    desk.rig.type_text("a.txt", "made\nmine\n");
+    let outcome = desk.restores(&turn, RestoreWhat::Files, UserEdits::Discard).await;
+    assert_eq!((desk.rig.shown("a.txt"), seen(&desk, "a.txt")), (String::new(), "-".into()), "{outcome:?}");
+    let outcome = desk.revert().await;
+    assert_eq!(desk.rig.shown("a.txt"), "made\nmine\n", "{outcome:?}");
+    assert_eq!((seen(&desk, "a.txt"), outcome.failed.len()), ("made\\n".into(), 0));
+}

@@ -185,6 +185,45 @@ impl Restore<'_> {
     }
 }
 
+/// What is at a path, with its bytes kept if they are at most so many.
+pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> Image {
+    let not_kept = |reason| Image::NotKept { reason };
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => return Image::Absent,
+        Ok(metadata) => metadata,
+        Err(error) if is_missing(&error) => return Image::Absent,
+        Err(error) => return not_kept(NotKept::unreadable(&error)),
+    };
+    if metadata.is_symlink() {
+        let target = std::fs::read_link(path);
+        return target
+            .map_or_else(|error| not_kept(NotKept::unreadable(&error)), |target| Image::Symlink { target });
+    }
+    if !metadata.is_file() {
+        return not_kept(NotKept::NotAFile);
+    }
+    let read = || {
+        let mut bytes = Vec::new();
+        open(path)?.0.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let kept = read().and_then(|bytes| match bytes.len() as u64 > max_bytes {
+        true => Ok(None),
+        false => blobs.put(&bytes).map(Some),
+    });
+    match kept {
+        Ok(Some(blob)) => Image::Kept { blob, mode: mode_of(&metadata) },
+        Ok(None) => not_kept(NotKept::TooLarge { size: metadata.len() }),
+        Err(error) => not_kept(NotKept::unreadable(&error)),
+    }
+}
+
+/// The mode bits of a file that is no link.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    let metadata = path.symlink_metadata().ok()?;
+    metadata.is_file().then(|| mode_of(&metadata))
+}
+
 fn is_kept(image: &Image) -> bool {
     match image {
         Image::Absent | Image::Kept { .. } | Image::Symlink { .. } => true,
