@@ -14,7 +14,8 @@ use crate::event::{Event, Item, ItemBody};
 use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Record};
 use crate::paths::Target;
-use crate::session::changes::{Book, Step};
+use crate::session::changes::Book;
+use crate::session::changes::switch::Step;
 use crate::session::review::{
     CheckpointView, HunkKind, HunkState, ResolutionOutcome, ResolveError, RestoreFile, RestorePreview,
     RestoreWhat, UserEdits,

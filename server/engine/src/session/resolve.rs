@@ -12,7 +12,8 @@ use crate::ids::{HunkId, PermissionId, ResolutionId};
 use crate::paths::Target;
 use crate::permission::{Answer, Scope};
 use crate::session::Session;
-use crate::session::changes::{Book, Step};
+use crate::session::changes::Book;
+use crate::session::changes::switch::Step;
 use crate::session::review::{
     Amended, FileReview, HunkState, ResolutionOutcome, ResolveError, ReviewAction, Selection, Side,
 };

@@ -3,6 +3,7 @@
 use HunkState::{Applied, Conflict};
 
 use super::*;
+use crate::edit::{Author, FileChange};
 use crate::engine::{Engine, EngineOptions, Models, NewSession};
 use crate::event::Subscription;
 use crate::ids::{CallId, ChangeId, TurnId};
