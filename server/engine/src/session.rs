@@ -650,7 +650,7 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
             Some(active) if active.id == turn => active.cancel.clone(),
             _ => continue,
         };
-        session.note_told();
+        session.note_told(&turn);
         session.sync().await;
         let ended = AssertUnwindSafe(turn::run(&session, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));

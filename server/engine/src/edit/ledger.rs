@@ -7,7 +7,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
@@ -70,6 +70,9 @@ pub enum Entry {
         before: Image,
         /// What was there then.
         after: Image,
+        /// Whether the text that was followed under the file's name went with it, and comes back with it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        sets_aside: bool,
     },
     /// Hunks moved into other states, and the text with them.
     Moved {
@@ -102,6 +105,9 @@ pub enum Entry {
     },
     /// The model was told what became of these hunks.
     Told {
+        /// The turn whose prompt told it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
         /// The hunks, as they were told of.
         hunks: Vec<HunkId>,
     },
@@ -164,8 +170,20 @@ struct Hunk {
     layer: Layer,
     change: Change,
     state: HunkState,
-    /// The state and lines that the model knows of.
-    told: (HunkState, String),
+    /// Grows from change to change.
+    order: u64,
+    /// What the model was told: first by itself, when it made the hunk.
+    told: Vec<Told>,
+}
+
+/// What the model was told of a hunk.
+#[derive(Clone, Debug)]
+struct Told {
+    /// The turn whose prompt told it; `None` when that is not known.
+    turn: Option<TurnId>,
+    state: HunkState,
+    /// Its lines.
+    lines: String,
 }
 
 /// A hunk that is a file as a whole.
@@ -176,8 +194,22 @@ struct Replaced {
     state: HunkState,
     before: Image,
     after: Image,
-    is_told: bool,
+    order: u64,
+    told: Vec<Told>,
+    sets_aside: bool,
+    /// What is followed under the file's name when the hunk is in the other state.
+    aside: Option<Aside>,
 }
+
+/// A text that was followed, with its hunks.
+#[derive(Clone, Debug)]
+struct Aside {
+    tracked: Tracked,
+    hunks: BTreeMap<HunkId, Hunk>,
+}
+
+/// Hunks of one file that can be brought into states at a time.
+pub type Step = (Target, Vec<(HunkId, HunkState)>);
 
 /// A file as a whole that is to become something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,6 +276,10 @@ pub struct Ledger {
     before: BTreeMap<TurnId, BTreeMap<Target, Before>>,
     /// In the order in which they were made.
     replaced: Vec<(HunkId, Replaced)>,
+    /// Where each of them is.
+    places: BTreeMap<HunkId, usize>,
+    /// How many changes there were.
+    changes: u64,
 }
 
 impl Ledger {
@@ -287,10 +323,17 @@ impl Ledger {
                 self.check(&target, &edits)?;
                 self.add(&target, &change, hunks);
             }
-            Entry::Replaced { target, change, hunk, before, after } => {
-                let state = HunkState::Applied;
-                let replaced = Replaced { target, change, state, before, after, is_told: true };
+            Entry::Replaced { target, change, hunk, before, after, sets_aside } => {
+                let (state, aside) = (HunkState::Applied, None);
+                let told = vec![Told { turn: None, state, lines: String::new() }];
+                self.changes += 1;
+                let order = self.changes;
+                let replaced =
+                    Replaced { target, change, state, before, after, order, told, sets_aside, aside };
+                let place = self.replaced.len();
+                self.places.insert(hunk.clone(), place);
                 self.replaced.push((hunk, replaced));
+                self.exchange(place);
             }
             Entry::Moved { target, resolution, reverts, moves } => {
                 self.note_resolution(resolution, reverts.as_ref(), &moves);
@@ -300,7 +343,7 @@ impl Ledger {
             Entry::Before { turn, target, before } => {
                 self.before.entry(turn).or_default().entry(target).or_insert(before);
             }
-            Entry::Told { hunks } => self.note_told(&hunks),
+            Entry::Told { turn, hunks } => self.note_told(turn.as_ref(), &hunks),
         }
         Ok(())
     }
@@ -370,55 +413,59 @@ impl Ledger {
     /// The hunk's file, if there is such a hunk.
     #[must_use]
     pub fn target_of(&self, hunk: &HunkId) -> Option<&Target> {
-        let text = self.hunks.get(hunk).map(|hunk| &hunk.target);
+        let text = self.text_hunk(hunk).map(|hunk| &hunk.target);
         text.or_else(|| self.replaced(hunk).map(|replaced| &replaced.target))
     }
 
     /// Where a hunk is in its life.
     #[must_use]
     pub fn state(&self, hunk: &HunkId) -> Option<HunkState> {
-        let text = self.hunks.get(hunk).map(|hunk| hunk.state);
+        let text = self.text_hunk(hunk).map(|hunk| hunk.state);
         text.or_else(|| self.replaced(hunk).map(|replaced| replaced.state))
-    }
-
-    /// What has to become of files for hunks that are files as a whole to be in these states: what was replaced last
-    /// comes back first, and the other way round.
-    #[must_use]
-    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<Replacement> {
-        let wanted =
-            |id: &HunkId| moves.iter().find(|(moved, _)| moved == id).map(|(_, state)| state.is_in_text());
-        let out = self.replaced.iter().rev().filter_map(|(id, replaced)| {
-            let leaves = replaced.state.is_in_text() && wanted(id) == Some(false);
-            leaves.then(|| replaced.replacement(&replaced.after, &replaced.before))
-        });
-        let back = self.replaced.iter().filter_map(|(id, replaced)| {
-            let returns = !replaced.state.is_in_text() && wanted(id) == Some(true);
-            returns.then(|| replaced.replacement(&replaced.before, &replaced.after))
-        });
-        out.chain(back).collect()
     }
 
     /// Whether a hunk is a file as a whole.
     #[must_use]
     pub fn is_whole(&self, hunk: &HunkId) -> bool {
-        self.replaced(hunk).is_some()
+        self.places.contains_key(hunk)
     }
 
-    /// The moves of one file in parts, in the order in which they can be made: what was done last goes first, and what
-    /// was done first comes back first. A part is either places in the text or the file as a whole.
+    /// Whether a hunk is of a text that a command has put another file in the place of.
     #[must_use]
-    pub fn in_order(&self, moves: &[(HunkId, HunkState)]) -> Vec<Vec<(HunkId, HunkState)>> {
-        if !moves.iter().any(|(hunk, _)| self.is_whole(hunk)) {
-            return vec![moves.to_vec()];
+    pub fn is_set_aside(&self, hunk: &HunkId) -> bool {
+        !self.hunks.contains_key(hunk) && self.text_hunk(hunk).is_some()
+    }
+
+    /// What has to become of files for hunks that are files as a whole to be in these states.
+    #[must_use]
+    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<Replacement> {
+        let replacement = |(id, state): &(HunkId, HunkState)| {
+            let replaced = self.replaced(id)?;
+            match (replaced.state.is_in_text(), state.is_in_text()) {
+                (true, false) => Some(replaced.replacement(&replaced.after, &replaced.before)),
+                (false, true) => Some(replaced.replacement(&replaced.before, &replaced.after)),
+                (true, true) | (false, false) => None,
+            }
+        };
+        moves.iter().filter_map(replacement).collect()
+    }
+
+    /// The steps in which hunks can be brought into states, each of one file: what was made last is taken out first, then
+    /// what was made first is brought back first. A step is one file as a whole, or hunks of a text.
+    #[must_use]
+    pub fn steps(&self, wanted: &BTreeMap<Target, Vec<(HunkId, HunkState)>>) -> Vec<Step> {
+        let (mut out, mut back) = (Vec::new(), Vec::new());
+        for (target, moves) in wanted {
+            let leaves = |(id, state): &(HunkId, HunkState)| {
+                !state.is_in_text() && self.state(id).is_some_and(HunkState::is_in_text)
+            };
+            let (leaving, others): (Vec<_>, Vec<_>) = moves.iter().cloned().partition(leaves);
+            out.extend(self.steps_of(target, leaving));
+            back.extend(self.steps_of(target, others));
         }
-        let (mut back, mut out): (Vec<_>, Vec<_>) =
-            moves.iter().cloned().partition(|(_, state)| state.is_in_text());
-        // Ids grow with time.
-        out.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
-        back.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let ordered: Vec<_> = out.into_iter().chain(back).collect();
-        let parts = ordered.chunk_by(|(one, _), (other, _)| self.is_whole(one) == self.is_whole(other));
-        parts.map(<[_]>::to_vec).collect()
+        out.sort_by_key(|(orders, _)| std::cmp::Reverse(orders.end));
+        back.sort_by_key(|(orders, _)| orders.start);
+        out.into_iter().chain(back).map(|(_, step)| step).collect()
     }
 
     /// The hunks that a selection means, by file.
@@ -442,6 +489,9 @@ impl Ledger {
             if is_meant {
                 selected.entry(replaced.target.clone()).or_default().push(id.clone());
             }
+        }
+        for (id, hunk) in self.set_aside().filter(|(id, hunk)| is_meant(id, hunk)) {
+            selected.entry(hunk.target.clone()).or_default().push(id.clone());
         }
         for (target, tracked) in &self.files {
             let meant =
@@ -470,7 +520,7 @@ impl Ledger {
     pub fn plan_moves(&self, target: &Target, wanted: Vec<(HunkId, HunkState)>, force: bool) -> Plan {
         let mut plan = Plan::default();
         let (whole, mut waiting): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|(id, _)| self.replaced(id).is_some());
+            wanted.into_iter().partition(|(id, _)| self.is_whole(id) || self.is_set_aside(id));
         plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
         let Some(tracked) = self.files.get(target) else { return plan };
         waiting.reverse();
@@ -540,7 +590,10 @@ impl Ledger {
     /// turn in a circle.
     #[must_use]
     pub fn newest_resolution(&self) -> Option<&ResolutionId> {
-        let is_step = |resolution: &&Resolution| !resolution.is_reverted && !resolution.reverts;
+        let is_step = |resolution: &&Resolution| {
+            let is_known = || resolution.moves.iter().any(|(hunk, _)| self.state(hunk).is_some());
+            !resolution.is_reverted && !resolution.reverts && is_known()
+        };
         self.resolutions.iter().rev().find(is_step).map(|resolution| &resolution.id)
     }
 
@@ -565,6 +618,9 @@ impl Ledger {
             if let Some(hunk) = self.hunks.get(id).filter(|hunk| is_meant(&hunk.change, hunk.state)) {
                 found.entry(hunk.target.clone()).or_default().push(id.clone());
             }
+        }
+        for (id, hunk) in self.set_aside().filter(|(_, hunk)| is_meant(&hunk.change, hunk.state)) {
+            found.entry(hunk.target.clone()).or_default().push(id.clone());
         }
         found
     }
@@ -591,7 +647,7 @@ impl Ledger {
     /// The kind of the change that made the file, if one of the hunks did.
     #[must_use]
     pub fn kind(&self, hunk: &HunkId) -> Option<HunkKind> {
-        let text = self.hunks.get(hunk).map(|hunk| hunk.change.kind);
+        let text = self.text_hunk(hunk).map(|hunk| hunk.change.kind);
         text.or_else(|| self.replaced(hunk).map(|replaced| replaced.change.kind))
     }
 
@@ -661,19 +717,20 @@ impl Ledger {
         Some(tracked.weave.project(&tracked.text, &self.switches(moves)))
     }
 
-    /// What the model does not know of its changes.
+    /// What the model does not know of its changes, when the conversation has forgotten these turns.
     #[must_use]
-    pub fn news(&self) -> Vec<News> {
+    pub fn news(&self, forgotten: &BTreeSet<TurnId>) -> Vec<News> {
         let mut news = Vec::new();
         for (target, tracked) in &self.files {
             let survey = tracked.weave.survey();
             for id in &tracked.hunks {
                 let Some(hunk) = self.hunks.get(id) else { continue };
+                let Some(told) = known(&hunk.change, &hunk.told, forgotten) else { continue };
                 let place = survey.place(&tracked.text, hunk.layer);
                 let line = tracked.text.byte_to_line(place.lines.start) + 1;
                 let now = hunk.now(place);
-                let is_known = hunk.told.0.is_in_text() == hunk.state.is_in_text()
-                    && (!hunk.state.is_in_text() || hunk.told.1 == now || !survey.is_amended(hunk.layer));
+                let is_known = told.state.is_in_text() == hunk.state.is_in_text()
+                    && (!hunk.state.is_in_text() || told.lines == now || !survey.is_amended(hunk.layer));
                 if is_known || hunk.state == HunkState::Proposed {
                     continue;
                 }
@@ -681,13 +738,17 @@ impl Ledger {
                     hunk: id.clone(),
                     target: target.clone(),
                     state: hunk.state,
-                    known: hunk.told.1.clone(),
+                    known: told.lines.clone(),
                     now,
                     line,
                 });
             }
         }
-        let whole = self.replaced.iter().filter(|(_, replaced)| !replaced.is_told);
+        let is_news = |replaced: &Replaced| {
+            let told = known(&replaced.change, &replaced.told, forgotten);
+            told.is_some_and(|told| told.state.is_in_text() != replaced.state.is_in_text())
+        };
+        let whole = self.replaced.iter().filter(|(_, replaced)| is_news(replaced));
         news.extend(whole.map(|(id, replaced)| News {
             hunk: id.clone(),
             target: replaced.target.clone(),
@@ -706,7 +767,61 @@ impl Ledger {
     }
 
     fn replaced(&self, hunk: &HunkId) -> Option<&Replaced> {
-        self.replaced.iter().find(|(id, _)| id == hunk).map(|(_, replaced)| replaced)
+        self.places.get(hunk).and_then(|place| self.replaced.get(*place)).map(|(_, replaced)| replaced)
+    }
+
+    fn text_hunk(&self, id: &HunkId) -> Option<&Hunk> {
+        let aside = || self.asides().find_map(|aside| aside.hunks.get(id));
+        self.hunks.get(id).or_else(aside)
+    }
+
+    fn asides(&self) -> impl Iterator<Item = &Aside> {
+        self.replaced.iter().filter_map(|(_, replaced)| replaced.aside.as_ref())
+    }
+
+    /// The hunks of texts that were replaced as a whole.
+    fn set_aside(&self) -> impl Iterator<Item = (&HunkId, &Hunk)> {
+        self.asides().flat_map(|aside| &aside.hunks)
+    }
+
+    /// Steps of one file with the orders of their hunks.
+    fn steps_of(&self, target: &Target, moves: Vec<(HunkId, HunkState)>) -> Vec<(Range<u64>, Step)> {
+        let order = |id: &HunkId| {
+            let of_text = self.text_hunk(id).map(|hunk| hunk.order);
+            of_text.or_else(|| self.replaced(id).map(|replaced| replaced.order)).unwrap_or_default()
+        };
+        let mut moves: Vec<_> = moves.into_iter().map(|moved| (order(&moved.0), moved)).collect();
+        moves.sort_by_key(|(order, _)| *order);
+        let mut steps: Vec<(Range<u64>, Step)> = Vec::new();
+        let mut is_open = false;
+        for (order, moved) in moves {
+            let is_whole = self.is_whole(&moved.0);
+            match steps.last_mut() {
+                Some((orders, (_, step))) if is_open && !is_whole => {
+                    orders.end = order;
+                    step.push(moved);
+                }
+                _ => steps.push((order..order, (target.clone(), vec![moved]))),
+            }
+            is_open = !is_whole;
+        }
+        steps
+    }
+
+    /// What is followed under a file's name changes places with what its replacement has set aside.
+    fn exchange(&mut self, place: usize) {
+        let Some((_, replaced)) = self.replaced.get_mut(place).filter(|(_, hunk)| hunk.sets_aside) else {
+            return;
+        };
+        let hunks = &mut self.hunks;
+        let now = self.files.remove(&replaced.target).map(|tracked| {
+            let hunks = tracked.hunks.iter().filter_map(|id| hunks.remove_entry(id)).collect();
+            Aside { tracked, hunks }
+        });
+        if let Some(Aside { tracked, hunks }) = std::mem::replace(&mut replaced.aside, now) {
+            self.files.insert(replaced.target.clone(), tracked);
+            self.hunks.extend(hunks);
+        }
     }
 
     /// Whether edits fit a text. An entry before them may have been lost with a damaged line of the journal: nothing is
@@ -747,6 +862,8 @@ impl Ledger {
 
     fn add(&mut self, target: &Target, change: &Change, hunks: Vec<NewHunk>) {
         let Some(tracked) = self.files.get_mut(target) else { return };
+        self.changes += 1;
+        let order = self.changes;
         let is_made = change.permission.is_none();
         let state = if is_made { HunkState::Applied } else { HunkState::Proposed };
         let mut added = Vec::with_capacity(hunks.len());
@@ -768,8 +885,9 @@ impl Ledger {
         for (id, layer) in added.into_iter().rev() {
             let place = survey.place(&tracked.text, layer);
             // What is only proposed the model does not take for done.
-            let told = (state, remembered(if is_made { place.with } else { place.without }));
-            let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, told };
+            let lines = remembered(if is_made { place.with } else { place.without });
+            let told = vec![Told { turn: None, state, lines }];
+            let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, order, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
         }
@@ -777,10 +895,23 @@ impl Ledger {
     }
 
     fn move_hunks(&mut self, target: &Target, moves: &[(HunkId, HunkState)]) {
-        for (id, replaced) in &mut self.replaced {
-            if let Some((_, state)) = moves.iter().find(|(moved, _)| moved == id) {
-                replaced.is_told &= replaced.state.is_in_text() == state.is_in_text();
-                replaced.state = *state;
+        for (id, state) in moves {
+            let Some(place) = self.places.get(id).copied() else { continue };
+            let Some((_, replaced)) = self.replaced.get_mut(place) else { continue };
+            let is_exchanged = replaced.state.is_in_text() != state.is_in_text();
+            replaced.state = *state;
+            if is_exchanged {
+                self.exchange(place);
+            }
+        }
+        for (_, replaced) in &mut self.replaced {
+            let Some(aside) = replaced.aside.as_mut().filter(|_| replaced.target == *target) else {
+                continue;
+            };
+            for (id, state) in moves {
+                if let Some(hunk) = aside.hunks.get_mut(id) {
+                    hunk.state = *state;
+                }
             }
         }
         let switches = self.switches(moves);
@@ -796,6 +927,15 @@ impl Ledger {
     }
 
     fn withdraw(&mut self, target: &Target, ids: &[HunkId]) {
+        for (_, replaced) in &mut self.replaced {
+            let Some(Aside { tracked, hunks }) = replaced.aside.as_mut() else { continue };
+            let layers: Vec<Layer> =
+                ids.iter().filter_map(|id| hunks.remove(id)).map(|hunk| hunk.layer).collect();
+            if !layers.is_empty() {
+                tracked.weave.retire(&layers);
+                tracked.hunks.retain(|id| !ids.contains(id));
+            }
+        }
         let Some(tracked) = self.files.get_mut(target) else { return };
         let layers: Vec<Layer> =
             ids.iter().filter_map(|id| self.hunks.remove(id)).map(|hunk| hunk.layer).collect();
@@ -825,16 +965,21 @@ impl Ledger {
         }
     }
 
-    fn note_told(&mut self, ids: &[HunkId]) {
-        for (id, replaced) in &mut self.replaced {
-            replaced.is_told |= ids.contains(id);
+    fn note_told(&mut self, turn: Option<&TurnId>, ids: &[HunkId]) {
+        for id in ids {
+            let place = self.places.get(id).copied();
+            if let Some((_, replaced)) = place.and_then(|place| self.replaced.get_mut(place)) {
+                let told = Told { turn: turn.cloned(), state: replaced.state, lines: String::new() };
+                replaced.told.push(told);
+            }
         }
         let mut surveys = BTreeMap::new();
         for id in ids {
             let Some(hunk) = self.hunks.get_mut(id) else { continue };
             let Some((target, tracked)) = self.files.get_key_value(&hunk.target) else { continue };
             let survey = surveys.entry(target).or_insert_with(|| tracked.weave.survey());
-            hunk.told = (hunk.state, hunk.now(survey.place(&tracked.text, hunk.layer)));
+            let lines = hunk.now(survey.place(&tracked.text, hunk.layer));
+            hunk.told.push(Told { turn: turn.cloned(), state: hunk.state, lines });
         }
     }
 
@@ -901,6 +1046,12 @@ impl Tracked {
             permission: hunk.change.permission.clone().filter(|_| hunk.state == HunkState::Proposed),
         }
     }
+}
+
+/// What the model knows of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
+fn known<'t>(change: &Change, told: &'t [Told], forgotten: &BTreeSet<TurnId>) -> Option<&'t Told> {
+    let is_there = |told: &&Told| told.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
+    told.iter().rev().find(is_there).filter(|_| !forgotten.contains(&change.turn))
 }
 
 /// The lines that whole lines, given in bytes, are.

@@ -5,8 +5,11 @@
 
 #[cfg(test)]
 mod histories;
+pub(super) mod switch;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +20,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff::word_changes;
-use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, Replacement, split};
+use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, split};
 use crate::edit::rebase::{Rebase, contains, rebase};
-use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
+use crate::edit::{AppliedFile, ChangeSet, FileChange, TextEdit};
 use crate::event::Event;
 use crate::host::DocumentEvent;
 use crate::ids::{HunkId, ResolutionId};
@@ -29,7 +32,7 @@ use crate::session::Session;
 use crate::session::feed::{Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
-use crate::workspace::shadow::{Limits, Shadow};
+use crate::workspace::shadow::{Image, Limits, Shadow};
 use crate::workspace::{ApplyError, FileText, ReadError, Source, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
@@ -239,7 +242,15 @@ impl Session {
         }
         let before = match (&applied.bytes, applied.created) {
             (_, true) => Before::Absent,
-            (Some(bytes), false) => Before::File { bytes: self.keep_bytes(Arc::clone(bytes)).await },
+            (Some(bytes), false) => {
+                let blob = self.keep_bytes(Arc::clone(bytes)).await;
+                // The mode bits have stayed. What is behind a link is told by its bytes alone.
+                let (shadow, path) = (Arc::clone(&self.changes.shadow), target.file().cloned());
+                let mode = blocking(move || path.and_then(|path| shadow.mode(&path))).await;
+                mode.map_or(Before::File { bytes: blob }, |mode| Before::Image {
+                    image: Image::Kept { blob, mode },
+                })
+            }
             (None, false) => {
                 Before::Document { text: self.keep_bytes(applied.old_text.as_bytes().into()).await }
             }
@@ -331,7 +342,8 @@ impl Session {
         for target in targets {
             let (now, version) = match self.settled_text(&target).await {
                 Ok(file) => (Rope::from_str(&file.text), file.version()),
-                Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (Rope::new(), None),
+                // What it was counts on, should it come back.
+                Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => continue,
                 Err(error) => {
                     tracing::warn!(%error, "what a file became meanwhile is not known");
                     continue;
@@ -512,133 +524,6 @@ impl Session {
             self.commit(Record::Edits { entry: Entry::Typed { target, steps } }, |_| vec![]);
         }
     }
-
-    // -- switching hunks ----------------------------------------------------------------------------------------
-
-    /// Brings hunks of one file into states, in its text and in the ledger. Answers the hunks that are there now, and
-    /// those the user's own text stands in. The caller holds `writing`, and brings those in places of the text and those
-    /// that are the file as a whole one after the other, see [`Ledger::in_order`].
-    ///
-    /// # Errors
-    /// Why the text could not be changed, for people.
-    pub(super) async fn switch(
-        &self,
-        target: &Target,
-        wanted: &[(HunkId, HunkState)],
-        step: &Step,
-    ) -> Result<Switched, String> {
-        let hold = self.changes.feed.hold(target);
-        let mut result = Err(format!("`{}` kept changing; nothing was done", self.workspace.display(target)));
-        // A file as a whole need not be text.
-        let is_whole = {
-            let book = self.changes.book();
-            wanted.iter().all(|(hunk, _)| book.ledger.is_whole(hunk))
-        };
-        for _ in 0..MAX_ATTEMPTS {
-            let file = match self.workspace.text(target).await {
-                _ if is_whole => None,
-                Ok(file) => Some(file),
-                Err(ReadError::NotFound { .. }) => None,
-                Err(error) => {
-                    result = Err(error.to_string());
-                    break;
-                }
-            };
-            let (switched, moves, edits, whole) = {
-                let mut book = self.changes.book();
-                self.changes.feed.take(target).into_iter().for_each(|event| self.take_in(&mut book, event));
-                if !is_whole {
-                    let now = file.as_ref().map_or_else(Rope::new, |file| Rope::from_str(&file.text));
-                    self.reconcile(&mut book, target, &now);
-                }
-                let plan = book.ledger.plan_moves(target, wanted.to_vec(), step.force);
-                let mut moves = plan.moves;
-                let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
-                // One that is out of the text stays what it is: there is nothing of it for the user's text to stand in.
-                let stands = |hunk: &&HunkId| book.ledger.state(hunk).is_some_and(HunkState::is_in_text);
-                let conflicts = plan.conflicts.iter().filter(stands);
-                moves.extend(conflicts.map(|hunk| (hunk.clone(), HunkState::Conflict)));
-                let edits = book.ledger.edits_for(target, &moves);
-                let whole = book.ledger.replacements(&moves);
-                let switched = Switched { resolved, conflicts: plan.conflicts };
-                if edits.is_empty() && whole.is_empty() {
-                    self.enter_moves(&mut book, target, moves, step);
-                    result = Ok(switched);
-                    break;
-                }
-                (switched, moves, edits, whole)
-            };
-            if let Err(reason) = self.replace_whole(whole).await {
-                result = Err(reason);
-                break;
-            }
-            if edits.is_empty() {
-                self.enter_moves(&mut self.changes.book(), target, moves, step);
-                result = Ok(switched);
-                break;
-            }
-            let change = FileChange { target: target.clone(), base: file, edits };
-            let (label, summary) = (step.label.clone(), String::new());
-            let set = ChangeSet { label, summary, files: vec![change], author: Author::User };
-            match self.workspace.apply(set, &CancellationToken::new()).await {
-                Ok(applied) => {
-                    let mut book = self.changes.book();
-                    for file in &applied {
-                        self.settle(&mut book, target, file, |_| Some(step.entry(target, moves.clone())));
-                    }
-                    drop(book);
-                    result = Ok(switched);
-                    break;
-                }
-                // The user has typed where the text was to change: looked at anew.
-                Err(ApplyError::Conflict { .. } | ApplyError::Moving { .. } | ApplyError::Exists { .. }) => {}
-                Err(error) => {
-                    result = Err(error.to_string());
-                    break;
-                }
-            }
-        }
-        drop(hold);
-        if result.is_ok() {
-            self.remove_if_undone(target, wanted).await;
-        }
-        drop(self.sync_changes());
-        result
-    }
-
-    /// Replaces files as a whole, unless somebody has changed them since.
-    async fn replace_whole(&self, whole: Vec<Replacement>) -> Result<(), String> {
-        let shadow = Arc::clone(&self.changes.shadow);
-        let replaced = blocking(move || {
-            whole.into_iter().try_for_each(|Replacement { target, expected, wanted }| match target.file() {
-                Some(path) => shadow.restore_file(path, &expected, &wanted),
-                None => Ok(()),
-            })
-        });
-        replaced.await.map_err(|error| error.to_string())
-    }
-
-    fn enter_moves(&self, book: &mut Book, target: &Target, moves: Vec<(HunkId, HunkState)>, step: &Step) {
-        if !moves.is_empty() {
-            self.enter(book, step.entry(target, moves), None);
-        }
-    }
-
-    /// Removes the file that a hunk made when the hunk is undone and nothing is left in it.
-    async fn remove_if_undone(&self, target: &Target, wanted: &[(HunkId, HunkState)]) {
-        let is_unmade = {
-            let book = self.changes.book();
-            let made = |hunk: &HunkId| {
-                book.ledger.kind(hunk) == Some(HunkKind::Created)
-                    && book.ledger.state(hunk) == Some(HunkState::Undone)
-            };
-            wanted.iter().any(|(hunk, _)| made(hunk))
-                && book.ledger.text(target).is_some_and(|text| text.len_bytes() == 0)
-        };
-        if is_unmade && let Err(error) = self.workspace.remove_empty(target).await {
-            tracing::warn!(%error, %target, "the empty file stays");
-        }
-    }
 }
 
 /// A change of the agent's that the editor has not shown.
@@ -648,31 +533,6 @@ struct Late {
     base: String,
     edits: Vec<TextEdit>,
     change: Change,
-}
-
-/// One act of the user's.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) id: ResolutionId,
-    pub(super) reverts: Option<ResolutionId>,
-    /// The name of the undo step in the editor.
-    pub(super) label: String,
-    /// Whether what the user has amended is taken out, too.
-    pub(super) force: bool,
-}
-
-impl Step {
-    fn entry(&self, target: &Target, moves: Vec<(HunkId, HunkState)>) -> Entry {
-        let (resolution, reverts) = (Some(self.id.clone()), self.reverts.clone());
-        Entry::Moved { target: target.clone(), resolution, reverts, moves }
-    }
-}
-
-/// What became of hunks that were to be switched.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Switched {
-    pub(super) resolved: Vec<HunkId>,
-    pub(super) conflicts: Vec<HunkId>,
 }
 
 impl Book {

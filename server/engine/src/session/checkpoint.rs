@@ -13,10 +13,12 @@ use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
 use crate::event::{Event, Item, ItemBody};
 use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Record};
-use crate::paths::{AbsPath, Target};
-use crate::session::changes::Step;
+use crate::paths::Target;
+use crate::session::changes::Book;
+use crate::session::changes::switch::Step;
 use crate::session::review::{
-    CheckpointView, HunkKind, HunkState, ResolveError, RestoreFile, RestorePreview, RestoreWhat, UserEdits,
+    CheckpointView, HunkKind, HunkState, ResolutionOutcome, ResolveError, RestoreFile, RestorePreview,
+    RestoreWhat, UserEdits,
 };
 use crate::session::{Session, title_from};
 use crate::workspace::shadow::{Image, Scan, ShellChange, ShellChanges};
@@ -25,8 +27,8 @@ use crate::workspace::{ReadError, blocking, encoding};
 /// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
 const MAX_FILES_IN_HUNKS: usize = 200;
 
-/// The mode of a file that comes back and of which only the bytes are known.
-const NEW_FILE_MODE: u32 = 0o644;
+/// The mode of a file whose own is not known and that has to be made again.
+const NEW_MODE: u32 = 0o644;
 
 impl Session {
     /// The checkpoints, oldest first.
@@ -127,16 +129,7 @@ impl Session {
                 .collect();
             let mut outcome = session.carry_out(&wanted, &step).await;
             if files && user_edits == UserEdits::Discard {
-                for (target, before) in session.befores(&turns) {
-                    match session.discard(&target, &before, &turns, &step).await {
-                        Ok(hunks) => {
-                            outcome.resolved.extend(hunks);
-                            // It is what it was, whatever was in the way before.
-                            outcome.failed.retain(|(failed, _)| *failed != target);
-                        }
-                        Err(reason) => outcome.failed.push((target, reason)),
-                    }
-                }
+                session.discard_all(&turns, &step, &mut outcome).await;
             }
             session.sync().await;
             session.publish(Event::EditsResolved { outcome });
@@ -204,20 +197,17 @@ impl Session {
         }
         let is_text =
             in_hunks && document.is_none() && after.is_some() && keeps_mode(&made.before, &made.after);
-        let (Some(before), Some(after), true) = (before, after, is_text) else {
-            let kind = match (&made.before, &made.after) {
-                (Image::Absent, _) => HunkKind::Created,
-                (_, Image::Absent) => HunkKind::Deleted,
-                _ => HunkKind::Binary,
-            };
-            let change = Change { kind, ..change.clone() };
+        let (Some(before), Some(after), true) = (&before, &after, is_text) else {
+            let change = Change { kind: kind_of(&made.before, &made.after), ..change.clone() };
+            // What was followed as the text of the file is no more; a document goes on whatever becomes of its file.
+            let sets_aside = document.is_none() && content(&made.before) != content(&made.after);
+            let mut book = self.sync_changes();
+            if let (Some(before), true) = (&before, sets_aside) {
+                self.reconcile(&mut book, target, &Rope::from_str(before));
+            }
             let ShellChange { before, after, .. } = made;
             let (target, hunk) = (target.clone(), HunkId::generate());
-            self.enter(
-                &mut self.sync_changes(),
-                Entry::Replaced { target, change, hunk, before, after },
-                None,
-            );
+            self.enter(&mut book, Entry::Replaced { target, change, hunk, before, after, sets_aside }, None);
             return true;
         };
         // Mostly the bytes are the text, and kept already.
@@ -228,11 +218,11 @@ impl Session {
         let mut book = self.sync_changes();
         if !book.ledger.is_tracked(target) {
             self.changes.feed.follow(target);
-            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(&before));
+            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(before));
         }
-        self.reconcile(&mut book, target, &Rope::from_str(&before));
+        self.reconcile(&mut book, target, &Rope::from_str(before));
         let kind = if made.before == Image::Absent { HunkKind::Created } else { change.kind };
-        let hunks = split(&before, &line_changes(&before, &after)).into_iter();
+        let hunks = split(before, &line_changes(before, after)).into_iter();
         let hunks = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
         let change = Change { kind, ..change.clone() };
         self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
@@ -263,55 +253,118 @@ impl Session {
         target: Target,
         before: &Before,
         hunks: &[HunkId],
-        user_edits: UserEdits,
+        edits: UserEdits,
     ) -> Option<RestoreFile> {
         let path = self.workspace.display(&target);
-        let file = RestoreFile {
-            target: target.clone(),
-            unified: String::new(),
-            user_edits: String::new(),
-            problem: None,
-        };
-        let is_whole = {
-            let book = self.sync_changes();
-            !hunks.is_empty() && hunks.iter().all(|hunk| book.ledger.is_whole(hunk))
-        };
-        let as_a_whole = format!("--- {path}\n+++ {path}\nThe file as a whole comes back as it was.\n");
-        // A file that is no text, or that only has another mode, can come back all the same.
-        let no_text = |problem: String| match is_whole {
-            true => RestoreFile { unified: as_a_whole.clone(), ..file.clone() },
-            false => RestoreFile { problem: Some(problem), ..file.clone() },
+        let moves: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
+        let whole = self.sync_changes().ledger.replacements(&moves);
+        let images = self.images(&target, before).await;
+        let (unified, user_edits) = (String::new(), String::new());
+        let file = RestoreFile { target: target.clone(), unified, user_edits, problem: None };
+        let discards = edits == UserEdits::Discard;
+        let now = match self.workspace.text(&target).await {
+            Ok(now) => Some(now.text.to_string()),
+            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) if discards || !whole.is_empty() => {
+                Some(String::new())
+            }
+            // What the user has deleted stays so.
+            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => return None,
+            Err(error) if images.is_none() => {
+                return Some(RestoreFile { problem: Some(error.to_string()), ..file });
+            }
+            Err(_) => None,
         };
         let then = match self.text_before(before).await {
-            Ok(then) => then,
-            Err(problem) => return Some(no_text(problem)),
+            Ok(then) => Some(then),
+            Err(problem) if images.is_none() => {
+                return Some(RestoreFile { problem: Some(problem), ..file });
+            }
+            Err(_) => None,
         };
-        let now = match self.workspace.text(&target).await {
-            Ok(now) => now.text.to_string(),
-            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => String::new(),
-            Err(error) => return Some(no_text(error.to_string())),
-        };
-        let moves: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
-        let kept = {
-            let mut book = self.sync_changes();
-            self.reconcile(&mut book, &target, &Rope::from_str(&now));
-            let is_whole = !book.ledger.replacements(&moves).is_empty();
-            let kept = book.ledger.text_with(&target, &moves).filter(|_| !is_whole);
-            kept.unwrap_or_else(|| then.clone())
-        };
-        let after = match user_edits {
-            UserEdits::Keep => &kept,
-            UserEdits::Discard => &then,
-        };
-        let diff = |old: &str, new: &str| match old == new {
-            true => String::new(),
-            false => Patch::between(old, new).unified(&path, false),
-        };
-        let (mut unified, user_edits) = (diff(&now, after), diff(&then, &kept));
-        if unified.is_empty() && is_whole {
-            unified = as_a_whole;
+        if let (Some(now), Some(then)) = (now, then) {
+            let kept = self.text_kept(&target, &now, &moves).filter(|_| whole.is_empty());
+            let kept = kept.unwrap_or_else(|| then.clone());
+            let diff = |old: &str, new: &str| match old == new {
+                true => String::new(),
+                false => Patch::between(old, new).unified(&path, false),
+            };
+            let unified = diff(&now, if discards { &then } else { &kept });
+            if !unified.is_empty() {
+                return Some(RestoreFile { unified, user_edits: diff(&then, &kept), ..file });
+            }
         }
-        (!unified.is_empty()).then_some(RestoreFile { unified, user_edits, ..file })
+        let (now, then) = images.filter(|(now, then)| now != then && (discards || !whole.is_empty()))?;
+        let is_touched = whole.first().is_some_and(|whole| whole.expected != now);
+        let problem = (is_touched && !discards).then(|| "it was changed since".to_owned());
+        let unified = format!("{path}: {} → {}", self.in_words(&now).await, self.in_words(&then).await);
+        Some(RestoreFile { unified, problem, ..file })
+    }
+
+    /// The text of a file without hunks.
+    fn text_kept(&self, target: &Target, now: &str, moves: &[(HunkId, HunkState)]) -> Option<String> {
+        let mut book = self.sync_changes();
+        self.reconcile(&mut book, target, &Rope::from_str(now));
+        book.ledger.text_with(target, moves)
+    }
+
+    /// An image in a few words.
+    async fn in_words(&self, image: &Image) -> String {
+        match image {
+            Image::Absent => "no file".to_owned(),
+            Image::Symlink { target } => format!("a link to `{}`", target.display()),
+            Image::NotKept { reason } => format!("not known: {reason}"),
+            Image::Kept { blob, mode } => {
+                let (blobs, id) = (self.changes.blobs.clone(), *blob);
+                let bytes = blocking(move || blobs.get(&id)).await.unwrap_or_default();
+                let what = if encoding::decode(&bytes).is_ok() { "text" } else { "binary" };
+                format!("{what} file, {} bytes, mode {mode:o}", bytes.len())
+            }
+        }
+    }
+
+    /// What a closed file of the workspace is and was; `None` for what is told by its text alone: an open document, a
+    /// file elsewhere or behind a link, and one too large to be kept.
+    async fn images(&self, target: &Target, before: &Before) -> Option<(Image, Image)> {
+        let path =
+            target.file().filter(|path| self.workspace.roots().iter().any(|root| path.is_within(root)))?;
+        if self.workspace.open_document(target).await.is_some() {
+            return None;
+        }
+        let (shadow, path) = (Arc::clone(&self.changes.shadow), path.clone());
+        let now = blocking(move || shadow.image(&path)).await;
+        let then = match (before, &now) {
+            (_, Image::NotKept { .. }) | (Before::Image { image: Image::NotKept { .. } }, _) => return None,
+            (Before::Absent, _) => Image::Absent,
+            (Before::Image { image }, _) => image.clone(),
+            (Before::File { bytes: blob } | Before::Document { text: blob }, Image::Absent) => {
+                Image::Kept { blob: *blob, mode: NEW_MODE }
+            }
+            (Before::File { bytes: blob }, Image::Kept { mode, .. }) => {
+                Image::Kept { blob: *blob, mode: *mode }
+            }
+            // What the document was on the disk nobody has looked.
+            (Before::File { .. } | Before::Document { .. }, Image::Kept { .. } | Image::Symlink { .. }) => {
+                return None;
+            }
+        };
+        Some((now, then))
+    }
+
+    /// Makes all files what they were before these turns, also where the user has changed them.
+    async fn discard_all(&self, turns: &[TurnId], step: &Step, outcome: &mut ResolutionOutcome) {
+        // What was not there goes first: it may lie in a folder where a file was.
+        let (made, others): (Vec<_>, Vec<_>) =
+            self.befores(turns).into_iter().partition(|(_, before)| is_absence(before));
+        let _one_at_a_time = self.changes.writing.lock().await;
+        for (target, before) in made.into_iter().rev().chain(others) {
+            let discarded = self.discard(&target, &before, turns, step).await;
+            // A file is what it was now, or this is why not.
+            outcome.failed.retain(|(failed, _)| *failed != target);
+            match discarded {
+                Ok(hunks) => outcome.resolved.extend(hunks),
+                Err(reason) => outcome.failed.push((target, reason)),
+            }
+        }
     }
 
     /// Makes a file what it was, also where the user has changed it: these changes are hunks as well, and can be taken
@@ -323,71 +376,69 @@ impl Session {
         turns: &[TurnId],
         step: &Step,
     ) -> Result<Vec<HunkId>, String> {
-        let turn = turns.first().cloned().unwrap_or_else(TurnId::generate);
-        let text = self.discard_text(target, before, turn.clone(), step).await;
-        let path =
-            target.file().filter(|path| self.workspace.roots().iter().any(|root| path.is_within(root)));
-        let is_open = self.workspace.open_document(target).await.is_some();
-        let (Some(path), false) = (path, is_open) else { return text };
-        // What is not seen in a text: its bytes, its mode, whether it is there at all, and what is no text.
-        let mut hunks = text.unwrap_or_default();
-        hunks.extend(self.discard_whole(target, path, before, turn, step).await?);
-        Ok(hunks)
+        let change = Change {
+            id: ChangeId::generate(),
+            turn: turns.first().cloned().unwrap_or_else(TurnId::generate),
+            call: CallId::from_external(step.id.as_str()),
+            kind: HunkKind::Text,
+            permission: None,
+        };
+        if let Some((now, then)) = self.images(target, before).await {
+            return self.discard_whole(target, change, now, then, step).await;
+        }
+        let mut resolved = self.discard_text(target, before, change.clone(), step).await?;
+        if let (Some(path), true) = (target.file().cloned(), is_absence(before)) {
+            // The document is empty now, and has no file again.
+            let shadow = Arc::clone(&self.changes.shadow);
+            let now = blocking(move || shadow.image(&path)).await;
+            resolved.extend(self.discard_whole(target, change, now, Image::Absent, step).await?);
+        }
+        Ok(resolved)
     }
 
     async fn discard_whole(
         &self,
         target: &Target,
-        path: &AbsPath,
-        before: &Before,
-        turn: TurnId,
+        change: Change,
+        before: Image,
+        after: Image,
         step: &Step,
-    ) -> Result<Option<HunkId>, String> {
-        let (shadow, looked_at) = (Arc::clone(&self.changes.shadow), path.clone());
-        let now = blocking(move || shadow.image(&looked_at)).await.map_err(|error| error.to_string())?;
-        let wanted = match (before, &now) {
-            (Before::Absent, _) => Image::Absent,
-            (Before::Image { image }, _) => image.clone(),
-            (Before::File { bytes: blob }, Image::Kept { mode, .. }) => {
-                Image::Kept { blob: *blob, mode: *mode }
-            }
-            (Before::File { bytes: blob }, Image::Absent | Image::Symlink { .. } | Image::NotKept { .. }) => {
-                Image::Kept { blob: *blob, mode: NEW_FILE_MODE }
-            }
-            (Before::Document { .. }, _) => return Ok(None),
-        };
-        if wanted == now {
-            return Ok(None);
+    ) -> Result<Vec<HunkId>, String> {
+        if before == after {
+            return Ok(Vec::new());
         }
-        let hunk = HunkId::generate();
-        let change = Change { kind: HunkKind::Binary, ..discarding(turn, step) };
-        let of = |state| vec![(hunk.clone(), state)];
+        let is_open = self.workspace.open_document(target).await.is_some();
+        let text = self.text_of(&before).await;
+        let change = Change { kind: kind_of(&before, &after), ..change };
+        let (target, hunk) = (target.clone(), HunkId::generate());
+        let sets_aside = !is_open && content(&before) != content(&after);
         {
             let mut book = self.sync_changes();
-            let (target, hunk) = (target.clone(), hunk.clone());
-            let undone = of(HunkState::Undone);
-            let replaced =
-                Entry::Replaced { target: target.clone(), change, hunk, before: now, after: wanted };
-            self.enter(&mut book, replaced, None);
-            let moved = Entry::Moved { target, resolution: None, reverts: None, moves: undone };
-            self.enter(&mut book, moved, None);
+            if let (Some(text), Image::Kept { .. }, true) = (text, &before, sets_aside) {
+                self.reconcile(&mut book, &target, &Rope::from_str(&text));
+            }
+            let (file, id) = (target.clone(), hunk.clone());
+            let entry = Entry::Replaced { target: file, change, hunk: id, before, after, sets_aside };
+            self.enter(&mut book, entry, None);
+            self.enter_not_yet(&mut book, &target, std::slice::from_ref(&hunk));
         }
-        let _one_at_a_time = self.changes.writing.lock().await;
-        self.switch(target, &of(HunkState::Kept), step).await?;
-        Ok(Some(hunk))
+        Ok(self.switch(&target, &[(hunk, HunkState::Kept)], step).await?.resolved)
     }
 
     async fn discard_text(
         &self,
         target: &Target,
         before: &Before,
-        turn: TurnId,
+        change: Change,
         step: &Step,
     ) -> Result<Vec<HunkId>, String> {
         let then = self.text_before(before).await?;
         let now = match self.workspace.text(target).await {
             Ok(now) => now.text.to_string(),
-            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => String::new(),
+            // Nothing is written to what is not there.
+            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) if is_absence(before) => {
+                return Ok(Vec::new());
+            }
             Err(error) => return Err(error.to_string()),
         };
         if now == then {
@@ -399,8 +450,8 @@ impl Session {
             .map(|edits| NewHunk { id: HunkId::generate(), edits })
             .collect();
         let names: Vec<HunkId> = hunks.iter().map(|hunk| hunk.id.clone()).collect();
-        let change = discarding(turn, step);
-        let undone = names.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
+        // Not in the text yet: it comes into it like everything else that is switched.
+        let change = Change { permission: Some(PermissionId::generate()), ..change };
         let kept: Vec<_> = names.iter().map(|hunk| (hunk.clone(), HunkState::Kept)).collect();
         {
             let mut book = self.sync_changes();
@@ -410,12 +461,16 @@ impl Session {
             }
             self.reconcile(&mut book, target, &Rope::from_str(&now));
             self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
-            let moved =
-                Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves: undone };
-            self.enter(&mut book, moved, None);
+            self.enter_not_yet(&mut book, target, &names);
         }
-        let _one_at_a_time = self.changes.writing.lock().await;
         Ok(self.switch(target, &kept, step).await?.resolved)
+    }
+
+    /// Enters that hunks wait to be switched.
+    fn enter_not_yet(&self, book: &mut Book, target: &Target, hunks: &[HunkId]) {
+        let moves = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
+        let moved = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+        self.enter(book, moved, None);
     }
 
     /// The text a file had; empty when there was none.
@@ -453,7 +508,10 @@ impl Session {
         self.commit_when_idle(record, |state| {
             let first = state.items_since(turn).first().map(|item| item.id.clone());
             first.map(|item| Event::Rewound { item }).into_iter().collect()
-        })
+        })?;
+        // Which of them were read in turns that are gone is not known: the model reads again what it changes.
+        self.workspace.forget_reads();
+        Ok(())
     }
 
     /// Takes the conversation forward again to where it was before this act took it back.
@@ -466,15 +524,25 @@ impl Session {
     }
 }
 
-/// Whose it is when the user's own changes are taken out.
-fn discarding(turn: TurnId, step: &Step) -> Change {
-    Change {
-        id: ChangeId::generate(),
-        turn,
-        call: CallId::from_external(step.id.as_str()),
-        kind: HunkKind::Text,
-        // Not in the text yet: it comes into it like everything else that is switched.
-        permission: Some(PermissionId::generate()),
+/// What becomes of a file as a whole.
+fn kind_of(before: &Image, after: &Image) -> HunkKind {
+    match (before, after) {
+        (Image::Absent, _) => HunkKind::Created,
+        (_, Image::Absent) => HunkKind::Deleted,
+        _ => HunkKind::Binary,
+    }
+}
+
+/// Whether there was no file.
+fn is_absence(before: &Before) -> bool {
+    matches!(before, Before::Absent | Before::Image { image: Image::Absent })
+}
+
+/// The bytes of an image, if it has any.
+fn content(image: &Image) -> Option<BlobId> {
+    match image {
+        Image::Kept { blob, .. } => Some(*blob),
+        Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! What the model is told, with the next prompt, of what the user did to its changes: undone, brought back, amended.
 //!
-//! Rule: a thing is told once, as a diff from what the model knows to what stands there now, and bounded.
+//! Rule: a thing is told once in a conversation, and only of what that conversation knows, as a diff from what the model knows to what stands there now, and bounded.
 
 use std::fmt::Write as _;
 
 use crate::context::reminder;
 use crate::edit::diff::Patch;
 use crate::edit::ledger::{Entry, News};
-use crate::ids::HunkId;
+use crate::ids::{HunkId, TurnId};
 use crate::session::Session;
 use crate::session::changes::{Changes, lock};
 use crate::session::review::HunkState;
@@ -40,9 +40,10 @@ impl Changes {
 impl Session {
     /// Prepares what the next prompt tells of the user's acts.
     pub(super) fn gather_news(&self) {
+        let forgotten = self.state().forgotten_turns();
         let book = self.sync_changes();
         let told = lock(&self.changes.news).told.clone();
-        let news = book.ledger.news().into_iter().filter(|news| !told.contains(&news.hunk));
+        let news = book.ledger.news(&forgotten).into_iter().filter(|news| !told.contains(&news.hunk));
         let news: Vec<News> = news.collect();
         let text = (!news.is_empty()).then(|| self.describe(&news));
         drop(book);
@@ -51,11 +52,11 @@ impl Session {
         waiting.hunks = news.into_iter().map(|news| news.hunk).collect();
     }
 
-    /// Enters what a prompt has told.
-    pub(super) fn note_told(&self) {
+    /// Enters what the prompt of a turn has told.
+    pub(super) fn note_told(&self, turn: &TurnId) {
         let hunks = std::mem::take(&mut lock(&self.changes.news).told);
         if !hunks.is_empty() {
-            self.enter(&mut self.sync_changes(), Entry::Told { hunks }, None);
+            self.enter(&mut self.sync_changes(), Entry::Told { turn: Some(turn.clone()), hunks }, None);
         }
     }
 

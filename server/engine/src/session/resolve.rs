@@ -12,7 +12,8 @@ use crate::ids::{HunkId, PermissionId, ResolutionId};
 use crate::paths::Target;
 use crate::permission::{Answer, Scope};
 use crate::session::Session;
-use crate::session::changes::{Book, Step};
+use crate::session::changes::Book;
+use crate::session::changes::switch::Step;
 use crate::session::review::{
     Amended, FileReview, HunkState, ResolutionOutcome, ResolveError, ReviewAction, Selection, Side,
 };
@@ -184,25 +185,24 @@ impl Session {
         id
     }
 
-    /// Brings hunks into states, file by file.
+    /// Brings hunks into states: what was made last is taken out first.
     pub(super) async fn carry_out(&self, wanted: &Wanted, step: &Step) -> ResolutionOutcome {
         let id = step.id.clone();
         let (resolved, conflicts, failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut outcome = ResolutionOutcome { id, action: None, resolved, conflicts, failed };
         let _one_at_a_time = self.changes.writing.lock().await;
-        for (target, moves) in wanted {
-            let parts = self.sync_changes().ledger.in_order(moves);
-            for part in parts {
-                match self.switch(target, &part, step).await {
-                    Ok(switched) => {
-                        outcome.resolved.extend(switched.resolved);
-                        outcome.conflicts.extend(switched.conflicts);
-                    }
-                    Err(reason) => {
-                        outcome.failed.push((target.clone(), reason));
-                        break;
-                    }
+        let steps = self.sync_changes().ledger.steps(wanted);
+        for (target, moves) in steps {
+            // What is left to do with such a file stands on what could not be done.
+            if outcome.failed.iter().any(|(failed, _)| *failed == target) {
+                continue;
+            }
+            match self.switch(&target, &moves, step).await {
+                Ok(switched) => {
+                    outcome.resolved.extend(switched.resolved);
+                    outcome.conflicts.extend(switched.conflicts);
                 }
+                Err(reason) => outcome.failed.push((target, reason)),
             }
         }
         if !wanted.is_empty() {

@@ -3,7 +3,7 @@
 //! Rule: [`SessionState::apply`] is the only way a record changes memory, live and on resume alike; the history it
 //! builds answers every call exactly once, in the order of the calls.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use crate::event::{CallOutcome, CallState, Item, ItemBody, QueuedPrompt, ToolCallItem};
 use crate::ids::{ItemId, ResolutionId, SessionId, TurnId};
@@ -47,6 +47,8 @@ pub struct SessionState {
     pub deliveries: Option<Vec<DeliveryRule>>,
     /// Where the turns begin: items and messages before each of them.
     turns: Vec<TurnStart>,
+    /// All turns there ever were, oldest first: files remember those that the conversation does not.
+    every_turn: Vec<TurnId>,
     /// What was cut off when the conversation went back, until another prompt comes.
     cut: Option<Cut>,
 }
@@ -90,6 +92,7 @@ impl SessionState {
             places: HashMap::new(),
             deliveries: None,
             turns: Vec::new(),
+            every_turn: Vec::new(),
             cut: None,
         })
     }
@@ -120,6 +123,7 @@ impl SessionState {
                 let start =
                     TurnStart { turn: turn.clone(), items: self.items.len(), messages: self.messages.len() };
                 self.turns.push(start);
+                self.every_turn.push(turn.clone());
                 self.cut = None;
                 self.turn = Some(turn);
                 self.put(item);
@@ -172,11 +176,21 @@ impl SessionState {
         }
     }
 
-    /// The turns from this one on, oldest first; none when there is no such turn.
+    /// The turns from this one on, oldest first, also those that the conversation went back before; none when there is
+    /// no such turn.
     #[must_use]
     pub fn turns_since(&self, turn: &TurnId) -> Vec<TurnId> {
-        let since = self.turns.iter().skip_while(|start| start.turn != *turn);
-        since.map(|start| start.turn.clone()).collect()
+        self.every_turn.iter().skip_while(|known| *known != turn).cloned().collect()
+    }
+
+    /// The turns that the conversation went back before: the model knows nothing of them.
+    #[must_use]
+    pub fn forgotten_turns(&self) -> BTreeSet<TurnId> {
+        let mut forgotten: BTreeSet<TurnId> = self.every_turn.iter().cloned().collect();
+        for start in &self.turns {
+            forgotten.remove(&start.turn);
+        }
+        forgotten
     }
 
     /// The act that took the conversation back, while it can be taken back itself.
@@ -207,6 +221,7 @@ impl SessionState {
             self.places.remove(&item.id);
         }
         self.cut = Some(cut);
+        self.name_anew();
     }
 
     fn unwind(&mut self, resolution: &ResolutionId) {
@@ -214,6 +229,16 @@ impl SessionState {
         self.messages.extend(cut.messages);
         self.turns.extend(cut.turns);
         cut.items.into_iter().for_each(|item| self.put(item));
+        self.name_anew();
+    }
+
+    /// The first prompt names the session.
+    fn name_anew(&mut self) {
+        let named = self.items.iter().find_map(|item| match &item.body {
+            ItemBody::UserMessage { text } => Some(title_from(text)),
+            _ => None,
+        });
+        self.title = named.unwrap_or_default();
     }
 
     /// The calls that have no result yet, as their items are now.

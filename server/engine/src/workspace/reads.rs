@@ -154,6 +154,12 @@ impl Workspace {
         self.tracker.reads().accessed(order, limit)
     }
 
+    /// Forgets all that was read: the conversation does not have it any more.
+    pub fn forget_reads(&self) {
+        let forgotten = self.tracker.reads().forget_all();
+        forgotten.into_iter().for_each(|target| self.tracker.watch.release(target));
+    }
+
     /// What counts is the text: the same text is current whether it comes from the disk or from the document that
     /// was opened on it since.
     pub(super) fn freshness_of(&self, target: &Target, text: &str) -> Freshness {
@@ -249,6 +255,11 @@ impl Reads {
         let (_, forgotten) = self.by_use.pop_first()?;
         self.known.remove(&forgotten);
         Some(forgotten)
+    }
+
+    fn forget_all(&mut self) -> Vec<Target> {
+        self.by_use.clear();
+        std::mem::take(&mut self.known).into_keys().collect()
     }
 
     /// Notes that a change by others was changed in turn by the session: that is no further change by others.

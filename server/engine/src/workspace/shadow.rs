@@ -230,13 +230,16 @@ impl Shadow {
         Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
-    /// What is at a path of the workspace, its bytes kept.
-    ///
-    /// # Errors
-    /// [`RestoreError`], where nothing could be restored either.
-    pub fn image(&self, path: &AbsPath) -> Result<Image, RestoreError> {
-        let (max_bytes, expected) = (self.limits.file_bytes, &Image::Absent);
-        Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.look()
+    /// What is at a path now; its bytes are kept.
+    #[must_use]
+    pub fn image(&self, path: &AbsPath) -> Image {
+        restore::image(path.as_path(), &self.blobs, self.limits.file_bytes)
+    }
+
+    /// The mode bits of a file as an image has them; `None` when there is none, or a link.
+    #[must_use]
+    pub fn mode(&self, path: &AbsPath) -> Option<u32> {
+        restore::mode(path.as_path())
     }
 
     fn means(&self) -> Means<'_> {

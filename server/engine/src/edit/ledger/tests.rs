@@ -154,13 +154,22 @@ fn files_as_a_whole_come_back_the_last_first_and_go_again_the_first_first() {
         .map(|(before, after)| {
             let (hunk, change) = (HunkId::generate(), page.change(None));
             let (target, before, after) = (file.clone(), image(before), image(after));
-            page.enter(Entry::Replaced { target, change, hunk: hunk.clone(), before, after });
+            page.enter(Entry::Replaced {
+                target,
+                change,
+                hunk: hunk.clone(),
+                before,
+                after,
+                sets_aside: false,
+            });
             hunk
         })
         .collect();
     let undone: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
     let steps = |ledger: &Ledger, moves: &[(HunkId, HunkState)]| -> Vec<(Image, Image)> {
-        ledger.replacements(moves).into_iter().map(|step| (step.expected, step.wanted)).collect()
+        let steps = ledger.steps(&BTreeMap::from([(file.clone(), moves.to_vec())]));
+        let whole = steps.iter().flat_map(|(_, moves)| ledger.replacements(moves));
+        whole.map(|step| (step.expected, step.wanted)).collect()
     };
     assert_eq!(steps(&page.ledger, &undone), [(image("3"), image("2")), (image("2"), image("1"))]);
     page.enter(Entry::Moved { target: file.clone(), resolution: None, reverts: None, moves: undone });

@@ -3,6 +3,7 @@
 use HunkState::{Applied, Conflict};
 
 use super::*;
+use crate::edit::{Author, FileChange};
 use crate::engine::{Engine, EngineOptions, Models, NewSession};
 use crate::event::Subscription;
 use crate::ids::{CallId, ChangeId, TurnId};
@@ -72,14 +73,14 @@ impl Desk {
     }
 
     /// The agent puts `new` in the place of the first `old`.
-    async fn replaces(&self, name: &str, old: &str, new: &str) {
+    pub(super) async fn replaces(&self, name: &str, old: &str, new: &str) {
         let text = self.session.workspace.text(&self.target(name)).await.unwrap().text;
         let at = text.find(old).unwrap();
         self.agent(name, vec![edit(at..at + old.len(), new)]).await.unwrap();
     }
 
     /// The user puts `new` in the place of the first `old`.
-    fn types(&self, name: &str, old: &str, new: &str) {
+    pub(super) fn types(&self, name: &str, old: &str, new: &str) {
         let at = self.rig.shown(name).find(old).unwrap();
         self.rig.editor.edit(&self.target(name), vec![edit(at..at + old.len(), new)]);
     }
@@ -94,7 +95,7 @@ impl Desk {
         self.settled(&id).await
     }
 
-    async fn revert(&mut self) -> ResolutionOutcome {
+    pub(super) async fn revert(&mut self) -> ResolutionOutcome {
         let id = self.session.revert(None).unwrap();
         self.settled(&id).await
     }
@@ -112,13 +113,13 @@ impl Desk {
         }
     }
 
-    fn review(&self, name: &str) -> Vec<(HunkState, String, String)> {
+    pub(super) fn review(&self, name: &str) -> Vec<(HunkState, String, String)> {
         let file = self.session.review_of(&self.target(name));
         let hunks = file.into_iter().flat_map(|file| file.hunks);
         hunks.map(|hunk| (hunk.state, hunk.old_text, hunk.new_text)).collect()
     }
 
-    fn hunks(&self, name: &str) -> Vec<HunkId> {
+    pub(super) fn hunks(&self, name: &str) -> Vec<HunkId> {
         let file = self.session.review_of(&self.target(name));
         file.into_iter().flat_map(|file| file.hunks).map(|hunk| hunk.id).collect()
     }
@@ -135,7 +136,7 @@ impl Desk {
         book.ledger.every_hunk().iter().map(|hunk| book.ledger.state(hunk)).collect()
     }
 
-    fn news(&self) -> Option<String> {
+    pub(super) fn news(&self) -> Option<String> {
         self.session.gather_news();
         self.session.changes.news_for_prompt()
     }
@@ -276,7 +277,7 @@ async fn the_model_hears_once_what_became_of_its_changes() {
     for expected in ["`a.txt` at line 1: undone\n  -1\n  +one", "at line 3: changed\n  -drei\n  +drey"] {
         assert!(told.contains(expected), "{told}");
     }
-    desk.session.note_told();
+    desk.session.note_told(&desk.turn);
     assert_eq!(desk.news(), None);
 }
 

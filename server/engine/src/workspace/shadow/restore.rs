@@ -92,33 +92,6 @@ impl Restore<'_> {
         if is_done? { Ok(()) } else { Err(RestoreError::Changed(self.path.clone())) }
     }
 
-    /// What is there, its bytes kept.
-    pub(super) fn look(&self) -> Result<Image, RestoreError> {
-        self.check_folders()?;
-        let path = self.path.as_path();
-        let metadata = match path.symlink_metadata() {
-            Ok(metadata) => metadata,
-            Err(error) if is_missing(&error) => return Ok(Image::Absent),
-            Err(error) => return Err(self.io(error)),
-        };
-        if metadata.is_dir() {
-            return Ok(Image::Absent);
-        }
-        if metadata.is_symlink() {
-            let target = std::fs::read_link(path).map_err(|error| self.io(error))?;
-            return Ok(Image::Symlink { target });
-        }
-        if metadata.len() > self.max_bytes {
-            let reason = NotKept::TooLarge { size: metadata.len() };
-            return Err(RestoreError::NotKept { path: self.path.clone(), reason });
-        }
-        let (file, stat) = open(path).map_err(|error| self.io(error))?;
-        let mut bytes = Vec::new();
-        file.take(self.max_bytes).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
-        let blob = self.blobs.put(&bytes).map_err(|error| self.io(error))?;
-        Ok(Image::Kept { blob, mode: stat.mode & MODE_BITS })
-    }
-
     fn remove(&self) -> Result<bool, RestoreError> {
         match std::fs::remove_file(self.path.as_path()) {
             Ok(()) => Ok(true),
@@ -210,6 +183,45 @@ impl Restore<'_> {
     fn io(&self, source: io::Error) -> RestoreError {
         RestoreError::Io { path: self.path.clone(), source }
     }
+}
+
+/// What is at a path, with its bytes kept if they are at most so many.
+pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> Image {
+    let not_kept = |reason| Image::NotKept { reason };
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => return Image::Absent,
+        Ok(metadata) => metadata,
+        Err(error) if is_missing(&error) => return Image::Absent,
+        Err(error) => return not_kept(NotKept::unreadable(&error)),
+    };
+    if metadata.is_symlink() {
+        let target = std::fs::read_link(path);
+        return target
+            .map_or_else(|error| not_kept(NotKept::unreadable(&error)), |target| Image::Symlink { target });
+    }
+    if !metadata.is_file() {
+        return not_kept(NotKept::NotAFile);
+    }
+    let read = || {
+        let mut bytes = Vec::new();
+        open(path)?.0.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let kept = read().and_then(|bytes| match bytes.len() as u64 > max_bytes {
+        true => Ok(None),
+        false => blobs.put(&bytes).map(Some),
+    });
+    match kept {
+        Ok(Some(blob)) => Image::Kept { blob, mode: mode_of(&metadata) },
+        Ok(None) => not_kept(NotKept::TooLarge { size: metadata.len() }),
+        Err(error) => not_kept(NotKept::unreadable(&error)),
+    }
+}
+
+/// The mode bits of a file that is no link.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    let metadata = path.symlink_metadata().ok()?;
+    metadata.is_file().then(|| mode_of(&metadata))
 }
 
 fn is_kept(image: &Image) -> bool {
