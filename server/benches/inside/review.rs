@@ -3,6 +3,7 @@
 //! Rule: everything is measured at a tenth of the hunks as well, and the exponent of the growth is printed: 1 is what a
 //! single pass costs, 2 is one pass for each hunk.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
@@ -62,7 +63,7 @@ fn measure(hunks: usize) -> Vec<Measured> {
             &mut || file.type_at(&mut within, 0, "some "),
             &mut || time(|| file.cut_lines()),
             &mut || time(|| black_box(file.ledger.review())),
-            &mut || time(|| black_box(undone.news())),
+            &mut || time(|| black_box(undone.news(&BTreeSet::new()))),
             &mut || time(|| file.ledger.plan(target, &file.ids, ReviewAction::Undo, true)),
             &mut || time(|| undone.plan(target, &file.ids, ReviewAction::Accept, true)),
             &mut || {

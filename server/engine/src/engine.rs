@@ -295,7 +295,10 @@ impl Engine {
             .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
             .find(|path| path.is_file())
             .ok_or_else(unknown)?;
-        Ok(self.start(in_background(path, open_session).await?))
+        let session = self.start(in_background(path, open_session).await?);
+        // Whoever loads it sees the texts as they are, and not as they were when the session ended.
+        session.catch_up_with_texts().await;
+        Ok(session)
     }
 
     /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.

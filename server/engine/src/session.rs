@@ -669,7 +669,6 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
 
 /// Keeps the ledger up with what happens in the editor until the session is closed.
 async fn follow_documents(session: Arc<Session>) {
-    session.catch_up_with_texts().await;
     let mut seen = session.look_at_repositories().await;
     let mut looks = tokio::time::interval(committed::LOOK_INTERVAL);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -44,6 +44,9 @@ const MAX_STEPS: usize = 64;
 /// How long a file must stay the same to be taken for what somebody made of it.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 
+/// A file that was written so shortly ago may still be being written.
+const FRESH_TIME: Duration = Duration::from_millis(500);
+
 /// How long the end of a session waits for a change that is under way.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -336,7 +339,7 @@ impl Session {
     }
 
     /// Takes in how the texts have changed while no process followed them.
-    pub(super) async fn catch_up_with_texts(&self) {
+    pub(crate) async fn catch_up_with_texts(&self) {
         let _one_at_a_time = self.changes.writing.lock().await;
         let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
         for target in targets {
@@ -365,7 +368,7 @@ impl Session {
         let mut file = self.workspace.text(target).await?;
         for _ in 0..MAX_ATTEMPTS {
             let is_known = self.changes.book().ledger.text(target).is_some_and(|text| *text == *file.text);
-            if is_known || file.version().is_some() {
+            if is_known || file.version().is_some() || !is_fresh(target).await {
                 break;
             }
             sleep(SETTLE_TIME).await;
@@ -546,6 +549,16 @@ impl Book {
             _ => false,
         }
     }
+}
+
+/// Whether a file was written a moment ago, so that whoever does may not be done.
+async fn is_fresh(target: &Target) -> bool {
+    let Some(path) = target.file().cloned() else { return false };
+    let modified = blocking(move || std::fs::metadata(&path).and_then(|metadata| metadata.modified())).await;
+    // A date in the future says nothing, and then it is better to look twice.
+    modified.is_ok_and(|modified| {
+        modified.elapsed().is_ok_and(|since| since < FRESH_TIME) || modified.elapsed().is_err()
+    })
 }
 
 /// The edits of an applied change on a text that may be further than the one they count in; `None` when they cannot be

@@ -45,7 +45,6 @@ impl Desk {
         self.session.close();
         self.session = self.engine.load_session(&[self.rig.root().clone()], &id).await.unwrap();
         self.events = self.session.events().subscribe(0, vec![]);
-        self.session.catch_up_with_texts().await;
     }
 
     pub(super) fn target(&self, name: &str) -> Target {
