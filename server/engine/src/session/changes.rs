@@ -549,7 +549,12 @@ impl Session {
                 self.changes.feed.take(target).into_iter().for_each(|event| self.take_in(&mut book, event));
                 if !is_whole {
                     let now = file.as_ref().map_or_else(Rope::new, |file| Rope::from_str(&file.text));
-                    self.reconcile(&mut book, target, &now);
+                    let version = file.as_ref().and_then(FileText::version);
+                    self.reconcile_read(&mut book, target, &now, version);
+                    // The user has typed since it was read: looked at anew.
+                    if book.ledger.text(target).is_some_and(|known| *known != now) {
+                        continue;
+                    }
                 }
                 let plan = book.ledger.plan_moves(target, wanted.to_vec(), step.force);
                 let mut moves = plan.moves;

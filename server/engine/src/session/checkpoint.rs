@@ -286,15 +286,15 @@ impl Session {
             Ok(then) => then,
             Err(problem) => return Some(no_text(problem)),
         };
-        let now = match self.workspace.text(&target).await {
-            Ok(now) => now.text.to_string(),
-            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => String::new(),
+        let (now, version) = match self.workspace.text(&target).await {
+            Ok(now) => (now.text.to_string(), now.version()),
+            Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (String::new(), None),
             Err(error) => return Some(no_text(error.to_string())),
         };
         let moves: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
         let kept = {
             let mut book = self.sync_changes();
-            self.reconcile(&mut book, &target, &Rope::from_str(&now));
+            self.reconcile_read(&mut book, &target, &Rope::from_str(&now), version);
             let is_whole = !book.ledger.replacements(&moves).is_empty();
             let kept = book.ledger.text_with(&target, &moves).filter(|_| !is_whole);
             kept.unwrap_or_else(|| then.clone())
