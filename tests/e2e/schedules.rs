@@ -619,6 +619,7 @@ fn play(project: &Project, client: &Client, seed: u64, number: u64, figures: &mu
 /// Prints which schedule it was when a test fails in it.
 struct Replay(u64, u64);
 
+#[allow(clippy::print_stdout, reason = "the harness shows it with the failure")]
 impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -627,6 +628,7 @@ impl Drop for Replay {
     }
 }
 
+#[allow(clippy::print_stdout, reason = "the figures are what the test is for")]
 #[test]
 fn whoever_comes_first_nothing_of_the_users_is_lost_and_all_of_the_agents_can_be_taken_out() {
     let seed = env::var(SEED).map_or(DEFAULT_SEED, |seed| seed.parse().expect("a number"));

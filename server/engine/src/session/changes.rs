@@ -353,12 +353,18 @@ impl Session {
                 }
             };
             let mut book = self.changes.book();
+            let known = book.ledger.text(&target).cloned();
             // An event is newer than what was read here.
             let events = self.changes.feed.take(&target);
             if events.is_empty() {
                 self.reconcile_read(&mut book, &target, &now, version);
             }
             events.into_iter().for_each(|event| self.take_in(&mut book, event));
+            let is_moved = book.ledger.text(&target) != known.as_ref();
+            if is_moved && book.ledger.review_of(&target).is_some() {
+                // Whoever has listed them already sees them where they were.
+                self.publish(Event::EditsChanged { targets: vec![target] });
+            }
         }
     }
 

@@ -262,8 +262,12 @@ impl Session {
         let (unified, user_edits) = (String::new(), String::new());
         let file = RestoreFile { target: target.clone(), unified, user_edits, problem: None };
         let discards = edits == UserEdits::Discard;
+        let mut version = None;
         let now = match self.workspace.text(&target).await {
-            Ok(now) => Some(now.text.to_string()),
+            Ok(now) => {
+                version = now.version();
+                Some(now.text.to_string())
+            }
             Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) if discards || !whole.is_empty() => {
                 Some(String::new())
             }
@@ -282,7 +286,7 @@ impl Session {
             Err(_) => None,
         };
         if let (Some(now), Some(then)) = (now, then) {
-            let kept = self.text_kept(&target, &now, &moves).filter(|_| whole.is_empty());
+            let kept = self.text_kept(&target, (&now, version), &moves).filter(|_| whole.is_empty());
             let kept = kept.unwrap_or_else(|| then.clone());
             let diff = |old: &str, new: &str| match old == new {
                 true => String::new(),
@@ -300,10 +304,15 @@ impl Session {
         Some(RestoreFile { unified, problem, ..file })
     }
 
-    /// The text of a file without hunks.
-    fn text_kept(&self, target: &Target, now: &str, moves: &[(HunkId, HunkState)]) -> Option<String> {
+    /// The text of a file without hunks. `now` is what was read a moment ago, with the document's version.
+    fn text_kept(
+        &self,
+        target: &Target,
+        (now, version): (&str, Option<i32>),
+        moves: &[(HunkId, HunkState)],
+    ) -> Option<String> {
         let mut book = self.sync_changes();
-        self.reconcile(&mut book, target, &Rope::from_str(now));
+        self.reconcile_read(&mut book, target, &Rope::from_str(now), version);
         book.ledger.text_with(target, moves)
     }
 

@@ -84,6 +84,14 @@ impl Session {
             let Planned { switched, moves, edits } = {
                 let mut book = self.changes.book();
                 self.changes.feed.take(target).into_iter().for_each(|event| self.take_in(&mut book, event));
+                if let Found::Text(file) = &found {
+                    let now = Rope::from_str(&file.text);
+                    self.reconcile_read(&mut book, target, &now, file.version());
+                    // The user has typed since it was read: looked at anew.
+                    if book.ledger.text(target).is_some_and(|known| *known != now) {
+                        continue;
+                    }
+                }
                 let planned = self.plan_switch(&mut book, target, wanted, step, &found)?;
                 if planned.edits.is_empty() {
                     self.enter_moves(&mut book, target, planned.moves, step);
@@ -121,9 +129,6 @@ impl Session {
         found: &Found,
     ) -> Result<Planned, String> {
         let path = self.workspace.display(target);
-        if let Found::Text(file) = found {
-            self.reconcile(book, target, &Rope::from_str(&file.text));
-        }
         let is_gone = matches!(found, Found::Gone);
         // Nothing of the user's stands in a file that is gone.
         let force = step.force || is_gone;
