@@ -5,6 +5,7 @@
 
 mod changes;
 mod checkpoint;
+mod command;
 mod committed;
 mod feed;
 mod news;
@@ -676,7 +677,10 @@ async fn follow_documents(session: Arc<Session>) {
         tokio::select! {
             biased;
             () = session.cancel.cancelled() => break,
-            () = session.changes.feed.arrived() => drop(session.sync_changes()),
+            () = session.changes.feed.arrived() => {
+                session.take_in_typing().await;
+                drop(session.sync_changes());
+            }
             _ = looks.tick() => {
                 session.write_changes();
                 if session.sync_changes().ledger.applied_targets().is_empty() {

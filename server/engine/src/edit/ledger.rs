@@ -87,7 +87,8 @@ pub enum Entry {
         /// The hunks and their states now.
         moves: Vec<(HunkId, HunkState)>,
     },
-    /// Proposals are no longer asked about: they were accepted and come back as changes, or their call has ended.
+    /// Proposals are no longer asked about: they were accepted and come back as changes, or their call has ended. Also
+    /// a file as a whole that comes back as a change of lines.
     Withdrawn {
         /// The file or document.
         target: Target,
@@ -466,6 +467,23 @@ impl Ledger {
         out.sort_by_key(|(orders, _)| std::cmp::Reverse(orders.end));
         back.sort_by_key(|(orders, _)| orders.start);
         out.into_iter().chain(back).map(|(_, step)| step).collect()
+    }
+
+    /// The file as a whole that a command has put in the place of `before`, if that is what a document has become when
+    /// it was loaded again, with whose it is.
+    #[must_use]
+    pub fn reload_of(&self, target: &Target, before: &Rope, after: &Rope) -> Option<(HunkId, Change)> {
+        let newest = self.replaced.iter().rev().find(|(_, replaced)| replaced.target == *target);
+        let (id, replaced) = newest.filter(|(_, hunk)| hunk.state.is_in_text() && !hunk.sets_aside)?;
+        let is = |image: &Image, text: &Rope| match image {
+            Image::Kept { blob, .. } => *blob == BlobId::of(text.to_string().as_bytes()),
+            Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => false,
+        };
+        let is_it = self.text(target).is_some_and(|text| text.is_instance(before) || text == before)
+            && is(&replaced.after, after)
+            && is(&replaced.before, before);
+        let change = Change { kind: HunkKind::Text, ..replaced.change.clone() };
+        is_it.then(|| (id.clone(), change))
     }
 
     /// The hunks that a selection means, by file.
@@ -927,6 +945,11 @@ impl Ledger {
     }
 
     fn withdraw(&mut self, target: &Target, ids: &[HunkId]) {
+        if ids.iter().any(|id| self.is_whole(id)) {
+            self.replaced.retain(|(id, _)| !ids.contains(id));
+            let places = self.replaced.iter().enumerate();
+            self.places = places.map(|(place, (id, _))| (id.clone(), place)).collect();
+        }
         for (_, replaced) in &mut self.replaced {
             let Some(Aside { tracked, hunks }) = replaced.aside.as_mut() else { continue };
             let layers: Vec<Layer> =

@@ -388,9 +388,12 @@ impl Session {
         Ok(file)
     }
 
-    fn take_in(&self, book: &mut Book, event: DocumentEvent) {
+    pub(super) fn take_in(&self, book: &mut Book, event: DocumentEvent) {
         let target = event.document().target();
         if !book.ledger.is_tracked(&target) {
+            return;
+        }
+        if self.enter_reload(book, &target, &event) {
             return;
         }
         let version = event.document().version;

@@ -12,20 +12,18 @@ use crate::edit::diff::{Patch, line_changes};
 use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
 use crate::event::{Event, Item, ItemBody};
 use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
-use crate::journal::{BlobId, Record};
+use crate::journal::Record;
 use crate::paths::Target;
 use crate::session::changes::Book;
 use crate::session::changes::switch::Step;
+use crate::session::command::{content, kind_of};
 use crate::session::review::{
     CheckpointView, HunkKind, HunkState, ResolutionOutcome, ResolveError, RestoreFile, RestorePreview,
     RestoreWhat, UserEdits,
 };
 use crate::session::{Session, title_from};
-use crate::workspace::shadow::{Image, Scan, ShellChange, ShellChanges};
+use crate::workspace::shadow::Image;
 use crate::workspace::{ReadError, blocking, encoding};
-
-/// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
-const MAX_FILES_IN_HUNKS: usize = 200;
 
 /// The mode of a file whose own is not known and that has to be made again.
 const NEW_MODE: u32 = 0o644;
@@ -135,98 +133,6 @@ impl Session {
             session.publish(Event::EditsResolved { outcome });
         });
         Ok(id)
-    }
-
-    /// Looks at the workspace before a command.
-    pub(crate) async fn before_command(&self) -> Scan {
-        let shadow = Arc::clone(&self.changes.shadow);
-        blocking(move || shadow.before()).await
-    }
-
-    /// Enters what a command has changed.
-    pub(crate) async fn after_command(&self, scan: Scan, change: &Change) {
-        let shadow = Arc::clone(&self.changes.shadow);
-        let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
-        for gap in coverage.gaps {
-            tracing::info!(%gap, "not all that the command changed may be known");
-        }
-        let _one_at_a_time = self.changes.writing.lock().await;
-        let mut targets = Vec::new();
-        for made in changes {
-            // The journal is JSON, which has no name for such a file.
-            if made.path.as_path().to_str().is_none() {
-                tracing::warn!(path = %made.path, "a file whose name is not Unicode cannot be restored");
-                continue;
-            }
-            let target = Target::File(made.path.clone());
-            let in_hunks = targets.len() < MAX_FILES_IN_HUNKS;
-            if self.enter_shell_change(&target, made, change, in_hunks).await {
-                targets.push(target);
-            }
-        }
-        if !targets.is_empty() {
-            self.publish(Event::EditsChanged { targets });
-        }
-    }
-
-    async fn enter_shell_change(
-        &self,
-        target: &Target,
-        made: ShellChange,
-        change: &Change,
-        in_hunks: bool,
-    ) -> bool {
-        let document = self.workspace.open_document(target).await;
-        let (before, after) = (self.text_of(&made.before).await, self.text_of(&made.after).await);
-        if let (Some(document), Some(after)) = (&document, &after)
-            && document.text == **after
-        {
-            // The user saved it while the command ran.
-            return false;
-        }
-        {
-            let (turn, image) = (change.turn.clone(), made.before.clone());
-            let entry = Entry::Before { turn, target: target.clone(), before: Before::Image { image } };
-            let mut book = self.sync_changes();
-            if book.ledger.before(&change.turn).is_none_or(|files| !files.contains_key(target)) {
-                self.enter(&mut book, entry, None);
-            }
-        }
-        if matches!(made.before, Image::NotKept { .. }) {
-            return false;
-        }
-        let is_text =
-            in_hunks && document.is_none() && after.is_some() && keeps_mode(&made.before, &made.after);
-        let (Some(before), Some(after), true) = (&before, &after, is_text) else {
-            let change = Change { kind: kind_of(&made.before, &made.after), ..change.clone() };
-            // What was followed as the text of the file is no more; a document goes on whatever becomes of its file.
-            let sets_aside = document.is_none() && content(&made.before) != content(&made.after);
-            let mut book = self.sync_changes();
-            if let (Some(before), true) = (&before, sets_aside) {
-                self.reconcile(&mut book, target, &Rope::from_str(before));
-            }
-            let ShellChange { before, after, .. } = made;
-            let (target, hunk) = (target.clone(), HunkId::generate());
-            self.enter(&mut book, Entry::Replaced { target, change, hunk, before, after, sets_aside }, None);
-            return true;
-        };
-        // Mostly the bytes are the text, and kept already.
-        let base = match &made.before {
-            Image::Kept { blob, .. } if *blob == BlobId::of(before.as_bytes()) => *blob,
-            _ => self.keep_bytes(before.as_bytes().into()).await,
-        };
-        let mut book = self.sync_changes();
-        if !book.ledger.is_tracked(target) {
-            self.changes.feed.follow(target);
-            self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(before));
-        }
-        self.reconcile(&mut book, target, &Rope::from_str(before));
-        let kind = if made.before == Image::Absent { HunkKind::Created } else { change.kind };
-        let hunks = split(before, &line_changes(before, after)).into_iter();
-        let hunks = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
-        let change = Change { kind, ..change.clone() };
-        self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
-        true
     }
 
     // -- inside -------------------------------------------------------------------------------------------------
@@ -503,7 +409,7 @@ impl Session {
     }
 
     /// The text of an image; `None` when it is none.
-    async fn text_of(&self, image: &Image) -> Option<String> {
+    pub(super) async fn text_of(&self, image: &Image) -> Option<String> {
         match image {
             Image::Absent | Image::Kept { .. } => {
                 self.text_before(&Before::Image { image: image.clone() }).await.ok()
@@ -533,33 +439,7 @@ impl Session {
     }
 }
 
-/// What becomes of a file as a whole.
-fn kind_of(before: &Image, after: &Image) -> HunkKind {
-    match (before, after) {
-        (Image::Absent, _) => HunkKind::Created,
-        (_, Image::Absent) => HunkKind::Deleted,
-        _ => HunkKind::Binary,
-    }
-}
-
 /// Whether there was no file.
 fn is_absence(before: &Before) -> bool {
     matches!(before, Before::Absent | Before::Image { image: Image::Absent })
-}
-
-/// The bytes of an image, if it has any.
-fn content(image: &Image) -> Option<BlobId> {
-    match image {
-        Image::Kept { blob, .. } => Some(*blob),
-        Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => None,
-    }
-}
-
-/// Whether the mode bits are the same, or there is nothing to compare.
-fn keeps_mode(before: &Image, after: &Image) -> bool {
-    match (before, after) {
-        (Image::Kept { mode, .. }, Image::Kept { mode: now, .. }) => mode == now,
-        (Image::Absent, Image::Kept { .. }) => true,
-        _ => false,
-    }
 }

@@ -3,9 +3,10 @@
 //! Rule: taking an event costs the editor's thread a lock that is never held for long; the queue is bounded, and a
 //! document that goes past it is compared as a whole instead.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ropey::Rope;
 use tokio::sync::Notify;
 
 use crate::host::{DocumentEvent, DocumentObserver, DocumentSnapshot};
@@ -26,7 +27,15 @@ struct State {
     followed: BTreeSet<Target>,
     /// Targets whose events wait until a change of them is through.
     held: BTreeSet<Target>,
+    /// Targets watched while commands run, by how many, and what was saved of them meanwhile.
+    watched: BTreeMap<Target, (usize, Option<Rope>)>,
     events: VecDeque<DocumentEvent>,
+}
+
+/// Keeps the events of documents waiting while a command runs. Dropping it lets them go.
+pub(crate) struct Watch {
+    feed: Arc<Feed>,
+    targets: Vec<Target>,
 }
 
 /// Keeps the events of a target waiting. Dropping it lets them go.
@@ -52,11 +61,39 @@ impl Feed {
     /// The events that wait and are not held, in their order.
     pub(crate) fn take_all(&self) -> Vec<DocumentEvent> {
         let mut state = self.lock();
-        let State { held, events, .. } = &mut *state;
+        let State { held, watched, events, .. } = &mut *state;
+        let waits = |target: &Target| held.contains(target) || watched.contains_key(target);
         let (waiting, ready): (VecDeque<_>, VecDeque<_>) =
-            events.drain(..).partition(|event| held.contains(&event.document().target()));
+            events.drain(..).partition(|event| waits(&event.document().target()));
         *events = waiting;
         ready.into()
+    }
+
+    /// Follows documents, and keeps their events waiting while a command runs.
+    pub(crate) fn watch(self: &Arc<Self>, targets: Vec<Target>) -> Watch {
+        let mut state = self.lock();
+        for target in &targets {
+            state.followed.insert(target.clone());
+            state.watched.entry(target.clone()).or_default().0 += 1;
+        }
+        Watch { feed: Arc::clone(self), targets }
+    }
+
+    /// The watched documents of which events wait, with the text they have now if it has only changed.
+    pub(crate) fn watched(&self) -> Vec<(Target, Option<Rope>)> {
+        let state = self.lock();
+        let is_free = |target: &&Target| !state.held.contains(*target);
+        let text = |target: &Target| {
+            let mut events =
+                state.events.iter().filter(|event| event.document().target() == *target).peekable();
+            events.peek()?;
+            let only_changes = events.try_fold(None, |_, event| match event {
+                DocumentEvent::Changed { after, .. } => Some(Some(after.text.clone())),
+                DocumentEvent::Opened(_) | DocumentEvent::Saved { .. } | DocumentEvent::Closed(_) => None,
+            });
+            Some((target.clone(), only_changes.flatten()))
+        };
+        state.watched.keys().filter(is_free).filter_map(text).collect()
     }
 
     /// The events of one document, held or not.
@@ -92,6 +129,11 @@ impl DocumentObserver for Feed {
         if !state.followed.contains(&target) {
             return;
         }
+        if let DocumentEvent::Saved { document, .. } = event
+            && let Some((_, saved)) = state.watched.get_mut(&target)
+        {
+            *saved = Some(document.text.clone());
+        }
         let event = if state.events.len() < MAX_EVENTS {
             event.clone()
         } else {
@@ -107,6 +149,29 @@ impl DocumentObserver for Feed {
         state.events.push_back(event);
         drop(state);
         self.arrived.notify_one();
+    }
+}
+
+impl Watch {
+    /// What was saved of a document since the command began.
+    pub(crate) fn saved(&self, target: &Target) -> Option<Rope> {
+        self.feed.lock().watched.get(target).and_then(|(_, saved)| saved.clone())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut state = self.feed.lock();
+        for target in &self.targets {
+            if let Some((count, _)) = state.watched.get_mut(target) {
+                *count -= 1;
+                if *count == 0 {
+                    state.watched.remove(target);
+                }
+            }
+        }
+        drop(state);
+        self.feed.arrived.notify_one();
     }
 }
 

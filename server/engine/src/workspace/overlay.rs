@@ -187,6 +187,13 @@ impl Workspace {
     }
 
     /// The text of a target that is open in the editor.
+    /// The text of a file on the disk, whatever the editor shows; `None` when there is none to read.
+    pub(crate) async fn saved_text(&self, target: &Target) -> Option<Arc<str>> {
+        let (target, path) = (target.clone(), target.file()?.clone());
+        let file = blocking(move || FileText::read(target, path.as_path(), &path.to_string())).await;
+        file.ok().map(|file| file.text)
+    }
+
     pub(super) async fn document_text(&self, target: &Target) -> Option<FileText> {
         let document = self.open_document(target).await?;
         Some(FileText::of_document(target.clone(), document))

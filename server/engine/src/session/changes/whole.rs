@@ -244,3 +244,54 @@ async fn discarding_empties_the_document_of_a_file_that_was_not_there() {
     assert_eq!(desk.rig.shown("a.txt"), "made\nmine\n", "{outcome:?}");
     assert_eq!((seen(&desk, "a.txt"), outcome.failed.len()), ("made\\n".into(), 0));
 }
+
+/// A file that is open in the editor and that a command changes.
+async fn open_and_changed(during: impl FnOnce(&Desk), after: impl FnOnce(&Desk)) -> (Desk, TurnId) {
+    let mut desk = Desk::new();
+    desk.rig.write("a.txt", "one\ntwo\nthree\n");
+    desk.rig.open("a.txt", "one\ntwo\nthree\n");
+    let turn = desk.asks("go");
+    desk.replaces("a.txt", "three", "3").await;
+    desk.rig.save_by_itself("a.txt");
+    let began = desk.session.before_command().await;
+    desk.rig.write("a.txt", "one\n2\n3\n");
+    during(&desk);
+    // The editor's events are taken in as they come.
+    desk.session.take_in_typing().await;
+    drop(desk.session.sync_changes());
+    desk.session.after_command(began, &desk.change()).await;
+    after(&desk);
+    drop(desk.session.sync_changes());
+    desk.check(&["a.txt"]).await;
+    (desk, turn)
+}
+
+#[tokio::test]
+async fn what_a_command_does_to_an_open_file_is_the_agents_whenever_the_editor_loads_it_again() {
+    let reload = |desk: &Desk| desk.rig.type_text("a.txt", "one\n2\n3\n");
+    let hunks = [(Applied, "two\n".into(), "2\n".into()), (Applied, "three\n".into(), "3\n".into())];
+    for (desk, turn) in [open_and_changed(reload, |_| ()).await, open_and_changed(|_| (), reload).await] {
+        let mut desk = desk;
+        assert_eq!(desk.review("a.txt"), hunks);
+        desk.restart().await;
+        let outcome = desk.restores(&turn, RestoreWhat::Files, UserEdits::Keep).await;
+        assert_eq!((outcome.resolved.len(), outcome.failed.len()), (2, 0), "{outcome:?}");
+        assert_eq!(desk.rig.shown("a.txt"), "one\ntwo\nthree\n");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_types_or_saves_while_a_command_runs_stays_the_users() {
+    let (desk, _) = open_and_changed(|desk| desk.types("a.txt", "one", "zero\none"), |_| ()).await;
+    let seen = |desk: &Desk| (desk.review("a.txt").len(), desk.rig.shown("a.txt"));
+    // The line of the agent's, and the file as a whole that the command has left on the disk.
+    assert_eq!(seen(&desk), (2, "zero\none\ntwo\n3\n".into()));
+    let saves = |desk: &Desk| {
+        desk.types("a.txt", "two", "zwei");
+        desk.rig.save_by_itself("a.txt");
+    };
+    let (mut desk, turn) = open_and_changed(saves, |_| ()).await;
+    assert_eq!(seen(&desk), (1, "one\nzwei\n3\n".into()));
+    desk.restores(&turn, RestoreWhat::Files, UserEdits::Keep).await;
+    assert_eq!(desk.rig.shown("a.txt"), "one\nzwei\nthree\n");
+}
