@@ -24,7 +24,7 @@ use crate::ids::{HunkId, ResolutionId};
 use crate::journal::{BlobId, Blobs, Record};
 use crate::paths::{AbsPath, Target};
 use crate::session::Session;
-use crate::session::feed::{Feed, Hold};
+use crate::session::feed::{CommandRuns, Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Limits, Shadow};
@@ -161,6 +161,11 @@ impl Session {
         self.enter(&mut self.changes.book(), Entry::Before { turn, target, before }, None);
     }
 
+    /// Says that a command runs as long as the answer lives: what it changes is entered at its end, as its own.
+    pub(crate) fn command_runs(&self) -> CommandRuns {
+        self.changes.feed.command_runs()
+    }
+
     /// Follows the document for a target, or the file, and keeps its events waiting.
     async fn hold(&self, target: &Target) -> Hold {
         self.changes.feed.hold(&self.followed_as(target).await)
@@ -238,23 +243,54 @@ impl Session {
     pub(super) async fn catch_up_with_texts(&self) {
         let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
         for target in targets {
-            let (now, version) = match self.workspace.text(&target).await {
+            self.catch_up_with(&target).await;
+        }
+    }
+
+    /// Looks at the targets of which it was said that something happened to them.
+    pub(super) async fn look_at_stale(&self) {
+        for target in self.changes.feed.take_stale() {
+            self.catch_up_with(&target).await;
+        }
+    }
+
+    /// Takes in what a text has become without a word of it, as that of a closed file does.
+    pub(super) async fn catch_up_with(&self, target: &Target) {
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(known) = self.changes.book().ledger.text(target).cloned() else { return };
+            let (now, version) = match self.workspace.text(target).await {
                 Ok(file) => (Rope::from_str(&file.text), file.version()),
                 Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => (Rope::new(), None),
                 Err(error) => {
                     tracing::warn!(%error, "what a file became meanwhile is not known");
-                    continue;
+                    return;
                 }
             };
             let mut book = self.changes.book();
-            // An event is newer than what was read here.
-            let events = self.changes.feed.take(&target);
-            if events.is_empty() {
-                self.reconcile(&mut book, &target, &now);
-                book.versions.extend(version.map(|version| (target, version)));
+            if self.is_closing() {
+                return;
             }
-            events.into_iter().for_each(|event| self.take_in(&mut book, event));
+            if !self.changes.feed.is_at_rest(target) {
+                // What was read may be the agent's, and is entered as such first.
+                break;
+            }
+            // An event is newer than what was read here.
+            let events = self.changes.feed.take(target);
+            if !events.is_empty() {
+                events.into_iter().for_each(|event| self.take_in(&mut book, event));
+                return;
+            }
+            // And so is what was entered since.
+            if book.ledger.text(target).is_some_and(|text| text.is_instance(&known)) {
+                self.reconcile(&mut book, target, &now);
+                book.versions.extend(version.map(|version| (target.clone(), version)));
+                if known != now {
+                    self.publish(Event::EditsChanged { targets: vec![target.clone()] });
+                }
+                return;
+            }
         }
+        self.changes.feed.look_at(target);
     }
 
     fn take_in(&self, book: &mut Book, event: DocumentEvent) {
@@ -288,6 +324,8 @@ impl Session {
             DocumentEvent::Closed(document) => {
                 self.reconcile(book, &target, &document.text);
                 book.versions.remove(&target);
+                // From now on the text of its file counts, and nothing says that this was saved.
+                self.changes.feed.look_at(&target);
                 return;
             }
         }

@@ -134,6 +134,18 @@ impl Desk {
         book.ledger.every_hunk().iter().map(|hunk| book.ledger.state(hunk)).collect()
     }
 
+    /// Waits until these are the hunks of a file that wait: their states and new texts.
+    async fn until_review(&mut self, name: &str, expected: &[(HunkState, &str)]) {
+        let is_so = |desk: &Self| {
+            let review = desk.review(name);
+            review.iter().map(|(state, _, new_text)| (*state, new_text.as_str())).eq(expected.iter().copied())
+        };
+        while !is_so(self) {
+            let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.events.next()).await;
+            next.unwrap_or_else(|_| panic!("{:?}", self.review(name))).unwrap().unwrap();
+        }
+    }
+
     fn news(&self) -> Option<String> {
         self.session.gather_news();
         self.session.changes.news_for_prompt()
@@ -260,6 +272,51 @@ async fn saving_by_hand_keeps_and_saving_by_itself_does_not() {
     assert_eq!(desk.review("a.txt").len(), 0);
     desk.revert().await;
     assert_eq!(desk.review("a.txt"), [(Applied, "one\n".into(), "1\n".into())]);
+}
+
+#[tokio::test]
+async fn what_was_closed_without_saving_is_not_applied_any_more() {
+    let mut desk = Desk::new();
+    for name in ["dropped.txt", "saved.txt"] {
+        desk.rig.write(name, "one\n");
+        desk.rig.open(name, "one\n");
+        desk.replaces(name, "one", "1").await;
+    }
+    desk.rig.save_by_itself("saved.txt");
+    for name in ["saved.txt", "dropped.txt"] {
+        desk.rig.close(name);
+    }
+    desk.until_review("dropped.txt", &[]).await;
+    assert_eq!(desk.review("saved.txt"), [(Applied, "one\n".into(), "1\n".into())]);
+    assert_eq!(desk.states(), [Some(HunkState::Undone), Some(Applied)]);
+}
+
+#[tokio::test]
+async fn what_others_do_to_a_closed_file_reaches_its_hunks() {
+    let mut desk = Desk::new();
+    for name in ["restored.txt", "removed.txt"] {
+        desk.rig.write(name, "one\ntwo\n");
+        desk.replaces(name, "one", "1").await;
+    }
+    desk.rig.write("restored.txt", "one\ntwo\n");
+    desk.until_review("restored.txt", &[]).await;
+    std::fs::remove_file(desk.rig.path("removed.txt")).unwrap();
+    desk.until_review("removed.txt", &[(Applied, "")]).await;
+}
+
+#[tokio::test]
+async fn what_a_command_is_changing_is_not_taken_for_the_users() {
+    let mut desk = Desk::new();
+    desk.rig.write("a.txt", "one\n");
+    desk.replaces("a.txt", "one", "1").await;
+    let runs = desk.session.command_runs();
+    desk.rig.write("a.txt", "one\n");
+    let target = desk.target("a.txt");
+    desk.session.catch_up_with(&target).await;
+    desk.session.look_at_stale().await;
+    assert_eq!(desk.review("a.txt").len(), 1);
+    drop(runs);
+    desk.until_review("a.txt", &[]).await;
 }
 
 #[tokio::test]
