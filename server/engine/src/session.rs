@@ -688,7 +688,10 @@ async fn follow_documents(session: Arc<Session>) {
             }
             _ = looks.tick() => {
                 session.write_changes();
-                if session.sync_changes().ledger.applied_targets().is_empty() {
+                // What a running command changes is not entered yet: its commits are looked at afterwards.
+                if session.changes.feed.is_command_running()
+                    || session.sync_changes().ledger.applied_targets().is_empty()
+                {
                     continue;
                 }
                 let now = session.look_at_repositories().await;

@@ -101,6 +101,11 @@ impl Feed {
         ready
     }
 
+    /// Whether a command runs.
+    pub(crate) fn is_command_running(&self) -> bool {
+        self.lock().commands > 0
+    }
+
     /// Whether what stands in a target now is no part of a change that is not entered yet.
     pub(crate) fn is_at_rest(&self, target: &Target) -> bool {
         let state = self.lock();

@@ -12,16 +12,16 @@ use crate::session::review::{Amended, FileReview, ResolveError, Selection};
 use crate::workspace::testing::{Meanwhile, Rig};
 
 /// A session on a rig's files.
-pub(super) struct Desk {
-    pub(super) rig: Rig,
+pub(in crate::session) struct Desk {
+    pub(in crate::session) rig: Rig,
     pub(super) engine: Engine,
-    pub(super) session: Arc<Session>,
+    pub(in crate::session) session: Arc<Session>,
     pub(super) events: Subscription,
     pub(super) turn: TurnId,
 }
 
 impl Desk {
-    pub(super) fn new() -> Self {
+    pub(in crate::session) fn new() -> Self {
         let rig = Rig::new();
         let options = EngineOptions {
             home: rig.root().join("../state"),
@@ -46,7 +46,7 @@ impl Desk {
         self.session.catch_up_with_texts().await;
     }
 
-    pub(super) fn target(&self, name: &str) -> Target {
+    pub(in crate::session) fn target(&self, name: &str) -> Target {
         self.rig.workspace().resolve(name).unwrap()
     }
 
@@ -71,7 +71,7 @@ impl Desk {
     }
 
     /// The agent puts `new` in the place of the first `old`.
-    async fn replaces(&self, name: &str, old: &str, new: &str) {
+    pub(in crate::session) async fn replaces(&self, name: &str, old: &str, new: &str) {
         let text = self.session.workspace.text(&self.target(name)).await.unwrap().text;
         let at = text.find(old).unwrap();
         self.agent(name, vec![edit(at..at + old.len(), new)]).await.unwrap();
@@ -111,7 +111,7 @@ impl Desk {
         }
     }
 
-    fn review(&self, name: &str) -> Vec<(HunkState, String, String)> {
+    pub(in crate::session) fn review(&self, name: &str) -> Vec<(HunkState, String, String)> {
         let file = self.session.review_of(&self.target(name));
         let hunks = file.into_iter().flat_map(|file| file.hunks);
         hunks.map(|hunk| (hunk.state, hunk.old_text, hunk.new_text)).collect()
@@ -129,7 +129,7 @@ impl Desk {
         every.into_values().flatten().collect()
     }
 
-    pub(super) fn states(&self) -> Vec<Option<HunkState>> {
+    pub(in crate::session) fn states(&self) -> Vec<Option<HunkState>> {
         let book = self.session.sync_changes();
         book.ledger.every_hunk().iter().map(|hunk| book.ledger.state(hunk)).collect()
     }
