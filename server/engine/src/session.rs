@@ -40,7 +40,7 @@ use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, Resp
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn;
-use crate::workspace::{Workspace, blocking};
+use crate::workspace::{WatchReport, Workspace, blocking};
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
@@ -155,8 +155,13 @@ impl Session {
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
         let Parts { workspace, shell, tools, models, journal, blobs, deliveries, state, ledger } = parts;
         let events = EventLog::new(state.id.clone(), 0);
-        let log = Arc::clone(&events);
+        let changes = Changes::new(ledger, blobs, state.roots.clone());
+        let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
         workspace.report_changes(move |report| {
+            match &report {
+                WatchReport::Changed { target, deleted: _ } => feed.look_at(target),
+                WatchReport::NotWatching { .. } => {}
+            }
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
@@ -168,7 +173,7 @@ impl Session {
             tools,
             models,
             broker: Broker::new(Arc::clone(&events)),
-            changes: Changes::new(ledger, blobs, state.roots.clone()),
+            changes,
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,
@@ -680,10 +685,17 @@ async fn follow_documents(session: Arc<Session>) {
             () = session.changes.feed.arrived() => {
                 session.take_in_typing().await;
                 drop(session.sync_changes());
+                session.look_at_stale().await;
             }
             _ = looks.tick() => {
                 session.write_changes();
-                if session.sync_changes().ledger.applied_targets().is_empty() {
+                // What a running command changes is not entered yet: its commits are looked at afterwards.
+                if session.changes.feed.is_command_running()
+                    || session.sync_changes().ledger.applied_targets().is_empty()
+                {
+                    continue;
+                }
+                if session.changes.feed.is_command_running() {
                     continue;
                 }
                 let now = session.look_at_repositories().await;

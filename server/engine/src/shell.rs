@@ -100,6 +100,12 @@ impl Shell {
         Self { secrets, ..self }
     }
 
+    /// Another shell that withholds the same and whose commands start in `cwd`.
+    #[must_use]
+    pub fn elsewhere(&self, cwd: AbsPath) -> Self {
+        Self::new(cwd).withholding(self.secrets.clone())
+    }
+
     /// Where the next command will start.
     #[must_use]
     pub fn directory(&self) -> AbsPath {
@@ -457,6 +463,15 @@ mod tests {
     async fn commands_know_that_nobody_is_at_a_terminal() {
         let (_folder, shell) = shell();
         assert_eq!(text(&shell, "echo $TERM $PAGER $GIT_TERMINAL_PROMPT").await, "dumb cat 0\n");
+    }
+
+    #[test]
+    fn a_shell_elsewhere_withholds_the_same() {
+        let (folder, shell) = shell();
+        let place = AbsPath::new(folder.path()).unwrap().join("sub");
+        let shell = shell.withholding(vec![Secret::new("sk-1")]).elsewhere(place.clone());
+        let withheld: Vec<_> = shell.secrets.iter().map(Secret::expose).collect();
+        assert_eq!((shell.directory(), withheld.as_slice()), (place, ["sk-1"].as_slice()));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod write;
 
 pub use changes::{Origin, OutsideChange, WatchReport};
 pub use error::{PathError, ReadError};
-pub(crate) use overlay::blocking;
+pub(crate) use overlay::{FileOnDisk, blocking};
 pub use overlay::{FileText, Source, Workspace};
 pub use reads::{AccessOrder, Accessed, Freshness, Portion};
 pub use stream::{OpenText, TextStream};

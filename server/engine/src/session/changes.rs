@@ -7,7 +7,7 @@
 mod histories;
 pub(super) mod switch;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 #[cfg(test)]
 mod whole;
 
@@ -29,7 +29,7 @@ use crate::ids::{HunkId, ResolutionId};
 use crate::journal::{BlobId, Blobs, Record};
 use crate::paths::{AbsPath, Target};
 use crate::session::Session;
-use crate::session::feed::{Feed, Hold};
+use crate::session::feed::{CommandRuns, Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Image, Limits, Shadow};
@@ -262,6 +262,11 @@ impl Session {
         self.enter(&mut self.changes.book(), Entry::Before { turn, target, before }, None);
     }
 
+    /// Says that a command runs as long as the answer lives: what it changes is entered at its end, as its own.
+    pub(crate) fn command_runs(&self) -> CommandRuns {
+        self.changes.feed.command_runs()
+    }
+
     /// Follows the document for a target, or the file, and keeps its events waiting.
     async fn hold(&self, target: &Target) -> Hold {
         self.changes.feed.hold(&self.followed_as(target).await)
@@ -343,29 +348,54 @@ impl Session {
         let _one_at_a_time = self.changes.writing.lock().await;
         let targets: Vec<Target> = self.changes.book().ledger.targets().cloned().collect();
         for target in targets {
-            let (now, version) = match self.settled_text(&target).await {
+            self.catch_up_with(&target).await;
+        }
+    }
+
+    /// Looks at the targets of which it was said that something happened to them.
+    pub(super) async fn look_at_stale(&self) {
+        for target in self.changes.feed.take_stale() {
+            self.catch_up_with(&target).await;
+        }
+    }
+
+    /// Takes in what a text has become without a word of it, as that of a closed file does.
+    pub(super) async fn catch_up_with(&self, target: &Target) {
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(known) = self.changes.book().ledger.text(target).cloned() else { return };
+            let (now, version) = match self.settled_text(target).await {
                 Ok(file) => (Rope::from_str(&file.text), file.version()),
                 // What it was counts on, should it come back.
-                Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => continue,
+                Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => return,
                 Err(error) => {
                     tracing::warn!(%error, "what a file became meanwhile is not known");
-                    continue;
+                    return;
                 }
             };
             let mut book = self.changes.book();
-            let known = book.ledger.text(&target).cloned();
-            // An event is newer than what was read here.
-            let events = self.changes.feed.take(&target);
-            if events.is_empty() {
-                self.reconcile_read(&mut book, &target, &now, version);
+            if self.is_closing() {
+                return;
             }
-            events.into_iter().for_each(|event| self.take_in(&mut book, event));
-            let is_moved = book.ledger.text(&target) != known.as_ref();
-            if is_moved && book.ledger.review_of(&target).is_some() {
-                // Whoever has listed them already sees them where they were.
-                self.publish(Event::EditsChanged { targets: vec![target] });
+            if !self.changes.feed.is_at_rest(target) {
+                // What was read may be the agent's, and is entered as such first.
+                break;
+            }
+            // An event is newer than what was read here.
+            let events = self.changes.feed.take(target);
+            if !events.is_empty() {
+                events.into_iter().for_each(|event| self.take_in(&mut book, event));
+                return;
+            }
+            // And so is what was entered since.
+            if book.ledger.text(target).is_some_and(|text| text.is_instance(&known)) {
+                self.reconcile_read(&mut book, target, &now, version);
+                if known != now {
+                    self.publish(Event::EditsChanged { targets: vec![target.clone()] });
+                }
+                return;
             }
         }
+        self.changes.feed.look_at(target);
     }
 
     /// The text of a target. Of a file that is not as it is known, only when it stays the same for a moment: a program that
@@ -432,6 +462,8 @@ impl Session {
             DocumentEvent::Closed(document) => {
                 self.reconcile(book, &target, &document.text);
                 book.versions.remove(&target);
+                // From now on the text of its file counts, and nothing says that this was saved.
+                self.changes.feed.look_at(&target);
                 return;
             }
         }

@@ -152,17 +152,17 @@ impl Session {
         };
         match shown {
             None if is_text => {
-                let base = self.base_of(&made, before).await;
+                let base = self.base_before(&made, before).await;
                 let mut book = self.sync_changes();
                 self.follow(&mut book, target, base, before);
                 self.enter_lines(&mut book, target, change, &made, (before, after));
             }
             Some(Shown::Reloaded) if is_text => {
-                let base = self.base_of(&made, before).await;
+                let base = self.base_before(&made, before).await;
                 self.enter_reloaded(target, base, change, &made, (before, after));
             }
             Some(Shown::NotYet) => {
-                let base = self.base_of(&made, before).await;
+                let base = self.base_before(&made, before).await;
                 self.follow(&mut self.sync_changes(), target, base, before);
                 self.enter_whole(target, made, change, Some(before), false);
             }
@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// The text a file is followed from. Mostly the bytes are the text, and kept already.
-    async fn base_of(&self, made: &ShellChange, before: &str) -> BlobId {
+    async fn base_before(&self, made: &ShellChange, before: &str) -> BlobId {
         match &made.before {
             Image::Kept { blob, .. } if *blob == BlobId::of(before.as_bytes()) => *blob,
             _ => self.keep_bytes(before.as_bytes().into()).await,

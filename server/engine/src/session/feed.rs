@@ -1,7 +1,9 @@
-//! What happens to the open documents whose text the ledger follows, in order, until the ledger takes it in.
+//! What happens to the open documents whose text the ledger follows, in order, until the ledger takes it in; and which
+//! files it has to look at, because of those nobody says what happened to them.
 //!
 //! Rule: taking an event costs the editor's thread a lock that is never held for long; the queue is bounded, and a
-//! document that goes past it is compared as a whole instead.
+//! document that goes past it is compared as a whole instead. What the agent itself is about to change or a command is
+//! changing is looked at afterwards: it is not the user's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +32,15 @@ struct State {
     /// Targets watched while commands run, by how many, and what was saved of them meanwhile.
     watched: BTreeMap<Target, (usize, Option<Rope>)>,
     events: VecDeque<DocumentEvent>,
+    /// Followed targets to be looked at.
+    stale: BTreeSet<Target>,
+    /// How many commands run.
+    commands: usize,
+}
+
+/// Keeps files from being looked at while a command runs. Dropping it lets that go on.
+pub(crate) struct CommandRuns {
+    feed: Arc<Feed>,
 }
 
 /// Keeps the events of documents waiting while a command runs. Dropping it lets them go.
@@ -112,7 +123,46 @@ impl Feed {
         state.events.clear();
     }
 
-    /// Waits until there may be events to take.
+    /// Has a target looked at soon, if it is followed.
+    pub(crate) fn look_at(&self, target: &Target) {
+        let mut state = self.lock();
+        if state.followed.contains(target) {
+            state.stale.insert(target.clone());
+            drop(state);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The targets to be looked at now.
+    pub(crate) fn take_stale(&self) -> BTreeSet<Target> {
+        let mut state = self.lock();
+        if state.commands > 0 {
+            return BTreeSet::new();
+        }
+        let State { held, stale, .. } = &mut *state;
+        let (ready, waiting) = std::mem::take(stale).into_iter().partition(|target| !held.contains(target));
+        *stale = waiting;
+        ready
+    }
+
+    /// Whether a command runs.
+    pub(crate) fn is_command_running(&self) -> bool {
+        self.lock().commands > 0
+    }
+
+    /// Whether what stands in a target now is no part of a change that is not entered yet.
+    pub(crate) fn is_at_rest(&self, target: &Target) -> bool {
+        let state = self.lock();
+        state.commands == 0 && !state.held.contains(target)
+    }
+
+    /// Says that a command runs as long as the answer lives.
+    pub(crate) fn command_runs(self: &Arc<Self>) -> CommandRuns {
+        self.lock().commands += 1;
+        CommandRuns { feed: Arc::clone(self) }
+    }
+
+    /// Waits until there may be events to take or targets to look at.
     pub(crate) async fn arrived(&self) {
         self.arrived.notified().await;
     }
@@ -178,6 +228,13 @@ impl Drop for Watch {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.feed.lock().held.remove(&self.target);
+        self.feed.arrived.notify_one();
+    }
+}
+
+impl Drop for CommandRuns {
+    fn drop(&mut self) {
+        self.feed.lock().commands -= 1;
         self.feed.arrived.notify_one();
     }
 }

@@ -338,6 +338,7 @@ impl Pipeline<'_> {
                 Ok(diff::report(&summary, &applied, &self.session.workspace))
             }
             Action::Run(work) if kind == ToolKind::Execute => {
+                let _until_its_changes_are_entered = self.session.command_runs();
                 let scan = self.session.before_command().await;
                 let result = self.work(work, context).await;
                 // Whatever became of the command: what it changed until then it changed.

@@ -70,6 +70,16 @@ pub(super) struct Roots {
     real: Vec<AbsPath>,
 }
 
+/// What is on disk of a target, whatever the editor shows.
+pub(crate) struct FileOnDisk {
+    /// Where it is, links followed.
+    pub(crate) real: AbsPath,
+    /// Its bytes; `None` when there is no file.
+    pub(crate) bytes: Option<Vec<u8>>,
+    /// The same as text, if it is.
+    pub(crate) text: Option<String>,
+}
+
 /// Bytes read from a file, with what the descriptor said of it.
 pub(super) struct FileBytes {
     pub(super) bytes: Vec<u8>,
@@ -215,6 +225,22 @@ impl Workspace {
             }
             result => result,
         }
+    }
+
+    /// What is on disk of a target; `None` when it cannot be said.
+    pub(crate) async fn file_on_disk(&self, target: &Target) -> Option<FileOnDisk> {
+        let path = target.file()?.clone();
+        blocking(move || {
+            let real = real_path(&path).ok()?;
+            let bytes = match read_bytes(real.as_path()) {
+                Ok(file) => Some(file.bytes),
+                Err(BytesError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(_) => return None,
+            };
+            let text = bytes.as_ref().and_then(|bytes| Some(encoding::decode(bytes).ok()?.text));
+            Some(FileOnDisk { real, bytes, text })
+        })
+        .await
     }
 
     /// The open document of a target, also when the editor opened the file under another name (a link).

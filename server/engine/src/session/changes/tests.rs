@@ -14,16 +14,16 @@ use crate::session::review::{Amended, FileReview, ResolveError, Selection};
 use crate::workspace::testing::{Meanwhile, Rig};
 
 /// A session on a rig's files.
-pub(super) struct Desk {
-    pub(super) rig: Rig,
-    pub(super) engine: Engine,
-    pub(super) session: Arc<Session>,
-    pub(super) events: Subscription,
-    pub(super) turn: TurnId,
+pub(in crate::session) struct Desk {
+    pub(in crate::session) rig: Rig,
+    pub(in crate::session) engine: Engine,
+    pub(in crate::session) session: Arc<Session>,
+    pub(in crate::session) events: Subscription,
+    pub(in crate::session) turn: TurnId,
 }
 
 impl Desk {
-    pub(super) fn new() -> Self {
+    pub(in crate::session) fn new() -> Self {
         let rig = Rig::new();
         let options = EngineOptions {
             home: rig.root().join("../state"),
@@ -40,19 +40,19 @@ impl Desk {
     }
 
     /// Ends the session as a closed server does, and takes it up again from its journal.
-    pub(super) async fn restart(&mut self) {
+    pub(in crate::session) async fn restart(&mut self) {
         let id = self.session.id().clone();
         self.session.close();
         self.session = self.engine.load_session(&[self.rig.root().clone()], &id).await.unwrap();
         self.events = self.session.events().subscribe(0, vec![]);
     }
 
-    pub(super) fn target(&self, name: &str) -> Target {
+    pub(in crate::session) fn target(&self, name: &str) -> Target {
         self.rig.workspace().resolve(name).unwrap()
     }
 
     /// The agent makes edits of the text as it is now.
-    pub(super) async fn agent(&self, name: &str, edits: Vec<TextEdit>) -> Result<(), ApplyError> {
+    pub(in crate::session) async fn agent(&self, name: &str, edits: Vec<TextEdit>) -> Result<(), ApplyError> {
         let base = self.session.workspace.text(&self.target(name)).await.ok();
         let file = FileChange { target: self.target(name), base, edits };
         let set = ChangeSet {
@@ -72,19 +72,19 @@ impl Desk {
     }
 
     /// The agent puts `new` in the place of the first `old`.
-    pub(super) async fn replaces(&self, name: &str, old: &str, new: &str) {
+    pub(in crate::session) async fn replaces(&self, name: &str, old: &str, new: &str) {
         let text = self.session.workspace.text(&self.target(name)).await.unwrap().text;
         let at = text.find(old).unwrap();
         self.agent(name, vec![edit(at..at + old.len(), new)]).await.unwrap();
     }
 
     /// The user puts `new` in the place of the first `old`.
-    pub(super) fn types(&self, name: &str, old: &str, new: &str) {
+    pub(in crate::session) fn types(&self, name: &str, old: &str, new: &str) {
         let at = self.rig.shown(name).find(old).unwrap();
         self.rig.editor.edit(&self.target(name), vec![edit(at..at + old.len(), new)]);
     }
 
-    pub(super) async fn resolve(
+    pub(in crate::session) async fn resolve(
         &mut self,
         selection: Selection,
         action: ReviewAction,
@@ -94,12 +94,12 @@ impl Desk {
         self.settled(&id).await
     }
 
-    pub(super) async fn revert(&mut self) -> ResolutionOutcome {
+    pub(in crate::session) async fn revert(&mut self) -> ResolutionOutcome {
         let id = self.session.revert(None).unwrap();
         self.settled(&id).await
     }
 
-    pub(super) async fn settled(&mut self, id: &ResolutionId) -> ResolutionOutcome {
+    pub(in crate::session) async fn settled(&mut self, id: &ResolutionId) -> ResolutionOutcome {
         loop {
             let batch = self.events.next().await.unwrap().unwrap();
             let outcomes = batch.into_iter().filter_map(|record| match record.event {
@@ -112,36 +112,48 @@ impl Desk {
         }
     }
 
-    pub(super) fn review(&self, name: &str) -> Vec<(HunkState, String, String)> {
+    pub(in crate::session) fn review(&self, name: &str) -> Vec<(HunkState, String, String)> {
         let file = self.session.review_of(&self.target(name));
         let hunks = file.into_iter().flat_map(|file| file.hunks);
         hunks.map(|hunk| (hunk.state, hunk.old_text, hunk.new_text)).collect()
     }
 
-    pub(super) fn hunks(&self, name: &str) -> Vec<HunkId> {
+    pub(in crate::session) fn hunks(&self, name: &str) -> Vec<HunkId> {
         let file = self.session.review_of(&self.target(name));
         file.into_iter().flat_map(|file| file.hunks).map(|hunk| hunk.id).collect()
     }
 
     /// Every hunk there ever was, waiting or not.
-    pub(super) fn all_hunks(&self) -> Vec<HunkId> {
+    pub(in crate::session) fn all_hunks(&self) -> Vec<HunkId> {
         let book = self.session.sync_changes();
         let every = book.ledger.in_place_of(std::slice::from_ref(&self.turn));
         every.into_values().flatten().collect()
     }
 
-    pub(super) fn states(&self) -> Vec<Option<HunkState>> {
+    pub(in crate::session) fn states(&self) -> Vec<Option<HunkState>> {
         let book = self.session.sync_changes();
         book.ledger.every_hunk().iter().map(|hunk| book.ledger.state(hunk)).collect()
     }
 
-    pub(super) fn news(&self) -> Option<String> {
+    /// Waits until these are the hunks of a file that wait: their states and new texts.
+    async fn until_review(&mut self, name: &str, expected: &[(HunkState, &str)]) {
+        let is_so = |desk: &Self| {
+            let review = desk.review(name);
+            review.iter().map(|(state, _, new_text)| (*state, new_text.as_str())).eq(expected.iter().copied())
+        };
+        while !is_so(self) {
+            let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.events.next()).await;
+            next.unwrap_or_else(|_| panic!("{:?}", self.review(name))).unwrap().unwrap();
+        }
+    }
+
+    pub(in crate::session) fn news(&self) -> Option<String> {
         self.session.gather_news();
         self.session.changes.news_for_prompt()
     }
 
     /// What the ledger says is so.
-    pub(super) async fn check(&self, names: &[&str]) {
+    pub(in crate::session) async fn check(&self, names: &[&str]) {
         for name in names {
             let target = self.target(name);
             let shown = self.session.workspace.text(&target).await.map(|file| file.text).unwrap_or_default();
@@ -169,7 +181,7 @@ fn check_places(file: &FileReview) {
     }
 }
 
-pub(super) fn edit(range: std::ops::Range<usize>, new_text: &str) -> TextEdit {
+pub(in crate::session) fn edit(range: std::ops::Range<usize>, new_text: &str) -> TextEdit {
     TextEdit { range, new_text: new_text.to_owned() }
 }
 
@@ -261,6 +273,47 @@ async fn saving_by_hand_keeps_and_saving_by_itself_does_not() {
     assert_eq!(desk.review("a.txt").len(), 0);
     desk.revert().await;
     assert_eq!(desk.review("a.txt"), [(Applied, "one\n".into(), "1\n".into())]);
+}
+
+#[tokio::test]
+async fn what_was_closed_without_saving_is_not_applied_any_more() {
+    let mut desk = Desk::new();
+    for name in ["dropped.txt", "saved.txt"] {
+        desk.rig.write(name, "one\n");
+        desk.rig.open(name, "one\n");
+        desk.replaces(name, "one", "1").await;
+    }
+    desk.rig.save_by_itself("saved.txt");
+    for name in ["saved.txt", "dropped.txt"] {
+        desk.rig.close(name);
+    }
+    desk.until_review("dropped.txt", &[]).await;
+    assert_eq!(desk.review("saved.txt"), [(Applied, "one\n".into(), "1\n".into())]);
+    assert_eq!(desk.states(), [Some(HunkState::Undone), Some(Applied)]);
+}
+
+#[tokio::test]
+async fn what_others_do_to_a_closed_file_reaches_its_hunks() {
+    let mut desk = Desk::new();
+    desk.rig.write("a.txt", "one\ntwo\n");
+    desk.replaces("a.txt", "one", "1").await;
+    desk.rig.write("a.txt", "one\ntwo\n");
+    desk.until_review("a.txt", &[]).await;
+}
+
+#[tokio::test]
+async fn what_a_command_is_changing_is_not_taken_for_the_users() {
+    let mut desk = Desk::new();
+    desk.rig.write("a.txt", "one\n");
+    desk.replaces("a.txt", "one", "1").await;
+    let runs = desk.session.command_runs();
+    desk.rig.write("a.txt", "one\n");
+    let target = desk.target("a.txt");
+    desk.session.catch_up_with(&target).await;
+    desk.session.look_at_stale().await;
+    assert_eq!(desk.review("a.txt").len(), 1);
+    drop(runs);
+    desk.until_review("a.txt", &[]).await;
 }
 
 #[tokio::test]
