@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest header line, its line ending included.
 pub const MAX_HEADER_LINE: usize = 8 << 10;
 
-/// The largest body.
-pub const MAX_BODY: usize = 64 << 20;
+/// The largest body: a document of 100 MB fits, however its characters have to be escaped.
+pub const MAX_BODY: usize = 192 << 20;
 
 /// How much is read at once, and the step in which the buffer grows, so that a body takes memory as it arrives
 /// and not as its header claims.
