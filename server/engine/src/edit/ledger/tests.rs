@@ -1,6 +1,7 @@
 //! The ledger by its entries alone: no files, no editor.
 
 use super::*;
+use crate::ids::{CallId, ChangeId};
 
 /// A ledger with one followed text.
 struct Page {

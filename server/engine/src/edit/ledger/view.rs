@@ -1,0 +1,145 @@
+//! How the ledger is seen: by the user as hunks that wait, by the model as news.
+//!
+//! Rule: looking changes nothing and finds the places of all hunks of a text in one pass.
+
+use super::*;
+
+/// What the model has not been told of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The hunk.
+    pub hunk: HunkId,
+    /// Its file.
+    pub target: Target,
+    /// Where it is now.
+    pub state: HunkState,
+    /// Its lines as the model knows them.
+    pub known: String,
+    /// Its lines now.
+    pub now: String,
+    /// The number of the first of these, from 1.
+    pub line: usize,
+}
+
+impl Ledger {
+    /// The files whose hunks wait for the user.
+    #[must_use]
+    pub fn review(&self) -> Vec<FileReview> {
+        let mut targets: Vec<&Target> = self.files.keys().collect();
+        targets.extend(self.replaced.iter().map(|(_, replaced)| &replaced.target));
+        targets.sort_unstable();
+        targets.dedup();
+        targets.into_iter().filter_map(|target| self.review_of(target)).collect()
+    }
+
+    /// The hunks of a file that wait for the user; `None` when there are none.
+    #[must_use]
+    pub fn review_of(&self, target: &Target) -> Option<FileReview> {
+        let tracked = self.files.get(target);
+        let whole =
+            self.replaced.iter().filter(|(_, hunk)| hunk.target == *target && hunk.state.is_waiting());
+        let mut hunks: Vec<HunkView> = whole.map(|(id, hunk)| hunk.view(id)).collect();
+        if let Some(tracked) = tracked {
+            let survey = tracked.weave.survey();
+            hunks.extend(tracked.hunks.iter().filter_map(|id| {
+                let hunk = self.hunks.get(id).filter(|hunk| hunk.state.is_waiting())?;
+                Some(tracked.view(&survey, id, hunk))
+            }));
+        }
+        hunks.sort_by_key(|hunk| (hunk.range.start, hunk.range.end));
+        (!hunks.is_empty()).then(|| FileReview {
+            target: target.clone(),
+            text: tracked.map(|tracked| tracked.text.clone()).unwrap_or_default(),
+            version: None,
+            hunks,
+        })
+    }
+
+    /// The text of a file with hunks brought into other states.
+    #[must_use]
+    pub fn text_with(&self, target: &Target, moves: &[(HunkId, HunkState)]) -> Option<String> {
+        let tracked = self.files.get(target)?;
+        Some(tracked.weave.project(&tracked.text, &self.switches(moves)))
+    }
+
+    /// What the model does not know of its changes, when the conversation has forgotten these turns.
+    #[must_use]
+    pub fn news(&self, forgotten: &BTreeSet<TurnId>) -> Vec<News> {
+        let mut news = Vec::new();
+        for (target, tracked) in &self.files {
+            let survey = tracked.weave.survey();
+            for id in &tracked.hunks {
+                let Some(hunk) = self.hunks.get(id) else { continue };
+                let Some(told) = known(&hunk.change, &hunk.told, forgotten) else { continue };
+                let place = survey.place(&tracked.text, hunk.layer);
+                let line = tracked.text.byte_to_line(place.lines.start) + 1;
+                let now = hunk.now(place);
+                let is_known = told.state.is_in_text() == hunk.state.is_in_text()
+                    && (!hunk.state.is_in_text() || told.lines == now || !survey.is_amended(hunk.layer));
+                if is_known || hunk.state == HunkState::Proposed {
+                    continue;
+                }
+                news.push(News {
+                    hunk: id.clone(),
+                    target: target.clone(),
+                    state: hunk.state,
+                    known: told.lines.clone(),
+                    now,
+                    line,
+                });
+            }
+        }
+        let is_news = |replaced: &Replaced| {
+            let told = known(&replaced.change, &replaced.told, forgotten);
+            told.is_some_and(|told| told.state.is_in_text() != replaced.state.is_in_text())
+        };
+        let whole = self.replaced.iter().filter(|(_, replaced)| is_news(replaced));
+        news.extend(whole.map(|(id, replaced)| News {
+            hunk: id.clone(),
+            target: replaced.target.clone(),
+            state: replaced.state,
+            known: String::new(),
+            now: String::new(),
+            line: 1,
+        }));
+        news
+    }
+}
+
+impl Tracked {
+    pub(super) fn by_layer(&self, hunks: &BTreeMap<HunkId, Hunk>) -> HashMap<Layer, &HunkId> {
+        self.hunks.iter().filter_map(|id| Some((hunks.get(id)?.layer, id))).collect()
+    }
+
+    pub(super) fn view(&self, survey: &Survey<'_>, id: &HunkId, hunk: &Hunk) -> HunkView {
+        let place = survey.place(&self.text, hunk.layer);
+        HunkView {
+            id: id.clone(),
+            turn: hunk.change.turn.clone(),
+            call: hunk.change.call.clone(),
+            kind: hunk.change.kind,
+            state: hunk.state,
+            range: place.range,
+            lines: lines_of(&self.text, &place.lines),
+            old_text: place.without,
+            new_text: place.with,
+            amended: survey.is_amended(hunk.layer),
+            permission: hunk.change.permission.clone().filter(|_| hunk.state == HunkState::Proposed),
+        }
+    }
+}
+
+/// What the model knows of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
+fn known<'t>(change: &Change, told: &'t [Told], forgotten: &BTreeSet<TurnId>) -> Option<&'t Told> {
+    let is_there = |told: &&Told| told.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
+    told.iter().rev().find(is_there).filter(|_| !forgotten.contains(&change.turn))
+}
+
+/// The lines that whole lines, given in bytes, are.
+fn lines_of(text: &Rope, bytes: &Range<usize>) -> Range<usize> {
+    let start = text.byte_to_line(bytes.start);
+    let end = text.byte_to_line(bytes.end);
+    // The last line of a text without a line ending at its end reaches to the end of the text.
+    let is_unfinished = !bytes.is_empty() && text.line_to_byte(end) < bytes.end;
+    start..end + usize::from(is_unfinished)
+}

@@ -1,0 +1,184 @@
+//! Hunks that are files as a whole: what commands did to files that are no text, were deleted, or are open.
+//!
+//! Rule: what was replaced last comes back first. The text that was followed under a replaced file's name goes aside
+//! with its hunks, and comes back with the file.
+
+use super::*;
+
+/// A hunk that is a file as a whole.
+#[derive(Clone, Debug)]
+pub(super) struct Replaced {
+    pub(super) target: Target,
+    pub(super) change: Change,
+    pub(super) state: HunkState,
+    pub(super) before: Image,
+    pub(super) after: Image,
+    pub(super) order: u64,
+    pub(super) told: Vec<Told>,
+    pub(super) sets_aside: bool,
+    /// What is followed under the file's name when the hunk is in the other state.
+    pub(super) aside: Option<Aside>,
+}
+
+/// A text that was followed, with its hunks.
+#[derive(Clone, Debug)]
+pub(super) struct Aside {
+    pub(super) tracked: Tracked,
+    pub(super) hunks: BTreeMap<HunkId, Hunk>,
+}
+
+/// Hunks of one file that can be brought into states at a time.
+pub type Step = (Target, Vec<(HunkId, HunkState)>);
+
+/// A file as a whole that is to become something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The file.
+    pub target: Target,
+    /// What is there if nobody has touched it.
+    pub expected: Image,
+    /// What is to be there.
+    pub wanted: Image,
+}
+
+impl Ledger {
+    /// Whether a hunk is a file as a whole.
+    #[must_use]
+    pub fn is_whole(&self, hunk: &HunkId) -> bool {
+        self.places.contains_key(hunk)
+    }
+
+    /// Whether a hunk is of a text that a command has put another file in the place of.
+    #[must_use]
+    pub fn is_set_aside(&self, hunk: &HunkId) -> bool {
+        !self.hunks.contains_key(hunk) && self.text_hunk(hunk).is_some()
+    }
+
+    /// What has to become of files for hunks that are files as a whole to be in these states.
+    #[must_use]
+    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<Replacement> {
+        let replacement = |(id, state): &(HunkId, HunkState)| {
+            let replaced = self.replaced(id)?;
+            match (replaced.state.is_in_text(), state.is_in_text()) {
+                (true, false) => Some(replaced.replacement(&replaced.after, &replaced.before)),
+                (false, true) => Some(replaced.replacement(&replaced.before, &replaced.after)),
+                (true, true) | (false, false) => None,
+            }
+        };
+        moves.iter().filter_map(replacement).collect()
+    }
+
+    /// The steps in which hunks can be brought into states, each of one file: what was made last is taken out first, then
+    /// what was made first is brought back first. A step is one file as a whole, or hunks of a text.
+    #[must_use]
+    pub fn steps(&self, wanted: &BTreeMap<Target, Vec<(HunkId, HunkState)>>) -> Vec<Step> {
+        let (mut out, mut back) = (Vec::new(), Vec::new());
+        for (target, moves) in wanted {
+            let leaves = |(id, state): &(HunkId, HunkState)| {
+                !state.is_in_text() && self.state(id).is_some_and(HunkState::is_in_text)
+            };
+            let (leaving, others): (Vec<_>, Vec<_>) = moves.iter().cloned().partition(leaves);
+            out.extend(self.steps_of(target, leaving));
+            back.extend(self.steps_of(target, others));
+        }
+        out.sort_by_key(|(orders, _)| std::cmp::Reverse(orders.end));
+        back.sort_by_key(|(orders, _)| orders.start);
+        out.into_iter().chain(back).map(|(_, step)| step).collect()
+    }
+
+    /// The file as a whole that a command has put in the place of `before`, if that is what a document has become when
+    /// it was loaded again, with whose it is.
+    #[must_use]
+    pub fn reload_of(&self, target: &Target, before: &Rope, after: &Rope) -> Option<(HunkId, Change)> {
+        let newest = self.replaced.iter().rev().find(|(_, replaced)| replaced.target == *target);
+        let (id, replaced) = newest.filter(|(_, hunk)| hunk.state.is_in_text() && !hunk.sets_aside)?;
+        let is = |image: &Image, text: &Rope| match image {
+            Image::Kept { blob, .. } => *blob == BlobId::of(text.to_string().as_bytes()),
+            Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => false,
+        };
+        let is_it = self.text(target).is_some_and(|text| text.is_instance(before) || text == before)
+            && is(&replaced.after, after)
+            && is(&replaced.before, before);
+        let change = Change { kind: HunkKind::Text, ..replaced.change.clone() };
+        is_it.then(|| (id.clone(), change))
+    }
+
+    pub(super) fn replaced(&self, hunk: &HunkId) -> Option<&Replaced> {
+        self.places.get(hunk).and_then(|place| self.replaced.get(*place)).map(|(_, replaced)| replaced)
+    }
+
+    pub(super) fn asides(&self) -> impl Iterator<Item = &Aside> {
+        self.replaced.iter().filter_map(|(_, replaced)| replaced.aside.as_ref())
+    }
+
+    /// The hunks of texts that were replaced as a whole.
+    pub(super) fn set_aside(&self) -> impl Iterator<Item = (&HunkId, &Hunk)> {
+        self.asides().flat_map(|aside| &aside.hunks)
+    }
+
+    /// Steps of one file with the orders of their hunks.
+    pub(super) fn steps_of(
+        &self,
+        target: &Target,
+        moves: Vec<(HunkId, HunkState)>,
+    ) -> Vec<(Range<u64>, Step)> {
+        let order = |id: &HunkId| {
+            let of_text = self.text_hunk(id).map(|hunk| hunk.order);
+            of_text.or_else(|| self.replaced(id).map(|replaced| replaced.order)).unwrap_or_default()
+        };
+        let mut moves: Vec<_> = moves.into_iter().map(|moved| (order(&moved.0), moved)).collect();
+        moves.sort_by_key(|(order, _)| *order);
+        let mut steps: Vec<(Range<u64>, Step)> = Vec::new();
+        let mut is_open = false;
+        for (order, moved) in moves {
+            let is_whole = self.is_whole(&moved.0);
+            match steps.last_mut() {
+                Some((orders, (_, step))) if is_open && !is_whole => {
+                    orders.end = order;
+                    step.push(moved);
+                }
+                _ => steps.push((order..order, (target.clone(), vec![moved]))),
+            }
+            is_open = !is_whole;
+        }
+        steps
+    }
+
+    /// What is followed under a file's name changes places with what its replacement has set aside.
+    pub(super) fn exchange(&mut self, place: usize) {
+        let Some((_, replaced)) = self.replaced.get_mut(place).filter(|(_, hunk)| hunk.sets_aside) else {
+            return;
+        };
+        let hunks = &mut self.hunks;
+        let now = self.files.remove(&replaced.target).map(|tracked| {
+            let hunks = tracked.hunks.iter().filter_map(|id| hunks.remove_entry(id)).collect();
+            Aside { tracked, hunks }
+        });
+        if let Some(Aside { tracked, hunks }) = std::mem::replace(&mut replaced.aside, now) {
+            self.files.insert(replaced.target.clone(), tracked);
+            self.hunks.extend(hunks);
+        }
+    }
+}
+
+impl Replaced {
+    pub(super) fn replacement(&self, expected: &Image, wanted: &Image) -> Replacement {
+        Replacement { target: self.target.clone(), expected: expected.clone(), wanted: wanted.clone() }
+    }
+
+    pub(super) fn view(&self, id: &HunkId) -> HunkView {
+        HunkView {
+            id: id.clone(),
+            turn: self.change.turn.clone(),
+            call: self.change.call.clone(),
+            kind: self.change.kind,
+            state: self.state,
+            range: 0..0,
+            lines: 0..0,
+            old_text: String::new(),
+            new_text: String::new(),
+            amended: false,
+            permission: None,
+        }
+    }
+}
