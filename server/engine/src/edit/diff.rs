@@ -381,7 +381,7 @@ fn token_changes<'text>(
     changes
 }
 
-/// Words, runs of blanks, line breaks, and every other character by itself.
+/// Words, runs of blanks, line breaks, and every other character by itself, ideographs and syllables of CJK among them.
 fn split_words(text: &str) -> Vec<&str> {
     #[derive(PartialEq)]
     enum Class {
@@ -392,6 +392,11 @@ fn split_words(text: &str) -> Vec<&str> {
     let class = |character: char| match character {
         '_' => Class::Word,
         ' ' | '\t' => Class::Blank,
+        // Written without blanks between words: a line of them is not one word.
+        '\u{2e80}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{3ffff}' => Class::Single,
         _ if character.is_alphanumeric() => Class::Word,
         _ => Class::Single,
     };
@@ -516,5 +521,11 @@ mod tests {
             prop_assert_eq!(split_lines(&old).concat(), old.clone());
             prop_assert_eq!(split_words(&old).concat(), old);
         }
+    }
+
+    #[test]
+    fn text_without_blanks_between_words_is_compared_by_its_characters() {
+        let edit = |range, text: &str| TextEdit { range, new_text: text.to_owned() };
+        assert_eq!(word_changes("人人生而自由", "人生而不自由"), [edit(3..6, ""), edit(12..12, "不")]);
     }
 }
