@@ -11,6 +11,7 @@ mod tests;
 mod view;
 mod whole;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
@@ -45,6 +46,8 @@ struct Hunk {
     layer: Layer,
     change: Change,
     state: HunkState,
+    /// Whether it ever was in the text.
+    was_made: bool,
     /// Grows from change to change.
     order: u64,
     /// What the model was told: first by itself, when it made the hunk.
@@ -211,11 +214,14 @@ impl Ledger {
         edits: &[TextEdit],
     ) -> (Vec<TextEdit>, Vec<(HunkId, HunkState)>) {
         let Some(tracked) = self.files.get(target) else { return (Vec::new(), Vec::new()) };
-        let (typed, switched) = tracked.weave.tell_apart(&tracked.text, edits);
-        if switched.is_empty() {
-            return (typed, Vec::new());
-        }
-        let by_layer = tracked.by_layer(&self.hunks);
+        // Most keystrokes touch no hunk.
+        let by_layer = LazyCell::new(|| tracked.by_layer(&self.hunks));
+        // What was refused and never made is not made by a user who does the same: that is theirs.
+        let may_switch = |layer| {
+            let hunk = by_layer.get(&layer).and_then(|id| self.hunks.get(*id));
+            hunk.is_some_and(|hunk| hunk.was_made || hunk.state == HunkState::Proposed)
+        };
+        let (typed, switched) = tracked.weave.tell_apart(&tracked.text, edits, &may_switch);
         let moves = switched.into_iter().filter_map(|(layer, active)| {
             let state = if active { HunkState::Applied } else { HunkState::Undone };
             Some(((*by_layer.get(&layer)?).clone(), state))
@@ -318,7 +324,8 @@ impl Ledger {
             // What is only proposed the model does not take for done.
             let lines = remembered(if is_made { place.with } else { place.without });
             let told = vec![Told { turn: None, state, lines }];
-            let hunk = Hunk { target: target.clone(), layer, change: change.clone(), state, order, told };
+            let (target, change) = (target.clone(), change.clone());
+            let hunk = Hunk { target, layer, change, state, was_made: is_made, order, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
         }
@@ -353,6 +360,7 @@ impl Ledger {
         for (id, state) in moves {
             if let Some(hunk) = self.hunks.get_mut(id) {
                 hunk.state = *state;
+                hunk.was_made |= state.is_in_text();
             }
         }
     }

@@ -114,14 +114,20 @@ impl Weave {
     }
 
     /// Tells apart what the user did to `text`: what switches whole layers, as an undo in the editor does, with whether
-    /// these are in the text then, and all other edits, sorted and as small as they can be.
+    /// these are in the text then, and all other edits, sorted and as small as they can be. Only layers that
+    /// `may_switch` are taken for switched.
     #[must_use]
-    pub fn tell_apart(&self, text: &Rope, edits: &[TextEdit]) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
+    pub fn tell_apart(
+        &self,
+        text: &Rope,
+        edits: &[TextEdit],
+        may_switch: &dyn Fn(Layer) -> bool,
+    ) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
         let (mut typed, mut switched) = (Vec::new(), Vec::new());
         let survey = self.survey();
         for cluster in clusters(&survey, text, &edits) {
-            match self.recognise(&survey, text, &cluster) {
+            match self.recognise(&survey, text, &cluster, may_switch) {
                 Some(layers) => switched.extend(layers),
                 None => typed.extend(cluster.edits),
             }
@@ -381,7 +387,13 @@ impl Weave {
     // -- recognising the user's own undo ----------------------------------------------------------------------------
 
     /// The layers whose switch comes to the same as the edits.
-    fn recognise(&self, survey: &Survey<'_>, text: &Rope, cluster: &Cluster) -> Option<Vec<(Layer, bool)>> {
+    fn recognise(
+        &self,
+        survey: &Survey<'_>,
+        text: &Rope,
+        cluster: &Cluster,
+        may_switch: &dyn Fn(Layer) -> bool,
+    ) -> Option<Vec<(Layer, bool)>> {
         if cluster.layers.is_empty() || cluster.range.len() > MAX_RECOGNISED_BYTES {
             return None;
         }
@@ -389,10 +401,11 @@ impl Weave {
         let switched = |layers: &[Layer]| -> Vec<(Layer, bool)> {
             layers.iter().map(|layer| (*layer, !self.is_active(*layer))).collect()
         };
+        let known: Vec<Layer> = cluster.layers.iter().copied().filter(|layer| may_switch(*layer)).collect();
         let of = |active| -> Vec<Layer> {
-            cluster.layers.iter().copied().filter(|layer| self.is_active(*layer) == active).collect()
+            known.iter().copied().filter(|layer| self.is_active(*layer) == active).collect()
         };
-        let single = cluster.layers.iter().rev().map(|layer| vec![*layer]);
+        let single = known.iter().rev().map(|layer| vec![*layer]);
         let candidates = [of(true), of(false)].into_iter().filter(|layers| layers.len() > 1).chain(single);
         candidates.map(|layers| switched(&layers)).find(|layers| {
             let active = self.with_switched(layers);

@@ -177,3 +177,21 @@ fn files_as_a_whole_come_back_the_last_first_and_go_again_the_first_first() {
     let back: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Applied)).collect();
     assert_eq!(steps(&page.ledger, &back), [(image("1"), image("2")), (image("2"), image("3"))]);
 }
+
+#[test]
+fn who_does_by_hand_what_was_refused_has_done_it_and_not_the_agent() {
+    let mut page = Page::new("one two\n");
+    let prompt = PermissionId::generate();
+    let change = page.change(Some(&prompt));
+    let hunks = page.add(change, &[(3..7, "")]);
+    let edits = [TextEdit { range: 3..7, new_text: String::new() }];
+    let done = vec![(hunks[0].clone(), HunkState::Applied)];
+    assert_eq!(page.ledger.tell_apart(&page.target, &edits).1, done, "it is the user's way of accepting it");
+    let moves = vec![(hunks[0].clone(), HunkState::Undone)];
+    let target = page.target.clone();
+    page.enter(Entry::Moved { target, resolution: None, reverts: None, moves });
+    assert_eq!(page.ledger.tell_apart(&page.target, &edits), (edits.to_vec(), vec![]));
+    page.act(&hunks, ReviewAction::Accept);
+    page.act(&hunks, ReviewAction::Undo);
+    assert_eq!(page.ledger.tell_apart(&page.target, &edits).1, done, "it was the agent's once");
+}
