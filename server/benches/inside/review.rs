@@ -9,7 +9,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use kode_engine::edit::TextEdit;
-use kode_engine::edit::ledger::{Change, Entry, Ledger, NewHunk, edit_rope};
+use kode_engine::edit::change::edit_rope;
+use kode_engine::edit::ledger::{Change, Entry, Ledger, NewHunk};
 use kode_engine::ids::{CallId, ChangeId, HunkId, TurnId};
 use kode_engine::journal::BlobId;
 use kode_engine::paths::{AbsPath, Target};

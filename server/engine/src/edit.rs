@@ -3,6 +3,7 @@
 //! Rule: everything here is pure; whoever applies a change set is [`crate::workspace`].
 
 pub mod change;
+pub mod compose;
 pub mod diff;
 pub mod ledger;
 pub mod matching;

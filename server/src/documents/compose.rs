@@ -3,9 +3,8 @@
 //! Rule: the text itself is never looked at, only its offsets and what was put into it, so that a change costs what it
 //! brings and not what the document holds.
 
-use std::collections::VecDeque;
-
 use kode_engine::edit::TextEdit;
+use kode_engine::edit::compose::compose_edits;
 
 /// Changes that were made one after the other.
 #[derive(Debug, Default)]
@@ -56,81 +55,7 @@ impl Changes {
 
 impl Run {
     fn then(self, later: Self) -> Self {
-        Self { changes: self.changes + later.changes, edits: compose(&self.edits, &later.edits) }
-    }
-}
-
-/// The edits that come to the same as `first` and then `second`. Both are sorted and do not overlap; the result does
-/// not even touch.
-fn compose(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
-    let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
-    let mut composed = Vec::new();
-    // By how much the edits of `first` that have been passed moved what follows them.
-    let (mut removed, mut inserted) = (0, 0);
-    loop {
-        let first_start = first.peek().map(|edit| edit.range.start + inserted - removed);
-        let second_start = second.peek().map(|edit| edit.range.start);
-        let Some(start) = first_start.into_iter().chain(second_start).min() else { return composed };
-        let base_start = start + removed - inserted;
-        let mut group = Group { middle: VecDeque::new(), taken: start, end: start, new_text: String::new() };
-        // Everything that touches what is in the group already, in offsets of the text between the two.
-        loop {
-            if let Some(edit) = first.next_if(|edit| edit.range.start + inserted - removed <= group.end) {
-                group.insert(edit.range.start + inserted - removed, &edit.new_text);
-                removed += edit.range.len();
-                inserted += edit.new_text.len();
-            } else if let Some(edit) = second.next_if(|edit| edit.range.start <= group.end) {
-                group.replace(edit);
-            } else {
-                break;
-            }
-        }
-        group.keep_until(group.end);
-        let range = base_start..group.end + removed - inserted;
-        if !range.is_empty() || !group.new_text.is_empty() {
-            composed.push(TextEdit { range, new_text: group.new_text });
-        }
-    }
-}
-
-/// Edits of both sides that touch each other.
-struct Group<'a> {
-    /// What the first edits have put into the text between the two, by its place there. Whatever of the group the second
-    /// edits leave is in here, for one edit touches the next.
-    middle: VecDeque<(usize, &'a str)>,
-    /// How far the second edits, and what they left, have been taken over.
-    taken: usize,
-    /// Where the group ends.
-    end: usize,
-    new_text: String,
-}
-
-impl<'a> Group<'a> {
-    fn insert(&mut self, at: usize, text: &'a str) {
-        self.middle.push_back((at, text));
-        self.end = self.end.max(at + text.len());
-    }
-
-    fn replace(&mut self, edit: &TextEdit) {
-        self.keep_until(edit.range.start);
-        self.new_text.push_str(&edit.new_text);
-        self.taken = edit.range.end;
-        self.end = self.end.max(self.taken);
-    }
-
-    fn keep_until(&mut self, until: usize) {
-        while let Some((at, text)) = self.middle.front().copied()
-            && self.taken < until
-        {
-            let ends = at + text.len();
-            if ends <= self.taken {
-                self.middle.pop_front();
-                continue;
-            }
-            let kept = self.taken.saturating_sub(at)..until.min(ends) - at;
-            self.new_text.push_str(&text[kept]);
-            self.taken = until.min(ends);
-        }
+        Self { changes: self.changes + later.changes, edits: compose_edits(&self.edits, &later.edits) }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::cell::OnceCell;
 
+use kode_engine::edit::change::edit_rope;
 use kode_engine::edit::{TextEdit, rebase};
 use kode_engine::host::DocumentSnapshot;
 use ropey::Rope;
@@ -126,13 +127,9 @@ impl Expected {
     }
 }
 
-/// Applies sorted, non-overlapping byte edits to a rope.
+/// The text with sorted, non-overlapping byte edits.
 pub(super) fn apply(base: &Rope, edits: &[TextEdit]) -> Rope {
     let mut text = base.clone();
-    for edit in edits.iter().rev() {
-        let start = text.byte_to_char(edit.range.start);
-        text.remove(start..text.byte_to_char(edit.range.end));
-        text.insert(start, &edit.new_text);
-    }
+    edit_rope(&mut text, edits);
     text
 }

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use ropey::Rope;
 use serde::{Deserialize, Serialize};
 
 use crate::host::DocumentSnapshot;
@@ -109,82 +110,11 @@ pub fn apply_edits(text: &str, edits: &[TextEdit]) -> String {
     result
 }
 
-/// The edits of a text that come to the same as `first`, which lead to `middle`, and then `second`: sorted, neither
-/// overlapping nor touching.
-#[must_use]
-pub fn compose_edits(first: &[TextEdit], middle: &str, second: &[TextEdit]) -> Vec<TextEdit> {
-    let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
-    let mut composed = Vec::new();
-    // By how much the edits of `first` that have been passed moved what follows them.
-    let (mut removed, mut inserted) = (0, 0);
-    loop {
-        let first_start = first.peek().map(|edit| edit.range.start + inserted - removed);
-        let second_start = second.peek().map(|edit| edit.range.start);
-        let Some(start) = first_start.into_iter().chain(second_start).min() else { return composed };
-        let base_start = start + removed - inserted;
-        let mut new_text = String::new();
-        let (mut taken, mut end) = (start, start);
-        loop {
-            if let Some(edit) = first.next_if(|edit| edit.range.start + inserted - removed <= end) {
-                end = end.max(edit.range.start + inserted - removed + edit.new_text.len());
-                removed += edit.range.len();
-                inserted += edit.new_text.len();
-            } else if let Some(edit) = second.next_if(|edit| edit.range.start <= end) {
-                new_text.push_str(&middle[taken..edit.range.start]);
-                new_text.push_str(&edit.new_text);
-                taken = edit.range.end;
-                end = end.max(taken);
-            } else {
-                break;
-            }
-        }
-        new_text.push_str(&middle[taken..end]);
-        let range = base_start..end + removed - inserted;
-        if !range.is_empty() || !new_text.is_empty() {
-            composed.push(TextEdit { range, new_text });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn edits(text: &str, cuts: &[(usize, String)]) -> Vec<TextEdit> {
-        let mut ends: Vec<usize> = cuts.iter().map(|(at, _)| at % (text.len() + 1)).collect();
-        ends.sort_unstable();
-        let ranges = ends.chunks_exact(2).map(|pair| pair[0]..pair[1]);
-        ranges
-            .zip(cuts)
-            .map(|(range, (_, new_text))| TextEdit { range, new_text: new_text.clone() })
-            .collect()
-    }
-
-    proptest! {
-        #[test]
-        fn composed_edits_come_to_the_same(
-            text in "[a-d]{0,20}",
-            first in proptest::collection::vec((0..40usize, "[x-z]{0,3}"), 0..8),
-            second in proptest::collection::vec((0..40usize, "[X-Z]{0,3}"), 0..8),
-        ) {
-            let first = edits(&text, &first);
-            let middle = apply_edits(&text, &first);
-            let second = edits(&middle, &second);
-            let composed = compose_edits(&first, &middle, &second);
-            prop_assert_eq!(apply_edits(&text, &composed), apply_edits(&middle, &second));
-            for pair in composed.windows(2) {
-                prop_assert!(pair[0].range.end < pair[1].range.start, "{:?}", composed);
-            }
-        }
-    }
-
-    #[test]
-    fn what_lies_apart_stays_apart() {
-        let edit = |range, new_text: &str| TextEdit { range, new_text: new_text.to_owned() };
-        let first = [edit(0..1, "xyz")];
-        let second = [edit(1..2, ""), edit(6..7, "F")];
-        assert_eq!(compose_edits(&first, "xyzbcdef", &second), [edit(0..1, "xz"), edit(4..5, "F")]);
+/// Applies sorted, non-overlapping byte edits to a rope.
+pub fn edit_rope(text: &mut Rope, edits: &[TextEdit]) {
+    for edit in edits.iter().rev() {
+        let start = text.byte_to_char(edit.range.start);
+        text.remove(start..text.byte_to_char(edit.range.end));
+        text.insert(start, &edit.new_text);
     }
 }

@@ -19,6 +19,7 @@ use std::ops::Range;
 use ropey::Rope;
 
 use crate::edit::TextEdit;
+use crate::edit::change::edit_rope;
 use crate::edit::weave::{Layer, Place, Survey, Weave};
 use crate::ids::{HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Blobs};
@@ -480,15 +481,6 @@ impl HunkState {
             | (ReviewAction::Reject | ReviewAction::Undo | ReviewAction::Keep, Self::Undone)
             | (ReviewAction::Keep, Self::Kept) => None,
         }
-    }
-}
-
-/// Applies sorted, non-overlapping byte edits to a rope.
-pub fn edit_rope(text: &mut Rope, edits: &[TextEdit]) {
-    for edit in edits.iter().rev() {
-        let start = text.byte_to_char(edit.range.start);
-        text.remove(start..text.byte_to_char(edit.range.end));
-        text.insert(start, &edit.new_text);
     }
 }
 

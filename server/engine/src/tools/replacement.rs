@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::edit::change::{apply_edits, compose_edits};
+use crate::edit::change::apply_edits;
+use crate::edit::compose::compose_edits;
 use crate::edit::diff::split_lines;
 use crate::edit::matching::{Matches, nearest};
 use crate::edit::{Author, ChangeSet, FileChange, TextEdit};
@@ -81,7 +82,7 @@ pub(super) async fn replace(
     for replacement in replacements {
         let next = replacement.edits(&text, freshness, path).map_err(|error| replacement.named_in(error))?;
         count += next.len();
-        edits = compose_edits(&edits, &text, &next);
+        edits = compose_edits(&edits, &next);
         text = Cow::Owned(apply_edits(&text, &next));
     }
     if base.is_some() && text == original {
