@@ -331,6 +331,20 @@ fn accepting_and_rejecting_hunks_answers_the_prompt() {
 }
 
 #[test]
+fn a_yes_to_the_prompt_does_not_make_a_hunk_that_was_rejected_before() {
+    let project = project();
+    let (client, uri) = opened(&project, &Offer::kode());
+    let session = client.session();
+    let turn = session.prompt("edit");
+    let prompt = session.wait_permission(0);
+    let [one, _] = session.hunks().try_into().unwrap();
+    session.resolve(&[&one], "reject");
+    session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
+    session.wait_done(&turn);
+    assert_eq!(client.editor.text(&uri), TEXT.replace("six", "SIX a\nSIX b"));
+}
+
+#[test]
 fn a_refused_change_and_a_cancelled_one_leave_no_proposals() {
     let project = project();
     let (client, uri) = opened(&project, &Offer::kode());
