@@ -30,6 +30,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::edit::ChangeSet;
 use crate::ids::CallId;
@@ -79,6 +80,18 @@ pub enum Touch {
         /// The folder it starts in.
         directory: AbsPath,
     },
+    /// Fetches a web page.
+    Fetch {
+        /// The page.
+        url: Url,
+    },
+    /// Uses something by its name: a kind of agent, a skill, a command, a search of the web.
+    Named {
+        /// The canonical name of the tool that uses it.
+        tool: &'static str,
+        /// The name, or the words searched for.
+        name: String,
+    },
 }
 
 /// What a call will do, known before anything is asked or done.
@@ -117,7 +130,14 @@ impl Touch {
             (Self::Write(target @ Target::File(path)), Target::File(folder)) if path != folder => {
                 path.is_within(folder).then_some(target)
             }
-            (Self::Read(_) | Self::Write(_) | Self::Command { .. }, _) => None,
+            (
+                Self::Read(_)
+                | Self::Write(_)
+                | Self::Command { .. }
+                | Self::Fetch { .. }
+                | Self::Named { .. },
+                _,
+            ) => None,
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::path::Component;
 
+use url::Url;
+
 use crate::paths::{AbsPath, Target};
 use crate::permission::{Delivery, Mode};
 use crate::tools::{ToolKind, Touch};
@@ -61,17 +63,19 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// What a standing yes to a call would be: one grant for each thing it touches.
+    /// What a standing yes to a call would be: one grant for each thing it touches that there can be a standing yes
+    /// to. Nothing on the web is such a thing.
     #[must_use]
     pub fn for_touches(touches: &[Touch], real: &dyn Fn(&Target) -> Target) -> Vec<Self> {
         touches
             .iter()
-            .map(|touch| match touch {
-                Touch::Read(target) => Self::Read(real(target)),
-                Touch::Write(target) => Self::Write(real(target)),
+            .filter_map(|touch| match touch {
+                Touch::Read(target) => Some(Self::Read(real(target))),
+                Touch::Write(target) => Some(Self::Write(real(target))),
                 Touch::Command { command, directory } => {
-                    Self::Command { command: command.clone(), directory: directory.clone() }
+                    Some(Self::Command { command: command.clone(), directory: directory.clone() })
                 }
+                Touch::Fetch { .. } | Touch::Named { .. } => None,
             })
             .collect()
     }
@@ -141,11 +145,15 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
         Some(Touch::Read(_)) => ToolKind::ReadOnly,
         Some(Touch::Write(_)) => ToolKind::Write,
         Some(Touch::Command { .. }) => ToolKind::Execute,
+        Some(Touch::Fetch { url }) => return unless_bypassed(circumstances.mode, fetch_reason(url)),
+        Some(Touch::Named { tool, name }) => {
+            return unless_bypassed(circumstances.mode, format!("{tool} asks before it uses `{name}`"));
+        }
         None => kind,
     };
     let target = match touch {
         Some(Touch::Read(target) | Touch::Write(target)) => Some(target),
-        Some(Touch::Command { .. }) | None => None,
+        Some(Touch::Command { .. } | Touch::Fetch { .. } | Touch::Named { .. }) | None => None,
     };
     let outside = target.filter(|target| !(circumstances.contains)(target));
     // A link must not lead past the guard under another name.
@@ -193,6 +201,18 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
             Verdict::Ask(format!("mode {} asks before commands run", circumstances.mode.name()))
         }
     }
+}
+
+/// What changes nothing here but tells others something: asked for in every mode but bypass.
+fn unless_bypassed(mode: Mode, reason: String) -> Verdict {
+    match mode {
+        Mode::BypassPermissions => Verdict::Allow,
+        Mode::Default | Mode::AcceptEdits | Mode::Plan => Verdict::Ask(reason),
+    }
+}
+
+fn fetch_reason(url: &Url) -> String {
+    format!("{} learns of the request, and its page reaches the model", url.host_str().unwrap_or_default())
 }
 
 fn guarded(target: &Target) -> Option<String> {
@@ -251,12 +271,18 @@ mod tests {
 
     #[test]
     fn the_mode_decides_by_what_a_call_does() {
-        let calls = [Touch::Read(file("/w/a")), Touch::Write(file("/w/a")), command("ls")];
+        let calls = [
+            Touch::Read(file("/w/a")),
+            Touch::Write(file("/w/a")),
+            command("ls"),
+            Touch::Fetch { url: Url::parse("https://example.com/").unwrap() },
+            Touch::Named { tool: "WebSearch", name: "words".to_owned() },
+        ];
         let expected = [
-            (Mode::Default, ["allow", "ask", "ask"]),
-            (Mode::AcceptEdits, ["allow", "allow", "ask"]),
-            (Mode::Plan, ["allow", "deny", "deny"]),
-            (Mode::BypassPermissions, ["allow", "allow", "allow"]),
+            (Mode::Default, ["allow", "ask", "ask", "ask", "ask"]),
+            (Mode::AcceptEdits, ["allow", "allow", "ask", "ask", "ask"]),
+            (Mode::Plan, ["allow", "deny", "deny", "ask", "ask"]),
+            (Mode::BypassPermissions, ["allow", "allow", "allow", "allow", "allow"]),
         ];
         for (mode, row) in expected {
             for (touch, expected) in calls.iter().zip(row) {

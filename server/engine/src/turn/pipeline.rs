@@ -288,6 +288,8 @@ impl Pipeline<'_> {
                         Touch::Read(target) | Touch::Write(target) => {
                             Some(shown(target, &workspace.real(target)))
                         }
+                        Touch::Fetch { url } => Some(url.to_string()),
+                        Touch::Named { name, .. } => Some(name.clone()),
                         Touch::Command { .. } => None,
                     })
                     .collect(),
@@ -430,7 +432,11 @@ fn risks(plan: &Plan, contains: impl Fn(&Target) -> bool) -> Vec<String> {
             Touch::Read(target) | Touch::Write(target) if !contains(target) => {
                 Some(format!("{target} is outside the workspace."))
             }
-            Touch::Read(_) | Touch::Write(_) => None,
+            Touch::Fetch { .. } => Some(
+                "What is in the address leaves this machine, and the page may try to mislead the model."
+                    .to_owned(),
+            ),
+            Touch::Read(_) | Touch::Write(_) | Touch::Named { .. } => None,
         })
         .collect()
 }
