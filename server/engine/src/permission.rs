@@ -6,6 +6,7 @@
 pub mod broker;
 pub mod delivery;
 pub mod gate;
+pub mod rules;
 pub mod shell;
 
 use jiff::Timestamp;
