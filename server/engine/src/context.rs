@@ -32,7 +32,12 @@ pub(crate) fn request(session: &Session, profile: &Profile) -> ModelRequest {
 fn system_prompt(state: &SessionState) -> String {
     let base = match state.mode {
         Mode::Plan => PLAN_PROMPT,
-        Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions => BASE_PROMPT,
+        Mode::Default
+        | Mode::AcceptEdits
+        | Mode::DontAsk
+        | Mode::BypassPermissions
+        | Mode::Approval
+        | Mode::Readonly => BASE_PROMPT,
     };
     [environment(&state.cwd, &state.roots, started(state)), base.trim().to_owned()].join(RULE_LINE)
 }

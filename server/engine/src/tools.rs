@@ -4,6 +4,7 @@
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 
 pub mod bash;
+pub mod declared;
 pub mod edit;
 pub mod glob;
 pub mod grep;
@@ -22,6 +23,7 @@ pub(crate) use walk::is_vcs_folder;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -38,6 +40,9 @@ use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
 use crate::workspace::Workspace;
+
+/// How long the work of one call may take, where the tool does not say otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a tool does to the world; drives the permission matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +84,8 @@ pub enum Touch {
         command: String,
         /// The folder it starts in.
         directory: AbsPath,
+        /// Whether it is to run outside the sandbox, where there is one.
+        outside_sandbox: bool,
     },
     /// Fetches a web page.
     Fetch {
@@ -211,6 +218,9 @@ impl ToolError {
     }
 }
 
+/// Whether a file may be read without anybody being asked.
+pub type MayRead = Arc<dyn Fn(&Target) -> bool + Send + Sync>;
+
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
 
@@ -223,6 +233,8 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
+    /// Which files a search may look into; what it says no to is left out of results, and counted.
+    pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
@@ -238,6 +250,11 @@ pub trait Tool: Send + Sync + 'static {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
 
+    /// How long the work of one call may take; `None` when the tool keeps its own time.
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIMEOUT)
+    }
+
     /// Checks the arguments against the world and says what the call will do. Has no side effects but the
     /// session's own record of what was read.
     ///
@@ -251,6 +268,8 @@ pub trait Tool: Send + Sync + 'static {
 pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
+    /// How long the work of one call may take; `None` when the tool keeps its own time.
+    fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments.
     fn input_schema(&self) -> Value;
     /// Parses the arguments and plans the call.
@@ -266,6 +285,10 @@ struct Erased<T>(T);
 impl<T: Tool> ErasedTool for Erased<T> {
     fn facts(&self) -> ToolFacts {
         self.0.facts()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout()
     }
 
     fn input_schema(&self) -> Value {

@@ -4,7 +4,9 @@
 //! turn ends, every call of it has a result, so that the history is one the model's provider accepts next.
 
 pub mod next;
+mod order;
 mod pipeline;
+mod prompt;
 mod sample;
 mod schedule;
 

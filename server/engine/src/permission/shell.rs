@@ -93,6 +93,8 @@ pub struct FileTouch {
     pub access: Access,
     /// Which file or folder. A folder stands for all that lies in it.
     pub path: TouchedPath,
+    /// Whether a redirection of the shell touches it, and not the program.
+    pub redirected: bool,
 }
 
 /// What is done with a file.
