@@ -9,6 +9,9 @@
 ---@field channel kode.Channel The stream it belongs to.
 ---@field event kode.Event What happened.
 
+--- Names a sub-agent: a conversation of its own that a tool call has begun.
+---@alias kode.AgentId string
+
 --- What the model said; Markdown.
 ---@class kode.AgentMessage
 ---@field text string The text so far.
@@ -551,6 +554,7 @@
 ---@class kode.Item
 ---@field itemId kode.ItemId Its id.
 ---@field turnId kode.TurnId The turn it belongs to.
+---@field agentId? kode.AgentId The sub-agent whose transcript it is in; absent for the session's own.
 ---@field timestamp kode.Timestamp When it was added.
 ---@field body kode.ItemBody What it is.
 
@@ -1191,6 +1195,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "9794ce3ea7da6c1ab8fa81e64c6ae160c7748f1408dc3fb295cf7d980a3e0390"
+M.schema_hash = "c5ab45f6c5230356da001fec3ca822601a95060d51b275f87cb4e0f858665205"
 
 return M

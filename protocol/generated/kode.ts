@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "9794ce3ea7da6c1ab8fa81e64c6ae160c7748f1408dc3fb295cf7d980a3e0390";
+export const SCHEMA_HASH = "c5ab45f6c5230356da001fec3ca822601a95060d51b275f87cb4e0f858665205";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -19,6 +19,9 @@ export interface AgentEventParams {
     /** What happened. */
     event: Event;
 }
+
+/** Names a sub-agent: a conversation of its own that a tool call has begun. */
+export type AgentId = string;
 
 /** What the model said; Markdown. */
 export interface AgentMessage {
@@ -567,6 +570,8 @@ export interface Item {
     itemId: ItemId;
     /** The turn it belongs to. */
     turnId: TurnId;
+    /** The sub-agent whose transcript it is in; absent for the session's own. */
+    agentId?: AgentId;
     /** When it was added. */
     timestamp: Timestamp;
     /** What it is. */

@@ -9,7 +9,7 @@ use futures::stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
-use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::turn::pipeline;
 use crate::turn::sample::Call;
 
@@ -17,25 +17,26 @@ use crate::turn::sample::Call;
 const CONCURRENCY: usize = 10;
 
 /// Runs all calls; every one of them has a result afterwards, or the turn was cancelled and they are sealed.
-pub(super) async fn run(session: &Session, calls: Vec<Call>, cancel: &CancellationToken) {
+pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cancel: &CancellationToken) {
+    let session = conversation.session;
     for (waiting, call) in calls.iter().enumerate() {
         let (call, name) = (call.id.clone(), call.name.clone());
         session.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
     // All of them at once: a call that waits can be cancelled as well as one that runs.
     let calls = calls.into_iter().map(|call| (session.register_call(&call.id, cancel), call)).collect();
-    for group in groups(calls, |(_, call)| is_safe(session, call)) {
+    for group in groups(calls, |(_, call)| is_safe(conversation, call)) {
         if cancel.is_cancelled() {
             return;
         }
         stream::iter(group)
-            .for_each_concurrent(CONCURRENCY, |(cancel, call)| pipeline::run(session, call, cancel))
+            .for_each_concurrent(CONCURRENCY, |(cancel, call)| pipeline::run(conversation, call, cancel))
             .await;
     }
 }
 
-fn is_safe(session: &Session, call: &Call) -> bool {
-    session.tools.find(&call.name).is_some_and(|tool| tool.facts().concurrency_safe)
+fn is_safe(conversation: &Conversation<'_>, call: &Call) -> bool {
+    conversation.tools.find(&call.name).is_some_and(|tool| tool.facts().concurrency_safe)
 }
 
 /// Splits calls into groups that run one after another; only safe calls share a group.
