@@ -9,6 +9,9 @@
 ---@field channel kode.Channel The stream it belongs to.
 ---@field event kode.Event What happened.
 
+--- Names a sub-agent: a conversation of its own that a tool call has begun.
+---@alias kode.AgentId string
+
 --- What the model said; Markdown.
 ---@class kode.AgentMessage
 ---@field text string The text so far.
@@ -551,6 +554,7 @@
 ---@class kode.Item
 ---@field itemId kode.ItemId Its id.
 ---@field turnId kode.TurnId The turn it belongs to.
+---@field agentId? kode.AgentId The sub-agent whose transcript it is in; absent for the session's own.
 ---@field timestamp kode.Timestamp When it was added.
 ---@field body kode.ItemBody What it is.
 
@@ -1209,6 +1213,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "453a33496561c80221214548ed5cf8442bdbe0af7136baa275a641d516ac0568"
+M.schema_hash = "dbe018a9f86234088f5042d03db9506fa4946c926584dd901b57c452880c78a4"
 
 return M

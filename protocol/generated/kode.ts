@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "453a33496561c80221214548ed5cf8442bdbe0af7136baa275a641d516ac0568";
+export const SCHEMA_HASH = "dbe018a9f86234088f5042d03db9506fa4946c926584dd901b57c452880c78a4";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -19,6 +19,9 @@ export interface AgentEventParams {
     /** What happened. */
     event: Event;
 }
+
+/** Names a sub-agent: a conversation of its own that a tool call has begun. */
+export type AgentId = string;
 
 /** What the model said; Markdown. */
 export interface AgentMessage {
@@ -567,6 +570,8 @@ export interface Item {
     itemId: ItemId;
     /** The turn it belongs to. */
     turnId: TurnId;
+    /** The sub-agent whose transcript it is in; absent for the session's own. */
+    agentId?: AgentId;
     /** When it was added. */
     timestamp: Timestamp;
     /** What it is. */

@@ -11,7 +11,7 @@ use kode_engine::event::{
     QueuedPrompt, RunState, ToolCallItem, TurnEnd,
 };
 use kode_engine::ids::{
-    CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
+    AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
 use kode_engine::model::Usage;
 use kode_engine::model::profile::Provider;
@@ -44,6 +44,12 @@ pub fn turn_id(id: &TurnId) -> wire::TurnId {
 #[must_use]
 pub fn item_id(id: &ItemId) -> wire::ItemId {
     wire::ItemId::new(id.as_str())
+}
+
+/// A sub-agent's id.
+#[must_use]
+pub fn agent_id(id: &AgentId) -> wire::AgentId {
+    wire::AgentId::new(id.as_str())
 }
 
 /// A call's id.
@@ -234,6 +240,7 @@ fn item(item: Item) -> wire::Item {
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),
+        agent_id: item.agent.as_ref().map(agent_id),
         timestamp: timestamp(item.timestamp),
         body: match item.body {
             ItemBody::UserMessage { text } => wire::ItemBody::UserMessage(wire::UserMessage { text }),

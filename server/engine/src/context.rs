@@ -7,7 +7,8 @@ use crate::model::profile::Profile;
 use crate::model::{Block, Message, ModelRequest, Role};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
-use crate::session::{Session, SessionState};
+use crate::session::SessionState;
+use crate::session::conversation::Conversation;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
@@ -15,13 +16,14 @@ const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
 /// Between the parts of the system prompt.
 const RULE_LINE: &str = "\n\n---\n\n";
 
-/// The request for a session's next model call.
-pub(crate) fn request(session: &Session, profile: &Profile) -> ModelRequest {
-    let state = session.state();
+/// The request for the next model call of a conversation.
+pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
+    let messages = conversation.read(|thread| normalise(&thread.messages));
+    let state = conversation.session.state();
     ModelRequest {
         system: vec![system_prompt(&state)],
-        messages: normalise(&state.messages),
-        tools: session.tools.declarations(),
+        messages,
+        tools: conversation.tools.declarations(),
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,
@@ -44,7 +46,7 @@ fn system_prompt(state: &SessionState) -> String {
 
 /// The day the session began: a date that moved on during a session would make every cached prompt worthless.
 fn started(state: &SessionState) -> jiff::civil::Date {
-    let first = state.items.first().map_or_else(jiff::Timestamp::now, |item| item.timestamp);
+    let first = state.main.items.first().map_or_else(jiff::Timestamp::now, |item| item.timestamp);
     first.to_zoned(jiff::tz::TimeZone::system()).date()
 }
 

@@ -29,7 +29,7 @@ fn turn() -> TurnId {
 }
 
 fn item_with(body: ItemBody) -> Item {
-    Item { id: ItemId::from_external("item_1"), turn: turn(), timestamp: at(), body }
+    Item { id: ItemId::from_external("item_1"), turn: turn(), agent: None, timestamp: at(), body }
 }
 
 fn call_item() -> ToolCallItem {

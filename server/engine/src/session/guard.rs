@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::event::{ItemBody, NoticeLevel};
-use crate::ids::TurnId;
+use crate::event::ItemBody;
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Verdict};
 use crate::permission::policy::{KeepError, Policy, PolicySource};
@@ -168,28 +167,18 @@ impl Session {
         self.guard.source.can_keep()
     }
 
-    /// Keeps rules that allow, in the settings. What could not be kept is told in the transcript.
-    pub(crate) async fn keep_rules(&self, turn: &TurnId, scope: Scope, rules: Vec<String>) {
+    /// Keeps rules that allow, in the settings. Answers what could not be kept.
+    pub(crate) async fn keep_rules(&self, scope: Scope, rules: Vec<String>) -> Vec<KeepError> {
         let source = Arc::clone(&self.guard.source);
-        let kept = blocking(move || {
+        blocking(move || {
             let keep = |text: &String| {
                 let bad =
                     |error: RuleError| KeepError::BadRule { rule: text.clone(), reason: error.to_string() };
                 source.keep(scope, Behavior::Allow, &text.parse::<Rule>().map_err(bad)?)
             };
-            rules.iter().map(keep).filter_map(Result::err).collect::<Vec<_>>()
-        });
-        for error in kept.await {
-            self.notice(
-                turn,
-                NoticeLevel::Warning,
-                format!("A standing answer was not kept: {error}."),
-                Some(
-                    "It counts until this session ends; the rule can be written into the settings by hand."
-                        .to_owned(),
-                ),
-            );
-        }
+            rules.iter().map(keep).filter_map(Result::err).collect()
+        })
+        .await
     }
 
     /// What rules would have spared the user among the newest calls of this session.
@@ -197,7 +186,7 @@ impl Session {
         let cwd = self.workspace.cwd();
         let calls: Vec<_> = {
             let state = self.state();
-            let calls = state.items.iter().rev().filter_map(|item| match &item.body {
+            let calls = state.main.items.iter().rev().filter_map(|item| match &item.body {
                 ItemBody::ToolCall(call) => Some((call.name.clone(), call.kind?, call.input.clone())),
                 _ => None,
             });

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies};
-use crate::event::{EventRecord, Subscription};
+use crate::event::{EventRecord, NoticeLevel, Subscription};
 use crate::host::NoEditor;
 use crate::model::{
     Capabilities, Delta, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role,

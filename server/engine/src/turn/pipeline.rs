@@ -15,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff;
 use crate::edit::ledger::Change;
-use crate::event::{CallOutcome, CallState, Event};
+use crate::event::{CallOutcome, CallState, Event, NoticeLevel};
 use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::model::Block;
 use crate::permission::gate::Case;
 use crate::permission::{Answer, Answered, Decision, GateDecision, Offer, Outcome, Scope, Verdict};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
 use crate::tools::{
@@ -46,15 +47,16 @@ enum Stage {
 }
 
 /// Runs one call to its result and records it.
-pub(super) async fn run(session: &Session, call: Call, cancel: CancellationToken) {
+pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: CancellationToken) {
     let started = Instant::now();
-    let pipeline = Pipeline { session, call: &call, cancel: &cancel };
+    let session = conversation.session;
+    let pipeline = Pipeline { conversation, session, call: &call, cancel: &cancel };
     // A fault in a tool ends its call and nothing else.
     let result = AssertUnwindSafe(pipeline.run()).catch_unwind().await.unwrap_or_else(|_| Err(fault(&call)));
     session.forget_call(&call.id);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     trace(&call, Stage::Formatting);
-    format_result(session, &call, result, duration_ms);
+    format_result(conversation, &call, result, duration_ms);
 }
 
 fn trace(call: &Call, stage: Stage) {
@@ -71,6 +73,7 @@ struct Confirmed {
 }
 
 struct Pipeline<'a> {
+    conversation: &'a Conversation<'a>,
     session: &'a Session,
     call: &'a Call,
     cancel: &'a CancellationToken,
@@ -107,8 +110,8 @@ impl Pipeline<'_> {
     }
 
     fn discover(&self) -> Result<Arc<dyn ErasedTool>, ToolError> {
-        let tool = self.session.tools.find(&self.call.name).ok_or_else(|| {
-            let known: Vec<_> = self.session.tools.iter().map(|tool| tool.facts().name).collect();
+        let tool = self.conversation.tools.find(&self.call.name).ok_or_else(|| {
+            let known: Vec<_> = self.conversation.tools.iter().map(|tool| tool.facts().name).collect();
             ToolError::new(
                 ToolErrorKind::UnknownTool,
                 format!("There is no tool `{}`.", self.call.name),
@@ -169,7 +172,7 @@ impl Pipeline<'_> {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
             Action::Run(_) => Proposal::default(),
         };
-        self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
+        self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
         let answered = self.session.broker.ask(prompt, self.cancel).await;
         self.session.end_waiting();
@@ -260,7 +263,16 @@ impl Pipeline<'_> {
     async fn keep(&self, answer: &Answer, offers: &[Offer]) {
         let offered = offers.iter().find(|offer| offer.scope == answer.scope).map(|offer| &offer.rules);
         let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
-        self.session.keep_rules(&self.call.turn, answer.scope, rules).await;
+        for error in self.session.keep_rules(answer.scope, rules).await {
+            let hint =
+                "It counts until this session ends; the rule can be written into the settings by hand.";
+            self.conversation.notice(
+                &self.call.turn,
+                NoticeLevel::Warning,
+                format!("A standing answer was not kept: {error}."),
+                Some(hint.to_owned()),
+            );
+        }
     }
 
     async fn execute(
@@ -277,7 +289,7 @@ impl Pipeline<'_> {
             place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
         };
         let kind = tool.facts().kind;
-        self.session.move_call(&self.call.item, CallState::Executing, &plan.title);
+        self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
             self.session.sync().await;
@@ -398,7 +410,13 @@ fn refused(title: &str, feedback: Option<&str>) -> ToolError {
 // -- formatting -----------------------------------------------------------------------------------------------------
 
 /// Records the result: model text, display text and structured result apart.
-fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, ToolError>, duration_ms: u64) {
+fn format_result(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    result: Result<ToolOutput, ToolError>,
+    duration_ms: u64,
+) {
+    let session = conversation.session;
     let (id, name) = (call.id.clone(), call.name.clone());
     let state = match &result {
         Ok(_) => CallState::Completed,
@@ -437,5 +455,5 @@ fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, Tool
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, is_error };
     let executed = Event::ToolExecuted { call: id, name, duration_ms, ok: !is_error };
-    session.end_call(&call.item, outcome, result, vec![executed]);
+    conversation.end_call(&call.item, outcome, result, vec![executed]);
 }

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
-use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::tools::ToolKind;
 use crate::tools::declared::declared;
 use crate::turn::order::{Reach, waits};
@@ -16,12 +16,13 @@ use crate::turn::pipeline;
 use crate::turn::sample::Call;
 
 /// Runs all calls; every one of them has a result afterwards, or the turn was cancelled and they are sealed.
-pub(super) async fn run(session: &Session, calls: Vec<Call>, cancel: &CancellationToken) {
+pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cancel: &CancellationToken) {
+    let session = conversation.session;
     for (waiting, call) in calls.iter().enumerate() {
         let (call, name) = (call.id.clone(), call.name.clone());
         session.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
-    let waits = waits(&calls.iter().map(|call| reach(session, call)).collect::<Vec<_>>());
+    let waits = waits(&calls.iter().map(|call| reach(conversation, call)).collect::<Vec<_>>());
     let ended: Vec<_> = calls.iter().map(|_| CancellationToken::new()).collect();
     // All of them at once: a call that waits can be cancelled as well as one that runs.
     let calls: Vec<_> =
@@ -37,7 +38,7 @@ pub(super) async fn run(session: &Session, calls: Vec<Call>, cancel: &Cancellati
             }
             // What is left when the turn is cancelled is sealed with it.
             if !cancel.is_cancelled() {
-                pipeline::run(session, call, token).await;
+                pipeline::run(conversation, call, token).await;
             }
             ended[place].cancel();
         }
@@ -46,8 +47,9 @@ pub(super) async fn run(session: &Session, calls: Vec<Call>, cancel: &Cancellati
 }
 
 /// What a call may touch, as far as its order goes.
-fn reach(session: &Session, call: &Call) -> Reach {
-    let Some(tool) = session.tools.find(&call.name) else { return Reach::Anything };
+fn reach(conversation: &Conversation<'_>, call: &Call) -> Reach {
+    let session = conversation.session;
+    let Some(tool) = conversation.tools.find(&call.name) else { return Reach::Anything };
     let resolve =
         |path: &str| session.workspace.resolve(path).ok().map(|target| session.workspace.real(&target));
     let declared = declared(&call.name, &call.input, &session.workspace.cwd(), &resolve);
