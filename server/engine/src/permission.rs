@@ -5,6 +5,7 @@
 
 pub mod broker;
 pub mod delivery;
+pub mod explain;
 pub mod gate;
 pub mod git;
 pub mod grant;

@@ -218,8 +218,17 @@ impl ToolError {
     }
 }
 
-/// Whether a file may be read without anybody being asked.
-pub type MayRead = Arc<dyn Fn(&Target) -> bool + Send + Sync>;
+/// What of a file a search shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// That it exists.
+    Name,
+    /// What is in it.
+    Content,
+}
+
+/// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
+pub type MayRead = Arc<dyn Fn(&Target, Look) -> bool + Send + Sync>;
 
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
@@ -233,7 +242,7 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
-    /// Which files a search may look into; what it says no to is left out of results, and counted.
+    /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
     pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,

@@ -16,7 +16,7 @@ use crate::permission::mode::{Act, Mode, Stance};
 use crate::permission::rules::{Behavior, PlacedRule, Rules, Subject};
 use crate::permission::sensitive::Sensitive;
 use crate::permission::{Delivery, Grant};
-use crate::tools::{ToolKind, Touch};
+use crate::tools::{Look, ToolKind, Touch};
 
 /// What is to happen with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,10 +200,19 @@ fn judge_subject(
     }
 }
 
-/// What a user may call to look at, without anybody being asked: for searches that go through many files.
+/// Whether a search may show something of a file: a name that no rule denies, a content that nothing speaks against.
 #[must_use]
-pub fn may_read(target: &Target, circumstances: &Circumstances<'_>) -> bool {
-    file::judge(file::Access::Read, target, None, circumstances).decision == Decision::Allow
+pub fn may_read(target: &Target, look: Look, circumstances: &Circumstances<'_>) -> bool {
+    let real = (circumstances.real)(target);
+    let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
+    match (look, verdict.decision) {
+        (_, Decision::Allow) | (Look::Name, Decision::Ask) => true,
+        (Look::Name, Decision::Deny) => verdict.rule.is_none(),
+        (Look::Content, Decision::Ask) => {
+            verdict.rule.is_none() && circumstances.grants.iter().any(|grant| grant.covers_read(&real))
+        }
+        (Look::Content, Decision::Deny) => false,
+    }
 }
 
 impl Verdict {

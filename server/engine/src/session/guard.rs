@@ -154,9 +154,10 @@ impl Session {
     /// Which files a search may look into: those that may be read without anybody being asked.
     pub(crate) fn may_read(&self) -> MayRead {
         let (in_force, mode, workspace) = (self.in_force(), self.mode(), Arc::clone(&self.workspace));
-        Arc::new(move |target| {
-            in_force
-                .within(mode, &workspace, &|_| None, |circumstances| gate::may_read(target, circumstances))
+        Arc::new(move |target, look| {
+            in_force.within(mode, &workspace, &|_| None, |circumstances| {
+                gate::may_read(target, look, circumstances)
+            })
         })
     }
 }
