@@ -2,7 +2,7 @@
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
-//! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
+//! reached only by [`model`], and files are written only by [`workspace`], [`journal`] and [`settings`].
 
 pub mod context;
 pub mod edit;
@@ -15,6 +15,7 @@ pub mod model;
 pub mod paths;
 pub mod permission;
 pub mod session;
+pub mod settings;
 pub mod shell;
 pub mod tools;
 pub mod turn;

@@ -1,5 +1,6 @@
 //! Rules against what calls touch.
 
+mod cases;
 mod properties;
 
 use super::*;
