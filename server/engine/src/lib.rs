@@ -2,7 +2,7 @@
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
-//! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
+//! reached only by [`model`] and [`web`], and files are written only by [`workspace`] and [`journal`].
 
 pub mod context;
 pub mod edit;
@@ -18,4 +18,5 @@ pub mod session;
 pub mod shell;
 pub mod tools;
 pub mod turn;
+pub mod web;
 pub mod workspace;
