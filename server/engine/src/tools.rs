@@ -14,6 +14,7 @@ pub mod read;
 mod replacement;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod think;
 mod walk;
 pub mod write;
 
@@ -302,6 +303,7 @@ impl Registry {
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
+        registry.add(think::Think);
         registry.add(write::Write);
         registry
     }
