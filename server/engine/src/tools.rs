@@ -8,6 +8,7 @@ pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod read;
@@ -300,6 +301,7 @@ impl Registry {
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
