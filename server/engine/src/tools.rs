@@ -17,6 +17,7 @@ mod replacement;
 pub(crate) mod testing;
 pub mod think;
 mod walk;
+pub mod web_fetch;
 pub mod write;
 
 pub(crate) use walk::is_vcs_folder;
@@ -39,6 +40,7 @@ use crate::ids::CallId;
 use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
+use crate::web::WebClient;
 use crate::workspace::Workspace;
 
 /// What a tool does to the world; drives the permission matrix.
@@ -306,6 +308,7 @@ impl Registry {
         registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
         registry.add(think::Think);
+        registry.add(web_fetch::WebFetch::new(Arc::new(WebClient::default())));
         registry.add(write::Write);
         registry
     }
