@@ -18,6 +18,7 @@ pub(crate) mod testing;
 pub mod think;
 mod walk;
 pub mod web_fetch;
+pub mod web_search;
 pub mod write;
 
 pub(crate) use walk::is_vcs_folder;
@@ -295,7 +296,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in tools.
+    /// The built-in tools. WebSearch is not one of them: it is added where a service is configured.
     #[must_use]
     pub fn built_in() -> Self {
         let mut registry = Self::default();
