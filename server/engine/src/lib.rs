@@ -2,7 +2,7 @@
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
-//! reached only by [`model`], and files are written only by [`workspace`], [`journal`] and [`settings`].
+//! reached only by [`model`] and [`web`], and files are written only by [`workspace`], [`journal`] and [`settings`].
 
 pub mod context;
 pub mod edit;
@@ -19,4 +19,5 @@ pub mod settings;
 pub mod shell;
 pub mod tools;
 pub mod turn;
+pub mod web;
 pub mod workspace;

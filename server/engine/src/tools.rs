@@ -9,13 +9,17 @@ pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod read;
 mod replacement;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod think;
 mod walk;
+pub mod web_fetch;
+pub mod web_search;
 pub mod write;
 
 pub(crate) use walk::is_vcs_folder;
@@ -39,6 +43,7 @@ use crate::ids::CallId;
 use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
+use crate::web::WebClient;
 use crate::workspace::Workspace;
 
 /// How long the work of one call may take, where the tool does not say otherwise.
@@ -323,7 +328,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in tools.
+    /// The built-in tools. WebSearch is not one of them: it is added where a service is configured.
     #[must_use]
     pub fn built_in() -> Self {
         let mut registry = Self::default();
@@ -331,9 +336,12 @@ impl Registry {
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
+        registry.add(think::Think);
+        registry.add(web_fetch::WebFetch::new(Arc::new(WebClient::default())));
         registry.add(write::Write);
         registry
     }
