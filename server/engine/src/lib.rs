@@ -1,7 +1,7 @@
 //! The agent behind kode-ls: models, loop, tools, permissions, workspace text, edits and sessions.
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
-//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
+//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the network is
 //! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
 
 pub mod context;
@@ -14,6 +14,7 @@ pub mod journal;
 pub mod model;
 pub mod paths;
 pub mod permission;
+pub mod sandbox;
 pub mod session;
 pub mod shell;
 pub mod tools;
