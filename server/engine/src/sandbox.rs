@@ -11,7 +11,6 @@ pub mod helper;
 pub mod policy;
 pub mod secrets;
 
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, PipeWriter};
 use std::os::unix::fs::DirBuilderExt;
@@ -23,6 +22,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::paths::AbsPath;
+use crate::shell::{Captured, Exit};
 
 pub use detect::{Support, detect};
 pub use environment::keeps;
@@ -139,35 +139,56 @@ impl Sandbox {
         AbsPath::new(control).map_err(io::Error::other)
     }
 
-    /// Prepares a command to run in `cwd` with those variables of `env` that commands in a sandbox keep.
+    /// Prepares a command to run as it would have run without, with those of its variables that commands in a
+    /// sandbox keep. Its streams are not carried over.
     ///
     /// # Errors
     /// When its policy cannot be handed over.
-    pub fn prepare<'a>(
-        &self,
-        program: &str,
-        arguments: impl IntoIterator<Item = &'a OsStr>,
-        cwd: &AbsPath,
-        env: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> io::Result<Prepared> {
+    pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
+        let command = command.as_std();
         let control = self.control()?;
         let (reader, mut writer) = io::pipe()?;
         Request { policy: self.policy.clone(), control: control.clone() }.send(&mut writer)?;
-        let kept = env.into_iter().filter(|(name, _)| name.to_str().is_some_and(keeps));
-        let mut command = Command::new(&self.helper);
-        command.args([ARGUMENT, "--", program]).args(arguments).current_dir(cwd).env_clear().envs(kept);
+        let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
+        let mut prepared = Command::new(&self.helper);
+        prepared.args([ARGUMENT, "--"]).arg(command.get_program()).args(command.get_args());
+        prepared.env_clear().envs(kept);
+        if let Some(cwd) = command.get_current_dir() {
+            prepared.current_dir(cwd);
+        }
         let pending = Pending { control: control.into(), _alive: writer };
-        Ok(Prepared { command, input: reader.into(), pending })
+        Ok(Prepared { command: prepared, input: reader.into(), pending })
     }
 }
 
 impl Pending {
-    /// What the helper reports of a command that has ended by itself.
+    /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
     ///
     /// # Errors
-    /// When there is no report: then nothing is known, and nothing may be taken for granted.
-    pub fn report(self) -> io::Result<Report> {
-        Ok(serde_json::from_slice(&fs::read(self.control.join(REPORT))?)?)
+    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
+    pub fn conclude(self, exit: Exit, output: &Captured) -> Result<(Exit, GuardReport), Failure> {
+        let report = fs::read(self.control.join(REPORT)).and_then(|json| {
+            let report: Report = serde_json::from_slice(&json)?;
+            Ok(report)
+        });
+        match (exit, report) {
+            (Exit::TimedOut | Exit::Cancelled, report) => Ok((exit, report.unwrap_or_default().guarded)),
+            (Exit::Code(_) | Exit::Signal(_), Err(error)) => {
+                Err(Failure::Sandbox(format!("there is no report of it: {error}")))
+            }
+            (Exit::Code(_) | Exit::Signal(_), Ok(report)) => match report {
+                Report { failure: Some(Failure::Sandbox(reason)), .. } => {
+                    let said = output.text.trim();
+                    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+                    Err(Failure::Sandbox(format!("{reason}{said}")))
+                }
+                Report { failure: Some(failure), .. } => Err(failure),
+                Report { enforced: None, .. } => Err(Failure::Sandbox("nothing was enforced".to_owned())),
+                Report { signal: Some(signal), guarded, .. } => Ok((Exit::Signal(signal), guarded)),
+                Report { signal: None, guarded, .. } => Ok((exit, guarded)),
+            },
+        }
     }
 }
 

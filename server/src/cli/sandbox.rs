@@ -37,8 +37,11 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
     /// Let it use the network
-    #[arg(long)]
+    #[arg(long, conflicts_with = "allow_host")]
     network: bool,
+    /// Let it reach this host alone; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
     /// How many processes it may have at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
@@ -106,7 +109,11 @@ fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
         hidden: absolute(&args.hide),
         home,
         state: home::folder()?,
-        network: if args.network { Network::On } else { Network::Off },
+        network: match (args.network, args.allow_host.is_empty()) {
+            (true, _) => Network::On,
+            (false, true) => Network::Off,
+            (false, false) => Network::Allowed { hosts: args.allow_host.clone() },
+        },
         limits: Limits {
             processes: args.max_processes.unwrap_or(Limits::default().processes),
             ..Limits::default()

@@ -20,17 +20,9 @@ const LEAST: ABI = ABI::V3;
 const VERSIONS: [(ABI, u32); 6] =
     [(ABI::V6, 6), (ABI::V5, 5), (ABI::V4, 4), (ABI::V3, 3), (ABI::V2, 2), (ABI::V1, 1)];
 /// Devices that may be written.
-const DEVICES: [&str; 9] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-    "/dev/shm",
-];
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// More of them, where they are the command's own and not shared with everybody.
+const OWN_DEVICES: [&str; 4] = ["/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"];
 /// How many rules may be needed to leave out hidden files.
 const MAX_RULES: usize = 20_000;
 
@@ -86,7 +78,8 @@ fn restrict(files: &Files<'_>) -> Result<RulesetStatus, Error> {
     for folder in files.writable {
         rules = allow(rules, folder, AccessFs::from_all(NEWEST))?;
     }
-    for device in DEVICES {
+    let own = if files.alone { &[][..] } else { &OWN_DEVICES };
+    for device in DEVICES.iter().chain(own) {
         rules = allow(rules, Path::new(device), reading | AccessFs::from_write(NEWEST) | AccessFs::IoctlDev)?;
     }
     Ok(rules.restrict_self()?.ruleset)
