@@ -1,8 +1,9 @@
 //! The agent behind kode-ls: models, loop, tools, permissions, workspace text, edits and sessions.
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
-//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
-//! reached only by [`model`] and [`web`], and files are written only by [`workspace`], [`journal`] and [`settings`].
+//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
+//! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
+//! [`journal`] and [`settings`].
 
 pub mod context;
 pub mod edit;
@@ -14,6 +15,7 @@ pub mod journal;
 pub mod model;
 pub mod paths;
 pub mod permission;
+pub mod sandbox;
 pub mod session;
 pub mod settings;
 pub mod shell;
