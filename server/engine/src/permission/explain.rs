@@ -146,6 +146,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         grants: &[],
         sensitive: setting.sensitive,
         confinement: setting.confinement,
+        lost: None,
         contains: &contains,
         real: &real,
         delivery: &|_| None,
