@@ -8,6 +8,7 @@ use crate::model::{Block, Message, ModelRequest, Role};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::{Session, SessionState};
+use crate::tools::Offer;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
@@ -17,11 +18,22 @@ const RULE_LINE: &str = "\n\n---\n\n";
 
 /// The request for a session's next model call.
 pub(crate) fn request(session: &Session, profile: &Profile) -> ModelRequest {
+    let catalog = session.catalog();
+    let can_diagnose = session.workspace.can_diagnose();
     let state = session.state();
+    let offer = Offer { mode: state.mode, can_diagnose, catalog: &catalog };
+    let tools = session.tools.declarations_for(&offer);
+    let mut messages = normalise(&state.messages);
+    // Last, and with this request alone: what stands before it stays the prefix of the next request.
+    if let (Some(text), Some(last)) =
+        (session.reminder_for(&state, &tools), messages.last_mut().filter(|last| last.role == Role::User))
+    {
+        last.content.push(Block::Text { text });
+    }
     ModelRequest {
         system: vec![system_prompt(&state)],
-        messages: normalise(&state.messages),
-        tools: session.tools.declarations(),
+        messages,
+        tools,
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,

@@ -4,18 +4,22 @@
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
 //! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
 
+pub mod broker;
 pub mod context;
 pub mod edit;
 pub mod engine;
 pub mod event;
+pub mod extension;
 pub mod host;
 pub mod ids;
 pub mod journal;
 pub mod model;
 pub mod paths;
 pub mod permission;
+pub mod question;
 pub mod session;
 pub mod shell;
+pub mod todo;
 pub mod tools;
 pub mod turn;
 pub mod workspace;

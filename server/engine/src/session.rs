@@ -10,11 +10,13 @@ mod committed;
 mod feed;
 mod news;
 pub(crate) mod proposal;
+mod questions;
 mod resolve;
 pub mod review;
 pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod todos;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -32,12 +34,15 @@ use crate::event::{
     Bookmark, CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState,
     TurnEnd,
 };
+use crate::extension::Catalog;
 use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
+use crate::question::{Question, QuestionBroker};
 use crate::shell::Shell;
+use crate::todo::Todo;
 use crate::tools::Registry;
 use crate::turn;
 use crate::workspace::{WatchReport, Workspace, blocking};
@@ -105,6 +110,10 @@ pub struct Snapshot {
     pub more_items: bool,
     /// Prompts that wait for the user.
     pub pending: Vec<PermissionPrompt>,
+    /// Questions that wait for the user.
+    pub questions: Vec<Question>,
+    /// The todo list.
+    pub todos: Vec<Todo>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
     /// Tokens of all turns.
@@ -119,6 +128,10 @@ pub struct Session {
     pub(crate) tools: Arc<Registry>,
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
+    questions: QuestionBroker,
+    reminded: todos::Reminded,
+    /// The skills and commands there are, as the turn found them.
+    catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
@@ -173,6 +186,9 @@ impl Session {
             tools,
             models,
             broker: Broker::new(Arc::clone(&events)),
+            questions: QuestionBroker::new(Arc::clone(&events)),
+            reminded: todos::Reminded::default(),
+            catalog: Mutex::default(),
             changes,
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
@@ -225,6 +241,8 @@ impl Session {
             items: state.items[skipped..].to_vec(),
             more_items: skipped > 0,
             pending: self.broker.pending(),
+            questions: self.questions.pending(),
+            todos: state.todos.clone(),
             queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
             usage: state.usage,
         }
@@ -353,6 +371,11 @@ impl Session {
     #[must_use]
     pub fn messages_from(&self, from: usize) -> Vec<Message> {
         self.state().messages.get(from..).map(<[Message]>::to_vec).unwrap_or_default()
+    }
+
+    /// The skills and commands there are, as the turn found them.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&lock(&self.catalog))
     }
 
     /// The last text the model said; empty when it said none.
@@ -657,6 +680,7 @@ async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>
             _ => continue,
         };
         session.note_told(&turn);
+        *lock(&session.catalog) = Arc::new(Catalog::of(session.workspace.roots().to_vec()).await);
         session.sync().await;
         let ended = AssertUnwindSafe(turn::run(&session, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));

@@ -12,6 +12,7 @@ use crate::model::{Block, Message, Role, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
 use crate::session::title_from;
+use crate::todo::{Todo, TodoCounts};
 
 /// What a session's records add up to.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct SessionState {
     pub cwd: AbsPath,
     /// Its mode.
     pub mode: Mode,
+    /// The mode that plan mode was entered from, while it lasts.
+    pub mode_before_plan: Option<Mode>,
     /// The name of its model profile.
     pub model: String,
     /// What the model is sent, oldest first.
@@ -36,6 +39,12 @@ pub struct SessionState {
     pub queue: VecDeque<(QueuedPrompt, Vec<Block>)>,
     /// What the user has allowed for the whole session.
     pub grants: Vec<Grant>,
+    /// The todo list.
+    pub todos: Vec<Todo>,
+    /// Model rounds of work since the list was written: those that called tools, and all while anything is left to do.
+    pub rounds_without_todos: u32,
+    /// Whether the list was written after the newest answer.
+    pub todos_changed: bool,
     /// Tokens of all turns.
     pub usage: Usage,
     /// The turn that has begun and not ended.
@@ -59,6 +68,7 @@ struct TurnStart {
     turn: TurnId,
     items: usize,
     messages: usize,
+    todos: Vec<Todo>,
 }
 
 /// The end of a conversation that went back.
@@ -68,6 +78,7 @@ struct Cut {
     items: Vec<Item>,
     messages: Vec<Message>,
     turns: Vec<TurnStart>,
+    todos: Vec<Todo>,
 }
 
 impl SessionState {
@@ -81,11 +92,15 @@ impl SessionState {
             roots: roots.clone(),
             cwd: cwd.clone(),
             mode: *mode,
+            mode_before_plan: None,
             model: model.clone(),
             messages: Vec::new(),
             items: Vec::new(),
             queue: VecDeque::new(),
             grants: Vec::new(),
+            todos: Vec::new(),
+            rounds_without_todos: 0,
+            todos_changed: false,
             usage: Usage::default(),
             turn: None,
             calls: Vec::new(),
@@ -120,8 +135,12 @@ impl SessionState {
                     self.title = title_from(text);
                 }
                 self.close_calls();
-                let start =
-                    TurnStart { turn: turn.clone(), items: self.items.len(), messages: self.messages.len() };
+                let start = TurnStart {
+                    turn: turn.clone(),
+                    items: self.items.len(),
+                    messages: self.messages.len(),
+                    todos: self.todos.clone(),
+                };
                 self.turns.push(start);
                 self.every_turn.push(turn.clone());
                 self.cut = None;
@@ -139,6 +158,7 @@ impl SessionState {
                         _ => None,
                     })
                     .collect();
+                self.count_round();
                 if !message.content.is_empty() {
                     self.messages.push(message);
                 }
@@ -162,11 +182,21 @@ impl SessionState {
                 self.messages.push(Message { role: Role::User, content: vec![Block::Text { text }] });
             }
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
+            // For audits; the call tells the rest.
+            Record::Asked { .. } | Record::Replied { .. } => {}
+            Record::Todos { todos } => {
+                self.todos = todos;
+                self.rounds_without_todos = 0;
+                self.todos_changed = true;
+            }
             Record::TurnEnded { turn: _, reason: _, usage } => {
                 self.usage += usage;
                 self.turn = None;
             }
             Record::Configured { mode, model } => {
+                if mode != self.mode {
+                    self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
+                }
                 self.mode = mode;
                 self.model = model;
             }
@@ -206,16 +236,25 @@ impl SessionState {
         start.map(|start| &self.items[start.items..]).unwrap_or_default()
     }
 
+    fn count_round(&mut self) {
+        self.todos_changed = false;
+        if !self.calls.is_empty() || TodoCounts::of(&self.todos).is_open() {
+            self.rounds_without_todos = self.rounds_without_todos.saturating_add(1);
+        }
+    }
+
     fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) {
         let Some(at) = self.turns.iter().position(|start| start.turn == *turn) else { return };
         self.close_calls();
         let turns = self.turns.split_off(at);
         let TurnStart { items, messages, .. } = turns[0];
+        let todos = std::mem::replace(&mut self.todos, turns[0].todos.clone());
         let cut = Cut {
             resolution,
             items: self.items.split_off(items),
             messages: self.messages.split_off(messages),
             turns,
+            todos,
         };
         for item in &cut.items {
             self.places.remove(&item.id);
@@ -228,6 +267,7 @@ impl SessionState {
         let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return };
         self.messages.extend(cut.messages);
         self.turns.extend(cut.turns);
+        self.todos = cut.todos;
         cut.items.into_iter().for_each(|item| self.put(item));
         self.name_anew();
     }

@@ -28,6 +28,7 @@ use crate::session::review::HunkKind;
 use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
 };
+use crate::turn::act;
 use crate::turn::sample::Call;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -182,7 +183,7 @@ impl Pipeline<'_> {
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
-            Action::Run(_) => Proposal::default(),
+            Action::Run(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => Proposal::default(),
         };
         self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
@@ -278,10 +279,10 @@ impl Pipeline<'_> {
                 paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
                 unified: diff::preview(change, workspace),
             },
-            (Action::Run(_), [Touch::Command { command, directory }, ..]) => {
+            (_, [Touch::Command { command, directory }, ..]) => {
                 Preview::Command { command: command.clone(), cwd: directory.to_string() }
             }
-            (Action::Run(_), touches) => Preview::Paths {
+            (_, touches) => Preview::Paths {
                 paths: touches
                     .iter()
                     .filter_map(|touch| match touch {
@@ -348,6 +349,9 @@ impl Pipeline<'_> {
                 result
             }
             Action::Run(work) => self.work(work, context).await,
+            Action::Ask(draft) => act::ask(self.session, self.call, &plan.title, *draft, self.cancel).await,
+            Action::SetMode(mode) => act::set_mode(self.session, mode),
+            Action::SetTodos(todos) => Ok(act::set_todos(self.session, todos)),
         }
     }
 
@@ -405,7 +409,7 @@ fn fault(call: &Call) -> ToolError {
     )
 }
 
-fn cancelled() -> ToolError {
+pub(super) fn cancelled() -> ToolError {
     ToolError::new(
         ToolErrorKind::Cancelled,
         "The user cancelled this call.",
