@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::text::{CallId, ItemId, Timestamp, TurnId};
+use crate::text::{AgentId, CallId, ItemId, Timestamp, TurnId};
 
 /// One item of the transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +17,9 @@ pub struct Item {
     pub item_id: ItemId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
+    /// The sub-agent whose transcript it is in; absent for the session's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     /// When it was added.
     pub timestamp: Timestamp,
     /// What it is.

@@ -42,6 +42,8 @@ text! {
     TurnId;
     /// Names an item of the transcript.
     ItemId;
+    /// Names a sub-agent: a conversation of its own that a tool call has begun.
+    AgentId;
     /// Names a tool call; chosen by the model, unique only within a session.
     CallId;
     /// Names a permission prompt.

@@ -4,6 +4,7 @@
 //! JSON for `run`; everything for people to watch goes to standard error.
 
 pub mod demo;
+mod questions;
 pub mod run;
 pub mod scripted;
 mod terminal;

@@ -12,17 +12,20 @@ use kode_engine::event::{
     QueuedPrompt, RunState, ToolCallItem, TurnEnd,
 };
 use kode_engine::ids::{
-    CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
+    AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
 use kode_engine::model::Usage;
 use kode_engine::model::profile::Provider;
 use kode_engine::paths::Target;
 use kode_engine::permission::{
-    BadRule, Decision, Deliveries, Delivery, DeliveryRule, Mode, Outcome, PermissionPrompt, Preview, Scope,
+    BadRule, Decision, Deliveries, Delivery, DeliveryRule, Mode, Offer, Outcome, PermissionPrompt, Preview,
+    Scope,
 };
 use kode_engine::session::Snapshot;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
+
+use crate::display::{both_ends, prompt_lines};
 
 // -- ids, times, places -------------------------------------------------------------------------------------------
 
@@ -42,6 +45,12 @@ pub fn turn_id(id: &TurnId) -> wire::TurnId {
 #[must_use]
 pub fn item_id(id: &ItemId) -> wire::ItemId {
     wire::ItemId::new(id.as_str())
+}
+
+/// A sub-agent's id.
+#[must_use]
+pub fn agent_id(id: &AgentId) -> wire::AgentId {
+    wire::AgentId::new(id.as_str())
 }
 
 /// A call's id.
@@ -154,7 +163,10 @@ pub fn mode(mode: Mode) -> wire::Mode {
         Mode::Default => wire::Mode::Default,
         Mode::AcceptEdits => wire::Mode::AcceptEdits,
         Mode::Plan => wire::Mode::Plan,
+        Mode::DontAsk => wire::Mode::DontAsk,
         Mode::BypassPermissions => wire::Mode::BypassPermissions,
+        Mode::Approval => wire::Mode::Approval,
+        Mode::Readonly => wire::Mode::Readonly,
     }
 }
 
@@ -165,7 +177,10 @@ pub fn mode_from_wire(mode: wire::Mode) -> Mode {
         wire::Mode::Default => Mode::Default,
         wire::Mode::AcceptEdits => Mode::AcceptEdits,
         wire::Mode::Plan => Mode::Plan,
+        wire::Mode::DontAsk => Mode::DontAsk,
         wire::Mode::BypassPermissions => Mode::BypassPermissions,
+        wire::Mode::Approval => Mode::Approval,
+        wire::Mode::Readonly => Mode::Readonly,
     }
 }
 
@@ -228,6 +243,7 @@ fn item(item: Item) -> wire::Item {
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),
+        agent_id: item.agent.as_ref().map(agent_id),
         timestamp: timestamp(item.timestamp),
         body: match item.body {
             ItemBody::UserMessage { text } => wire::ItemBody::UserMessage(wire::UserMessage { text }),
@@ -311,12 +327,17 @@ fn tool_error_kind(kind: ToolErrorKind) -> wire::ToolErrorKind {
     }
 }
 
+/// The text of a prompt is cut to so many characters, both ends kept.
+const PROMPT_TEXT_LIMIT: usize = 20_000;
+
 // -- permissions --------------------------------------------------------------------------------------------------
 
 /// A permission prompt of a session.
 #[must_use]
 pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::PermissionPrompt {
+    let text = both_ends(&prompt_lines(&prompt).join("\n"), PROMPT_TEXT_LIMIT);
     wire::PermissionPrompt {
+        text,
         session_id: session_id(session),
         permission_id: permission_id(&prompt.id),
         call_id: call_id(&prompt.call),
@@ -333,9 +354,17 @@ pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::Permission
         },
         risks: prompt.risks,
         scopes: prompt.scopes.into_iter().map(scope).collect(),
-        rule: prompt.rule,
+        offers: prompt.offers.into_iter().map(offer).collect(),
         input: prompt.input,
         timestamp: timestamp(prompt.timestamp),
+    }
+}
+
+fn offer(offer: Offer) -> wire::Offer {
+    wire::Offer {
+        scope: scope(offer.scope),
+        rules: offer.rules,
+        spared: offer.spared.map(|spared| wire::Spared { matched: spared.matched, of: spared.of }),
     }
 }
 
@@ -343,6 +372,8 @@ fn scope(scope: Scope) -> wire::Scope {
     match scope {
         Scope::Once => wire::Scope::Once,
         Scope::Session => wire::Scope::Session,
+        Scope::Project => wire::Scope::Project,
+        Scope::User => wire::Scope::User,
     }
 }
 
@@ -352,6 +383,8 @@ pub fn scope_from_wire(scope: wire::Scope) -> Scope {
     match scope {
         wire::Scope::Once => Scope::Once,
         wire::Scope::Session => Scope::Session,
+        wire::Scope::Project => Scope::Project,
+        wire::Scope::User => Scope::User,
     }
 }
 
@@ -444,9 +477,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             let question = question::question(session, *question);
             wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question }))
         }
-        Event::QuestionAnswered { resolved } => {
-            wire::Event::QuestionAnswered(question::resolved(resolved))
-        }
+        Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(wire::TodoChanged {
             counts: question::todo_counts(&todos),
             todos: question::todos(&todos),

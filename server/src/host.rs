@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kode_engine::edit::TextEdit;
 use kode_engine::host::{
-    DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, FileDiagnostics, Host,
-    SaveOutcome,
+    DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, FileDiagnostics,
+    Host, SaveOutcome,
 };
 use kode_engine::paths::Target;
 use kode_protocol as wire;

@@ -10,7 +10,9 @@ use anyhow::Context;
 use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
-use crate::handlers::{catalogue, checkpoint, document, edits, permission, progress, question, session, turn};
+use crate::handlers::{
+    catalogue, checkpoint, document, edits, permission, progress, question, session, turn,
+};
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
 use crate::{logging, transport};

@@ -137,6 +137,7 @@ impl Tree {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(path)),
+            may_read: Arc::new(|_| true),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         };

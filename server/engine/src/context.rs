@@ -7,8 +7,9 @@ use crate::model::profile::Profile;
 use crate::model::{Block, Message, ModelRequest, Role};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
-use crate::session::{Session, SessionState};
-use crate::tools::Offer;
+use crate::session::SessionState;
+use crate::session::conversation::Conversation;
+use crate::tools::Offering;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
@@ -16,18 +17,18 @@ const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
 /// Between the parts of the system prompt.
 const RULE_LINE: &str = "\n\n---\n\n";
 
-/// The request for a session's next model call.
-pub(crate) fn request(session: &Session, profile: &Profile) -> ModelRequest {
+/// The request for the next model call of a conversation.
+pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
+    let session = conversation.session;
     let catalog = session.catalog();
     let can_diagnose = session.workspace.can_diagnose();
+    let mut messages = conversation.read(|thread| normalise(&thread.messages));
     let state = session.state();
-    let offer = Offer { mode: state.mode, can_diagnose, catalog: &catalog };
-    let tools = session.tools.declarations_for(&offer);
-    let mut messages = normalise(&state.messages);
+    let tools =
+        conversation.tools.declarations_for(&Offering { mode: state.mode, can_diagnose, catalog: &catalog });
+    let reminder = conversation.agent.is_none().then(|| session.reminder_for(&state, &tools)).flatten();
     // Last, and with this request alone: what stands before it stays the prefix of the next request.
-    if let (Some(text), Some(last)) =
-        (session.reminder_for(&state, &tools), messages.last_mut().filter(|last| last.role == Role::User))
-    {
+    if let (Some(text), Some(last)) = (reminder, messages.last_mut().filter(|last| last.role == Role::User)) {
         last.content.push(Block::Text { text });
     }
     ModelRequest {
@@ -44,14 +45,19 @@ pub(crate) fn request(session: &Session, profile: &Profile) -> ModelRequest {
 fn system_prompt(state: &SessionState) -> String {
     let base = match state.mode {
         Mode::Plan => PLAN_PROMPT,
-        Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions => BASE_PROMPT,
+        Mode::Default
+        | Mode::AcceptEdits
+        | Mode::DontAsk
+        | Mode::BypassPermissions
+        | Mode::Approval
+        | Mode::Readonly => BASE_PROMPT,
     };
     [environment(&state.cwd, &state.roots, started(state)), base.trim().to_owned()].join(RULE_LINE)
 }
 
 /// The day the session began: a date that moved on during a session would make every cached prompt worthless.
 fn started(state: &SessionState) -> jiff::civil::Date {
-    let first = state.items.first().map_or_else(jiff::Timestamp::now, |item| item.timestamp);
+    let first = state.main.items.first().map_or_else(jiff::Timestamp::now, |item| item.timestamp);
     first.to_zoned(jiff::tz::TimeZone::system()).date()
 }
 

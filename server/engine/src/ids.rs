@@ -50,6 +50,10 @@ id!(
     TurnId, "turn"
 );
 id!(
+    /// A sub-agent: a conversation of its own that a call has begun.
+    AgentId, "agent"
+);
+id!(
     /// An item of the transcript.
     ItemId, "item"
 );

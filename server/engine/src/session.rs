@@ -7,7 +7,10 @@ mod changes;
 mod checkpoint;
 mod command;
 mod committed;
+pub(crate) mod conversation;
+mod drive;
 mod feed;
+pub(crate) mod guard;
 mod news;
 pub(crate) mod proposal;
 mod questions;
@@ -16,36 +19,32 @@ pub mod review;
 pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod thread;
 pub mod todos;
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::FutureExt;
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::ledger::Ledger;
 use crate::engine::Models;
-use crate::event::{
-    Bookmark, CallOutcome, CallState, Event, EventLog, Item, ItemBody, NoticeLevel, QueuedPrompt, RunState,
-    TurnEnd,
-};
+use crate::event::{Bookmark, CallState, Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
 use crate::extension::Catalog;
 use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
+use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
 use crate::question::{Question, QuestionBroker};
 use crate::shell::Shell;
 use crate::todo::Todo;
 use crate::tools::Registry;
-use crate::turn;
-use crate::workspace::{WatchReport, Workspace, blocking};
+use crate::workspace::{WatchReport, Workspace};
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
@@ -133,6 +132,9 @@ pub struct Session {
     /// The skills and commands there are, as the turn found them.
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
+    guard: guard::Guard,
+    /// Places to run a call in; those that wait for the user or for other calls take none.
+    pub(crate) places: Semaphore,
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
@@ -159,6 +161,8 @@ pub(crate) struct Parts {
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
     pub(crate) deliveries: Deliveries,
+    pub(crate) policy: Arc<dyn PolicySource>,
+    pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
 }
@@ -166,7 +170,19 @@ pub(crate) struct Parts {
 impl Session {
     /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
-        let Parts { workspace, shell, tools, models, journal, blobs, deliveries, state, ledger } = parts;
+        let Parts {
+            workspace,
+            shell,
+            tools,
+            models,
+            journal,
+            blobs,
+            deliveries,
+            policy,
+            concurrency,
+            state,
+            ledger,
+        } = parts;
         let events = EventLog::new(state.id.clone(), 0);
         let changes = Changes::new(ledger, blobs, state.roots.clone());
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
@@ -178,7 +194,7 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
-        let resumed = !state.items.is_empty();
+        let resumed = !state.main.items.is_empty();
         let session = Arc::new(Self {
             id: state.id.clone(),
             workspace,
@@ -190,6 +206,8 @@ impl Session {
             reminded: todos::Reminded::default(),
             catalog: Mutex::default(),
             changes,
+            guard: guard::Guard::new(policy),
+            places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,
@@ -203,8 +221,8 @@ impl Session {
             session.take_up(skipped_records);
         }
         session.workspace.observe_documents(&session.changes.feed);
-        tokio::spawn(drive(Arc::clone(&session), receiver));
-        tokio::spawn(follow_documents(Arc::clone(&session)));
+        tokio::spawn(drive::drive(Arc::clone(&session), receiver));
+        tokio::spawn(drive::follow_documents(Arc::clone(&session)));
         session
     }
 
@@ -230,7 +248,7 @@ impl Session {
     #[must_use]
     pub fn snapshot(&self, items: usize) -> Snapshot {
         let state = self.state();
-        let skipped = state.items.len().saturating_sub(items);
+        let skipped = state.main.items.len().saturating_sub(items);
         Snapshot {
             id: self.id.clone(),
             title: state.title.clone(),
@@ -238,7 +256,7 @@ impl Session {
             state: self.run_state(),
             mode: state.mode,
             model: state.model.clone(),
-            items: state.items[skipped..].to_vec(),
+            items: state.main.items[skipped..].to_vec(),
             more_items: skipped > 0,
             pending: self.broker.pending(),
             questions: self.questions.pending(),
@@ -370,7 +388,13 @@ impl Session {
     /// What the model is sent, from message number `from` on, oldest first.
     #[must_use]
     pub fn messages_from(&self, from: usize) -> Vec<Message> {
-        self.state().messages.get(from..).map(<[Message]>::to_vec).unwrap_or_default()
+        self.state().main.messages.get(from..).map(<[Message]>::to_vec).unwrap_or_default()
+    }
+
+    /// Looks for skills and commands; what is found is what the next turn has.
+    async fn look_for_extensions(&self) {
+        let found = Catalog::of(self.workspace.roots().to_vec()).await;
+        *lock(&self.catalog) = Arc::new(found);
     }
 
     /// The skills and commands there are, as the turn found them.
@@ -381,11 +405,7 @@ impl Session {
     /// The last text the model said; empty when it said none.
     #[must_use]
     pub fn answer(&self) -> String {
-        let text = |item: &Item| match &item.body {
-            ItemBody::AgentMessage { text, .. } => Some(text.clone()),
-            _ => None,
-        };
-        self.state().items.iter().rev().find_map(text).unwrap_or_default()
+        self.state().main.answer()
     }
 
     /// The short form of a file or document for people: relative to the workspace where possible.
@@ -394,7 +414,7 @@ impl Session {
         self.workspace.display(target)
     }
 
-    /// The tool calls of this session that changed files, oldest first.
+    /// The tool calls of this session and its sub-agents that changed files, oldest first.
     #[must_use]
     pub fn edit_items(&self) -> Vec<Item> {
         let edited = |item: &&Item| match &item.body {
@@ -403,7 +423,12 @@ impl Session {
             }
             _ => false,
         };
-        self.state().items.iter().filter(edited).cloned().collect()
+        let state = self.state();
+        let items =
+            std::iter::once(&state.main).chain(state.agents.values()).flat_map(|thread| &thread.items);
+        let mut items: Vec<Item> = items.filter(edited).cloned().collect();
+        items.sort_by_key(|item| item.timestamp);
+        items
     }
 
     /// Cancels what runs and ends the session's task. The journal stays.
@@ -470,42 +495,6 @@ impl Session {
 
     pub(crate) fn publish(&self, event: Event) {
         self.events.publish(event);
-    }
-
-    /// Changes an item that is still growing, in memory alone, and tells of it.
-    pub(crate) fn show(&self, change: impl FnOnce(&mut SessionState) -> Event) {
-        let mut state = self.state();
-        let event = change(&mut state);
-        self.events.publish(event);
-    }
-
-    /// Notes that a call waits for the user or begins to run, and tells of it.
-    pub(crate) fn move_call(&self, item: &ItemId, state: CallState, title: &str) {
-        let record =
-            Record::CallMoved { item: item.clone(), at: Timestamp::now(), state, title: title.to_owned() };
-        self.commit(record, |session| {
-            let moved = session.item(item).cloned();
-            let event = match state {
-                CallState::Executing => moved.map(|item| Event::ToolStart { item }),
-                _ => moved.map(|item| Event::ItemUpdated { item }),
-            };
-            event.into_iter().collect()
-        });
-    }
-
-    /// Ends a call with its result, and tells of it together with `more`.
-    pub(crate) fn end_call(&self, item: &ItemId, outcome: CallOutcome, result: Block, more: Vec<Event>) {
-        let record = Record::CallEnded { item: item.clone(), at: Timestamp::now(), outcome, result };
-        self.commit(record, |session| {
-            let ended = session.item(item).cloned().map(|item| Event::ToolEnd { item });
-            ended.into_iter().chain(more).collect()
-        });
-    }
-
-    /// Adds a notice to the transcript.
-    pub(crate) fn notice(&self, turn: &TurnId, level: NoticeLevel, text: String, hint: Option<String>) {
-        let item = new_item(turn, ItemBody::Notice { level, text, hint });
-        self.commit(Record::Item { item: item.clone() }, |_| vec![Event::ItemAdded { item }]);
     }
 
     pub(crate) fn register_call(&self, call: &CallId, parent: &CancellationToken) -> CancellationToken {
@@ -618,33 +607,11 @@ impl Session {
             self.begin_turn(state, active, Some(prompt.id), prompt.text, content);
         }
     }
-
-    /// Brings a session that was read from its journal into a state from which it can go on.
-    fn take_up(&self, skipped_records: u64) {
-        let sealed = turn::seal(self, "the server ended before the call did");
-        self.withdraw_all_proposals();
-        let mut state = self.state();
-        if let Some(turn) = state.turn.clone() {
-            let item = new_item(
-                &turn,
-                ItemBody::Notice {
-                    level: NoticeLevel::Warning,
-                    text: "The server ended in the middle of this turn.".to_owned(),
-                    hint: Some("Send `continue` to go on from here.".to_owned()),
-                },
-            );
-            self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
-            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage: Usage::default() };
-            self.commit_locked(&mut state, record, |_| vec![]);
-        }
-        self.publish(Event::AgentResumed { sealed, skipped_records });
-        // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
-    }
 }
 
 /// Makes an item of a turn.
 pub(crate) fn new_item(turn: &TurnId, body: ItemBody) -> Item {
-    Item { id: ItemId::generate(), turn: turn.clone(), timestamp: Timestamp::now(), body }
+    Item { id: ItemId::generate(), turn: turn.clone(), agent: None, timestamp: Timestamp::now(), body }
 }
 
 /// A title from the first line of a prompt.
@@ -664,69 +631,4 @@ fn prompt_content(prompt: &Prompt) -> Vec<Block> {
         .filter(|text| !text.trim().is_empty())
         .map(|text| Block::Text { text: text.clone() })
         .collect()
-}
-
-/// The session's one task: runs turn after turn until the session is closed.
-async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
-    loop {
-        let turn = tokio::select! {
-            biased;
-            turn = turns.recv() => turn,
-            () = session.cancel.cancelled() => None,
-        };
-        let Some(turn) = turn else { break };
-        let cancel = match session.active().as_ref() {
-            Some(active) if active.id == turn => active.cancel.clone(),
-            _ => continue,
-        };
-        session.note_told(&turn);
-        *lock(&session.catalog) = Arc::new(Catalog::of(session.workspace.roots().to_vec()).await);
-        session.sync().await;
-        let ended = AssertUnwindSafe(turn::run(&session, &turn, &cancel)).catch_unwind().await;
-        let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));
-        let workspace = Arc::clone(&session.workspace);
-        blocking(move || workspace.look_for_changes()).await;
-        session.gather_news();
-        session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
-        session.sync().await;
-    }
-    session.close_changes().await;
-    session.sync().await;
-    session.workspace.stop_watching();
-    session.journal.release();
-    session.events.close();
-}
-
-/// Keeps the ledger up with what happens in the editor until the session is closed.
-async fn follow_documents(session: Arc<Session>) {
-    let mut seen = session.look_at_repositories().await;
-    let mut looks = tokio::time::interval(committed::LOOK_INTERVAL);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            () = session.cancel.cancelled() => break,
-            () = session.changes.feed.arrived() => {
-                session.take_in_typing().await;
-                drop(session.sync_changes());
-                session.look_at_stale().await;
-            }
-            _ = looks.tick() => {
-                session.write_changes();
-                // What a running command changes is not entered yet: its commits are looked at afterwards.
-                if session.changes.feed.is_command_running()
-                    || session.sync_changes().ledger.applied_targets().is_empty()
-                {
-                    continue;
-                }
-                if session.changes.feed.is_command_running() {
-                    continue;
-                }
-                let now = session.look_at_repositories().await;
-                if now != std::mem::replace(&mut seen, now.clone()) {
-                    session.keep_committed().await;
-                }
-            }
-        }
-    }
 }

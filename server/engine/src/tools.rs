@@ -5,6 +5,7 @@
 
 pub mod ask_user_question;
 pub mod bash;
+pub mod declared;
 pub mod diagnostics;
 pub mod edit;
 pub mod glob;
@@ -28,6 +29,7 @@ pub(crate) use walk::is_vcs_folder;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -48,6 +50,9 @@ use crate::question::Draft;
 use crate::shell::Shell;
 use crate::todo::Todo;
 use crate::workspace::Workspace;
+
+/// How long the work of one call may take, where the tool does not say otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a tool does to the world; drives the permission matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +94,8 @@ pub enum Touch {
         command: String,
         /// The folder it starts in.
         directory: AbsPath,
+        /// Whether it is to run outside the sandbox, where there is one.
+        outside_sandbox: bool,
     },
     /// Fetches a web page.
     Fetch {
@@ -140,7 +147,7 @@ pub enum Action {
 
 /// What decides which tools the model is told of, and what of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Offer<'a> {
+pub struct Offering<'a> {
     /// The session's mode.
     pub mode: Mode,
     /// Whether the editor tells what its language servers say.
@@ -238,6 +245,9 @@ impl ToolError {
     }
 }
 
+/// Whether a file may be read without anybody being asked.
+pub type MayRead = Arc<dyn Fn(&Target) -> bool + Send + Sync>;
+
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
 
@@ -250,6 +260,8 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
+    /// Which files a search may look into; what it says no to is left out of results, and counted.
+    pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
@@ -266,8 +278,13 @@ pub trait Tool: Send + Sync + 'static {
     fn facts(&self) -> ToolFacts;
 
     /// What the model is told of the tool as things are; `None` when it has no use now and is not offered.
-    fn describe(&self, _offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
+    }
+
+    /// How long the work of one call may take; `None` when the tool keeps its own time.
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIMEOUT)
     }
 
     /// Checks the arguments against the world and says what the call will do. Has no side effects but the
@@ -284,7 +301,9 @@ pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
     /// What the model is told of the tool as things are; `None` when it is not offered.
-    fn describe(&self, offer: &Offer<'_>) -> Option<String>;
+    fn describe(&self, offer: &Offering<'_>) -> Option<String>;
+    /// How long the work of one call may take; `None` when the tool keeps its own time.
+    fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments.
     fn input_schema(&self) -> Value;
     /// Parses the arguments and plans the call.
@@ -302,8 +321,12 @@ impl<T: Tool> ErasedTool for Erased<T> {
         self.0.facts()
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         self.0.describe(offer)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout()
     }
 
     fn input_schema(&self) -> Value {
@@ -372,11 +395,11 @@ impl Registry {
         self.tools.values()
     }
 
-    /// What the model is told of the tools as things are. Plan mode is told of nothing that changes files; commands
-    /// stay, for the gate lets those run that only look.
+    /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes
+    /// them; commands stay, for the gate lets those run that only look.
     #[must_use]
-    pub fn declarations_for(&self, offer: &Offer<'_>) -> Vec<ToolDeclaration> {
-        let is_offered = |kind| offer.mode != Mode::Plan || kind != ToolKind::Write;
+    pub fn declarations_for(&self, offer: &Offering<'_>) -> Vec<ToolDeclaration> {
+        let is_offered = |kind| !matches!(offer.mode, Mode::Plan | Mode::Readonly) || kind != ToolKind::Write;
         self.iter()
             .filter(|tool| is_offered(tool.facts().kind))
             .filter_map(|tool| {

@@ -5,7 +5,9 @@
 
 mod act;
 pub mod next;
+mod order;
 mod pipeline;
+mod prompt;
 mod sample;
 mod schedule;
 
@@ -18,6 +20,8 @@ use crate::ids::{CallId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, ModelError, Usage};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
+use crate::session::thread::Thread;
 use next::{Facts, Moment, Next, next};
 use sample::Sample;
 
@@ -26,6 +30,9 @@ pub const MODEL_CALL_LIMIT: u32 = 100;
 
 /// What the model is told when the user has interrupted a turn.
 const INTERRUPTED: &str = "[The user interrupted the turn here.]";
+
+/// Why a call has no result when its turn failed.
+const ENDED_WITH_ERROR: &str = "the turn ended with an error";
 
 /// How a turn ended, and what it took.
 pub(crate) struct Ended {
@@ -50,27 +57,28 @@ impl Ended {
 }
 
 /// Runs a turn to its end: ask the model, run the tools it calls, ask again.
-pub(crate) async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> Ended {
+pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) -> Ended {
     let started = Instant::now();
     let mut usage = Usage::default();
     let (mut model_calls, mut tool_calls) = (0, 0);
     let reason = loop {
         model_calls += 1;
-        let answer = match sample::sample(session, turn, cancel).await {
+        let answer = match sample::sample(conversation, turn, cancel).await {
             Sample::Answer(answer) => answer,
             Sample::Cancelled => break TurnEnd::Cancelled,
             Sample::Failed(error) => {
-                report(session, turn, &error);
+                report(conversation, turn, &error);
                 break TurnEnd::Error;
             }
         };
         usage += answer.usage;
-        session.publish(Event::TokenUsage { turn: turn.clone(), usage: answer.usage });
+        conversation.session.publish(Event::TokenUsage { turn: turn.clone(), usage: answer.usage });
         let facts = Facts {
             stop_reason: &answer.stop_reason,
             calls: answer.calls.len(),
             cancelled: cancel.is_cancelled(),
             model_calls,
+            model_call_limit: conversation.model_call_limit,
         };
         match next(Moment::Answered, &facts) {
             Next::AskModel => continue,
@@ -78,13 +86,13 @@ pub(crate) async fn run(session: &Session, turn: &TurnId, cancel: &CancellationT
             Next::Stop(reason) => break reason,
         }
         tool_calls += u32::try_from(answer.calls.len()).unwrap_or(u32::MAX);
-        schedule::run(session, answer.calls.clone(), cancel).await;
+        schedule::run(conversation, answer.calls.clone(), cancel).await;
         let facts = Facts { cancelled: cancel.is_cancelled(), ..facts };
         if let Next::Stop(reason) = next(Moment::ToolsRan, &facts) {
             break reason;
         }
     };
-    close(session, turn, reason);
+    close(conversation, turn, reason);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ended { reason, usage, duration_ms, model_calls, tool_calls }
 }
@@ -94,14 +102,22 @@ pub(crate) fn failed(session: &Session, turn: &TurnId) -> Ended {
     tracing::error!(%turn, "the turn panicked");
     let text = "The turn broke off because of a fault in kode-ls itself.".to_owned();
     let hint = "What was done is kept; the log has the details.".to_owned();
-    session.notice(turn, NoticeLevel::Error, text, Some(hint));
-    close(session, turn, TurnEnd::Error);
+    Conversation::main(session).notice(turn, NoticeLevel::Error, text, Some(hint));
+    seal_all(session, ENDED_WITH_ERROR);
     Ended { reason: TurnEnd::Error, usage: Usage::default(), duration_ms: 0, model_calls: 0, tool_calls: 0 }
 }
 
-/// Gives every unfinished call a result that says why it has none. Answers the calls it sealed.
-pub(crate) fn seal(session: &Session, why: &str) -> Vec<CallId> {
-    let unanswered = session.state().unanswered();
+/// Gives every unfinished call of a session a result that says why it has none, those of sub-agents first. Answers the
+/// calls it sealed.
+pub(crate) fn seal_all(session: &Session, why: &str) -> Vec<CallId> {
+    let agents: Vec<_> = session.state().agents.keys().cloned().collect();
+    let of_agents = agents.into_iter().map(|agent| Conversation::of_agent(session, agent));
+    of_agents.chain([Conversation::main(session)]).flat_map(|conversation| seal(&conversation, why)).collect()
+}
+
+/// Gives every unfinished call of a conversation a result that says why it has none. Answers the calls it sealed.
+fn seal(conversation: &Conversation<'_>, why: &str) -> Vec<CallId> {
+    let unanswered = conversation.read(Thread::unanswered);
     let mut sealed = Vec::new();
     for item in unanswered {
         let ItemBody::ToolCall(call) = item.body else { continue };
@@ -122,26 +138,27 @@ pub(crate) fn seal(session: &Session, why: &str) -> Vec<CallId> {
             content: format!("The call has no result: {why}.\n{advice}"),
             is_error: true,
         };
-        session.end_call(&item.id, outcome, result, vec![]);
+        conversation.end_call(&item.id, outcome, result, vec![]);
         sealed.push(call.call);
     }
     sealed
 }
 
 /// Leaves the history whole and says how the turn ended, where that is not plain.
-fn close(session: &Session, turn: &TurnId, reason: TurnEnd) {
+fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: TurnEnd) {
     let notice = |level, text: &str, hint: &str| {
-        session.notice(turn, level, text.to_owned(), Some(hint.to_owned()));
+        conversation.notice(turn, level, text.to_owned(), Some(hint.to_owned()));
     };
     match reason {
         TurnEnd::EndTurn => {}
         TurnEnd::Cancelled => {
-            seal(session, "the user interrupted the turn");
-            session.commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() }, |_| vec![]);
+            seal(conversation, "the user interrupted the turn");
+            conversation
+                .commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() }, |_| vec![]);
             notice(NoticeLevel::Info, "Interrupted.", "Say what to do instead, or `continue`.");
         }
         TurnEnd::MaxTokens => {
-            seal(session, "the answer was cut off by its token limit");
+            seal(conversation, "the answer was cut off by its token limit");
             notice(
                 NoticeLevel::Warning,
                 "The answer was cut off by its token limit.",
@@ -149,11 +166,11 @@ fn close(session: &Session, turn: &TurnId, reason: TurnEnd) {
             );
         }
         TurnEnd::MaxTurns => {
-            let text = format!("Stopped after {MODEL_CALL_LIMIT} model calls in one turn.");
+            let text = format!("Stopped after {} model calls in one turn.", conversation.model_call_limit);
             notice(NoticeLevel::Warning, &text, "Send `continue` to go on.");
         }
         TurnEnd::Refusal => {
-            seal(session, "the model declined to answer");
+            seal(conversation, "the model declined to answer");
             notice(
                 NoticeLevel::Warning,
                 "The model declined to answer.",
@@ -161,13 +178,13 @@ fn close(session: &Session, turn: &TurnId, reason: TurnEnd) {
             );
         }
         TurnEnd::Error => {
-            seal(session, "the turn ended with an error");
+            seal(conversation, ENDED_WITH_ERROR);
         }
     }
 }
 
-fn report(session: &Session, turn: &TurnId, error: &ModelError) {
+fn report(conversation: &Conversation<'_>, turn: &TurnId, error: &ModelError) {
     let (message, hint) = (error.to_string(), error.hint().to_owned());
-    session.notice(turn, NoticeLevel::Error, message.clone(), Some(hint.clone()));
-    session.publish(Event::Error { message, hint });
+    conversation.notice(turn, NoticeLevel::Error, message.clone(), Some(hint.clone()));
+    conversation.session.publish(Event::Error { message, hint });
 }

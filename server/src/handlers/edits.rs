@@ -179,7 +179,7 @@ mod tests {
         let state = CallState::Completed;
         call.end(CallOutcome { state, display: String::new(), structured: Some(report), error: None }, at);
         let body = ItemBody::ToolCall(Box::new(call));
-        Item { id: ItemId::generate(), turn: TurnId::generate(), timestamp: at, body }
+        Item { id: ItemId::generate(), turn: TurnId::generate(), agent: None, timestamp: at, body }
     }
 
     #[test]

@@ -107,9 +107,11 @@ pub(crate) fn respond(error: RespondError) -> Failure {
 pub(crate) fn reply(error: ReplyError) -> Failure {
     let message = error.to_string();
     match error {
-        ReplyError::Unknown(_) => {
-            failure(ErrorKind::UnknownQuestion, message, "`agent/session/load` names the questions that wait.")
-        }
+        ReplyError::Unknown(_) => failure(
+            ErrorKind::UnknownQuestion,
+            message,
+            "`agent/session/load` names the questions that wait.",
+        ),
         ReplyError::AlreadyResolved { by, .. } => {
             failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the question is closed.")
         }

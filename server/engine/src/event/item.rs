@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{CallId, ItemId, TurnId};
+use crate::ids::{AgentId, CallId, ItemId, TurnId};
 use crate::tools::{ToolErrorKind, ToolKind};
 
 /// One item of the transcript.
@@ -18,6 +18,9 @@ pub struct Item {
     pub id: ItemId,
     /// The turn it belongs to.
     pub turn: TurnId,
+    /// The sub-agent whose transcript it is in; `None` for the session's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
     /// When it was added.
     pub timestamp: Timestamp,
     /// What it is.

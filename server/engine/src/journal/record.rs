@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
-use crate::ids::{ItemId, QueueId, ResolutionId, SessionId, TurnId};
+use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
@@ -170,5 +170,12 @@ pub enum Record {
     Unwound {
         /// The act that is taken back.
         resolution: ResolutionId,
+    },
+    /// Something happened in the conversation of a sub-agent.
+    InAgent {
+        /// The sub-agent.
+        agent: AgentId,
+        /// What, as it is recorded of the session's own conversation.
+        record: Box<Record>,
     },
 }

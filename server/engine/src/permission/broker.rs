@@ -18,7 +18,7 @@ pub type RespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
 
 /// The scope is not among those the prompt offers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the permission prompt `{0}` offers no answer for the whole session")]
+#[error("the permission prompt `{0}` offers no answer of that scope")]
 pub struct ScopeNotOffered(pub PermissionId);
 
 impl Asked for PermissionPrompt {
@@ -85,14 +85,22 @@ mod tests {
             preview: Preview::Command { command: "ls".into(), cwd: "/".into() },
             risks: vec![],
             scopes,
-            rule: None,
+            offers: vec![],
             input: serde_json::json!({}),
             timestamp: jiff::Timestamp::now(),
         }
     }
 
     fn answer(allow: bool, by: &str) -> Answer {
-        Answer { allow, scope: Scope::Once, feedback: None, updated_input: None, hunks: None, by: by.into() }
+        Answer {
+            allow,
+            scope: Scope::Once,
+            feedback: None,
+            updated_input: None,
+            rules: None,
+            hunks: None,
+            by: by.into(),
+        }
     }
 
     fn broker() -> Arc<Broker> {

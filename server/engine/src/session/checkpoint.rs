@@ -35,7 +35,7 @@ impl Session {
         let prompts: Vec<Item> = {
             let state = self.state();
             let is_prompt = |item: &&Item| matches!(item.body, ItemBody::UserMessage { .. });
-            state.items.iter().filter(is_prompt).cloned().collect()
+            state.main.items.iter().filter(is_prompt).cloned().collect()
         };
         let book = self.sync_changes();
         let view = |item: Item| {
@@ -71,7 +71,7 @@ impl Session {
         let turn = self.turn_of(checkpoint)?;
         let (items, turns) = {
             let state = self.state();
-            (state.items_since(&turn).len(), state.turns_since(&turn))
+            (state.main.items_since(&turn).len(), state.turns_since(&turn))
         };
         let mut preview = RestorePreview { files: Vec::new(), items: 0 };
         if what != RestoreWhat::Files {
@@ -139,7 +139,7 @@ impl Session {
 
     fn turn_of(&self, checkpoint: &CheckpointId) -> Result<TurnId, ResolveError> {
         let state = self.state();
-        let turns = state.items.iter().filter(|item| matches!(item.body, ItemBody::UserMessage { .. }));
+        let turns = state.main.items.iter().filter(|item| matches!(item.body, ItemBody::UserMessage { .. }));
         let found = turns.map(|item| &item.turn).find(|turn| CheckpointId::before(turn) == *checkpoint);
         found.cloned().ok_or_else(|| ResolveError::UnknownCheckpoint(checkpoint.clone()))
     }
@@ -422,7 +422,7 @@ impl Session {
         let todos = self.todos();
         let record = Record::Rewound { turn: turn.clone(), resolution: resolution.clone() };
         self.commit_when_idle(record, |state| {
-            let first = state.items_since(turn).first().map(|item| item.id.clone());
+            let first = state.main.items_since(turn).first().map(|item| item.id.clone());
             first.map(|item| Event::Rewound { item }).into_iter().collect()
         })?;
         self.tell_other_todos(&todos);
@@ -434,9 +434,9 @@ impl Session {
     /// Takes the conversation forward again to where it was before this act took it back.
     pub(super) fn unwind(&self, resolution: &ResolutionId) -> Result<(), ResolveError> {
         let todos = self.todos();
-        let known = self.state().items.len();
+        let known = self.state().main.items.len();
         self.commit_when_idle(Record::Unwound { resolution: resolution.clone() }, |_| vec![])?;
-        let items: Vec<Item> = self.state().items.get(known..).map(<[Item]>::to_vec).unwrap_or_default();
+        let items: Vec<Item> = self.state().main.items.get(known..).map(<[Item]>::to_vec).unwrap_or_default();
         items.into_iter().for_each(|item| self.publish(Event::ItemAdded { item }));
         self.tell_other_todos(&todos);
         Ok(())

@@ -13,6 +13,7 @@ use crate::journal::Record;
 use crate::permission::Mode;
 use crate::question::{Draft, Question, Reply, ReplyError};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 
 impl Session {
     /// The questions that wait, oldest first.
@@ -29,35 +30,6 @@ impl Session {
         self.questions.respond(id, reply)
     }
 
-    /// Asks the user for a call and waits for the answer; `None` when the call was cancelled first.
-    pub(crate) async fn ask(
-        &self,
-        (call, item, title): (&CallId, &ItemId, &str),
-        draft: Draft,
-        cancel: &CancellationToken,
-    ) -> (Question, Option<Reply>) {
-        let question = Question {
-            id: QuestionId::generate(),
-            call: call.clone(),
-            item: item.clone(),
-            draft,
-            timestamp: Timestamp::now(),
-        };
-        self.commit(Record::Asked { question: Box::new(question.clone()) }, |_| vec![]);
-        self.move_call(item, CallState::ApprovalRequired, title);
-        self.sync().await;
-        self.begin_waiting();
-        let answered = self.questions.ask(question.clone(), cancel).await;
-        self.end_waiting();
-        let reply = match answered {
-            Answered::By(reply) => Some(reply),
-            Answered::Cancelled => None,
-        };
-        self.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) }, |_| vec![]);
-        self.sync().await;
-        (question, reply)
-    }
-
     /// Leaves plan mode for `mode`, or for the one it was entered from; answers the mode from now on. A mode that the
     /// user has chosen meanwhile stays, unless another is asked for.
     pub(crate) fn leave_plan_mode(&self, mode: Option<Mode>) -> Mode {
@@ -68,5 +40,37 @@ impl Session {
         let next = mode.unwrap_or(if now == Mode::Plan { before } else { now });
         self.configure(Some(next), None);
         next
+    }
+}
+
+impl Conversation<'_> {
+    /// Asks the user for a call and waits for the answer; `None` when the call was cancelled first.
+    pub(crate) async fn ask(
+        &self,
+        (call, item, title): (&CallId, &ItemId, &str),
+        draft: Draft,
+        cancel: &CancellationToken,
+    ) -> (Question, Option<Reply>) {
+        let session = self.session;
+        let question = Question {
+            id: QuestionId::generate(),
+            call: call.clone(),
+            item: item.clone(),
+            draft,
+            timestamp: Timestamp::now(),
+        };
+        session.commit(Record::Asked { question: Box::new(question.clone()) }, |_| vec![]);
+        self.move_call(item, CallState::ApprovalRequired, title);
+        session.sync().await;
+        session.begin_waiting();
+        let answered = session.questions.ask(question.clone(), cancel).await;
+        session.end_waiting();
+        let reply = match answered {
+            Answered::By(reply) => Some(reply),
+            Answered::Cancelled => None,
+        };
+        session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) }, |_| vec![]);
+        session.sync().await;
+        (question, reply)
     }
 }

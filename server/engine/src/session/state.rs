@@ -1,16 +1,17 @@
 //! A session's state as a fold over its records.
 //!
-//! Rule: [`SessionState::apply`] is the only way a record changes memory, live and on resume alike; the history it
-//! builds answers every call exactly once, in the order of the calls.
+//! Rule: [`SessionState::apply`] is the only way a record changes memory, live and on resume alike. What belongs to one
+//! conversation is in its [`Thread`]; what is here is the whole session's.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::event::{CallOutcome, CallState, Item, ItemBody, QueuedPrompt, ToolCallItem};
-use crate::ids::{ItemId, ResolutionId, SessionId, TurnId};
+use crate::event::{ItemBody, QueuedPrompt};
+use crate::ids::{AgentId, ResolutionId, SessionId, TurnId};
 use crate::journal::Record;
-use crate::model::{Block, Message, Role, Usage};
+use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::session::thread::{self, Thread};
 use crate::session::title_from;
 use crate::todo::{Todo, TodoCounts};
 
@@ -31,16 +32,18 @@ pub struct SessionState {
     pub mode_before_plan: Option<Mode>,
     /// The name of its model profile.
     pub model: String,
-    /// What the model is sent, oldest first.
-    pub messages: Vec<Message>,
-    /// The transcript, oldest first.
-    pub items: Vec<Item>,
+    /// Its own conversation.
+    pub main: Thread,
+    /// The conversations of its sub-agents.
+    pub agents: BTreeMap<AgentId, Thread>,
     /// Prompts that wait for their turn, next first, with what they will say to the model.
     pub queue: VecDeque<(QueuedPrompt, Vec<Block>)>,
     /// What the user has allowed for the whole session.
     pub grants: Vec<Grant>,
     /// The todo list.
     pub todos: Vec<Todo>,
+    /// The lists at the prompts of turns, where there was one.
+    todos_before: BTreeMap<TurnId, Vec<Todo>>,
     /// Model rounds of work since the list was written: those that called tools, and all while anything is left to do.
     pub rounds_without_todos: u32,
     /// Whether the list was written after the newest answer.
@@ -49,35 +52,20 @@ pub struct SessionState {
     pub usage: Usage,
     /// The turn that has begun and not ended.
     pub turn: Option<TurnId>,
-    /// Calls of the newest answer, in order, with their results as they come in; empty when all are answered.
-    calls: Vec<(String, Option<Block>)>,
-    places: HashMap<ItemId, usize>,
     /// How changes reach the files, where the session has rules of its own.
     pub deliveries: Option<Vec<DeliveryRule>>,
-    /// Where the turns begin: items and messages before each of them.
-    turns: Vec<TurnStart>,
     /// All turns there ever were, oldest first: files remember those that the conversation does not.
     every_turn: Vec<TurnId>,
     /// What was cut off when the conversation went back, until another prompt comes.
     cut: Option<Cut>,
 }
 
-/// Where a turn begins.
-#[derive(Clone, Debug)]
-struct TurnStart {
-    turn: TurnId,
-    items: usize,
-    messages: usize,
-    todos: Vec<Todo>,
-}
-
-/// The end of a conversation that went back.
+/// What was cut off when the conversation went back.
 #[derive(Clone, Debug)]
 struct Cut {
     resolution: ResolutionId,
-    items: Vec<Item>,
-    messages: Vec<Message>,
-    turns: Vec<TurnStart>,
+    main: thread::Cut,
+    agents: BTreeMap<AgentId, thread::Cut>,
     todos: Vec<Todo>,
 }
 
@@ -94,19 +82,17 @@ impl SessionState {
             mode: *mode,
             mode_before_plan: None,
             model: model.clone(),
-            messages: Vec::new(),
-            items: Vec::new(),
+            main: Thread::default(),
+            agents: BTreeMap::new(),
             queue: VecDeque::new(),
             grants: Vec::new(),
             todos: Vec::new(),
+            todos_before: BTreeMap::new(),
             rounds_without_todos: 0,
             todos_changed: false,
             usage: Usage::default(),
             turn: None,
-            calls: Vec::new(),
-            places: HashMap::new(),
             deliveries: None,
-            turns: Vec::new(),
             every_turn: Vec::new(),
             cut: None,
         })
@@ -127,60 +113,30 @@ impl SessionState {
             // What became of the agent's changes is the ledger's to fold.
             Record::Opened { .. } | Record::Edits { .. } => {}
             Record::Queued { prompt, content } => self.queue.push_back((prompt, content)),
-            Record::Prompt { turn, queued, item, content } => {
+            Record::Prompt { ref turn, ref queued, ref item, .. } => {
                 if let Some(queued) = queued {
-                    self.queue.retain(|(prompt, _)| prompt.id != queued);
+                    self.queue.retain(|(prompt, _)| prompt.id != *queued);
                 }
                 if let (true, ItemBody::UserMessage { text }) = (self.title.is_empty(), &item.body) {
                     self.title = title_from(text);
                 }
-                self.close_calls();
-                let start = TurnStart {
-                    turn: turn.clone(),
-                    items: self.items.len(),
-                    messages: self.messages.len(),
-                    todos: self.todos.clone(),
-                };
-                self.turns.push(start);
                 self.every_turn.push(turn.clone());
                 self.cut = None;
-                self.turn = Some(turn);
-                self.put(item);
-                self.messages.push(Message { role: Role::User, content });
-            }
-            Record::Answer { turn: _, message, items } => {
-                self.close_calls();
-                self.calls = message
-                    .content
-                    .iter()
-                    .filter_map(|block| match block {
-                        Block::ToolUse { id, .. } => Some((id.clone(), None)),
-                        _ => None,
-                    })
-                    .collect();
-                self.count_round();
-                if !message.content.is_empty() {
-                    self.messages.push(message);
+                self.turn = Some(turn.clone());
+                if !self.todos.is_empty() {
+                    self.todos_before.insert(turn.clone(), self.todos.clone());
                 }
-                items.into_iter().for_each(|item| self.put(item));
+                self.main.apply(record);
             }
-            Record::Item { item } => self.put(item),
-            Record::CallMoved { item, at, state, title } => {
-                if let Some(call) = self.call_mut(&item) {
-                    call.title = title;
-                    call.enter(state, at);
-                }
+            Record::Answer { ref message, .. } => {
+                self.count_round(message);
+                self.main.apply(record);
             }
-            Record::CallEnded { item, at, outcome, result } => {
-                if let Some(call) = self.call_mut(&item) {
-                    call.end(outcome, at);
-                }
-                self.take_result(result);
-            }
-            Record::Remark { turn: _, text } => {
-                self.close_calls();
-                self.messages.push(Message { role: Role::User, content: vec![Block::Text { text }] });
-            }
+            Record::Item { .. }
+            | Record::CallMoved { .. }
+            | Record::CallEnded { .. }
+            | Record::Remark { .. } => self.main.apply(record),
+            Record::InAgent { agent, record } => self.agents.entry(agent).or_default().apply(*record),
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
             // For audits; the call tells the rest.
             Record::Asked { .. } | Record::Replied { .. } => {}
@@ -217,8 +173,8 @@ impl SessionState {
     #[must_use]
     pub fn forgotten_turns(&self) -> BTreeSet<TurnId> {
         let mut forgotten: BTreeSet<TurnId> = self.every_turn.iter().cloned().collect();
-        for start in &self.turns {
-            forgotten.remove(&start.turn);
+        for turn in self.main.turns() {
+            forgotten.remove(turn);
         }
         forgotten
     }
@@ -229,147 +185,64 @@ impl SessionState {
         self.cut.as_ref().map(|cut| &cut.resolution)
     }
 
-    /// The items from the prompt of a turn on.
+    /// The conversation of a sub-agent, or the session's own; `None` when there is no such sub-agent.
     #[must_use]
-    pub fn items_since(&self, turn: &TurnId) -> &[Item] {
-        let start = self.turns.iter().find(|start| start.turn == *turn);
-        start.map(|start| &self.items[start.items..]).unwrap_or_default()
+    pub fn thread(&self, agent: Option<&AgentId>) -> Option<&Thread> {
+        agent.map_or(Some(&self.main), |agent| self.agents.get(agent))
     }
 
-    fn count_round(&mut self) {
+    pub(crate) fn thread_mut(&mut self, agent: Option<&AgentId>) -> Option<&mut Thread> {
+        match agent {
+            None => Some(&mut self.main),
+            Some(agent) => self.agents.get_mut(agent),
+        }
+    }
+
+    /// Counts an answer of the session's own conversation.
+    fn count_round(&mut self, answer: &Message) {
         self.todos_changed = false;
-        if !self.calls.is_empty() || TodoCounts::of(&self.todos).is_open() {
+        let works = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+        if works || TodoCounts::of(&self.todos).is_open() {
             self.rounds_without_todos = self.rounds_without_todos.saturating_add(1);
         }
     }
 
     fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) {
-        let Some(at) = self.turns.iter().position(|start| start.turn == *turn) else { return };
-        self.close_calls();
-        let turns = self.turns.split_off(at);
-        let TurnStart { items, messages, .. } = turns[0];
-        let todos = std::mem::replace(&mut self.todos, turns[0].todos.clone());
-        let cut = Cut {
-            resolution,
-            items: self.items.split_off(items),
-            messages: self.messages.split_off(messages),
-            turns,
-            todos,
-        };
-        for item in &cut.items {
-            self.places.remove(&item.id);
+        if !self.main.turns().any(|known| known == turn) {
+            return;
         }
-        self.cut = Some(cut);
+        let gone: BTreeSet<TurnId> = self.turns_since(turn).into_iter().collect();
+        let Some(main) = self.main.rewind(&gone) else { return };
+        let cut = |(agent, thread): (&AgentId, &mut Thread)| Some((agent.clone(), thread.rewind(&gone)?));
+        let agents = self.agents.iter_mut().filter_map(cut).collect();
+        let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
+        let todos = std::mem::replace(&mut self.todos, todos);
+        self.cut = Some(Cut { resolution, main, agents, todos });
         self.name_anew();
     }
 
     fn unwind(&mut self, resolution: &ResolutionId) {
         let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return };
-        self.messages.extend(cut.messages);
-        self.turns.extend(cut.turns);
+        self.main.unwind(cut.main);
         self.todos = cut.todos;
-        cut.items.into_iter().for_each(|item| self.put(item));
+        for (agent, cut) in cut.agents {
+            self.agents.entry(agent).or_default().unwind(cut);
+        }
         self.name_anew();
     }
 
     /// The first prompt names the session.
     fn name_anew(&mut self) {
-        let named = self.items.iter().find_map(|item| match &item.body {
+        let named = self.main.items.iter().find_map(|item| match &item.body {
             ItemBody::UserMessage { text } => Some(title_from(text)),
             _ => None,
         });
         self.title = named.unwrap_or_default();
     }
 
-    /// The calls that have no result yet, as their items are now.
-    #[must_use]
-    pub fn unanswered(&self) -> Vec<Item> {
-        let open = |id: &str| self.calls.iter().any(|(call, result)| call == id && result.is_none());
-        self.items
-            .iter()
-            .rev()
-            .take_while(|item| !matches!(item.body, ItemBody::UserMessage { .. }))
-            .filter(|item| match &item.body {
-                ItemBody::ToolCall(call) => open(call.call.as_str()) && !call.state.is_final(),
-                _ => false,
-            })
-            .cloned()
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-            .collect()
-    }
-
     /// The queue as clients see it.
     #[must_use]
     pub fn queued(&self) -> Vec<QueuedPrompt> {
         self.queue.iter().map(|(prompt, _)| prompt.clone()).collect()
-    }
-
-    /// Adds an item, or replaces the one of its id.
-    pub fn put(&mut self, item: Item) {
-        match self.places.get(&item.id) {
-            Some(place) => self.items[*place] = item,
-            None => {
-                self.places.insert(item.id.clone(), self.items.len());
-                self.items.push(item);
-            }
-        }
-    }
-
-    /// The item of that id.
-    #[must_use]
-    pub fn item(&self, id: &ItemId) -> Option<&Item> {
-        self.places.get(id).map(|place| &self.items[*place])
-    }
-
-    /// Adds text to the end of a growing item.
-    pub fn grow(&mut self, id: &ItemId, more: &str) {
-        let Some(place) = self.places.get(id) else { return };
-        if let ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. } =
-            &mut self.items[*place].body
-        {
-            text.push_str(more);
-        }
-    }
-
-    fn call_mut(&mut self, id: &ItemId) -> Option<&mut ToolCallItem> {
-        match &mut self.items[*self.places.get(id)?].body {
-            ItemBody::ToolCall(call) => Some(call),
-            _ => None,
-        }
-    }
-
-    /// Answers the calls whose results the journal has lost, so that the history stays one that can be sent.
-    fn close_calls(&mut self) {
-        for item in self.unanswered() {
-            if let Some(call) = self.call_mut(&item.id) {
-                let lost = "The result was lost with a damaged line of the journal.".to_owned();
-                let outcome =
-                    CallOutcome { state: CallState::Sealed, display: lost, structured: None, error: None };
-                call.end(outcome, item.timestamp);
-            }
-        }
-        let lost = |id: &str| Block::ToolResult {
-            tool_use_id: id.to_owned(),
-            content: "The result of this call was lost; check what it did before you repeat it.".to_owned(),
-            is_error: true,
-        };
-        let open: Vec<_> =
-            self.calls.iter().filter(|(_, known)| known.is_none()).map(|(id, _)| lost(id)).collect();
-        open.into_iter().for_each(|result| self.take_result(result));
-    }
-
-    fn take_result(&mut self, result: Block) {
-        let Block::ToolResult { tool_use_id, .. } = &result else { return };
-        let open = self.calls.iter_mut().find(|(call, known)| call == tool_use_id && known.is_none());
-        match open {
-            Some((_, place)) => *place = Some(result),
-            None => return,
-        }
-        if self.calls.iter().all(|(_, result)| result.is_some()) {
-            let content = self.calls.drain(..).filter_map(|(_, result)| result).collect();
-            self.messages.push(Message { role: Role::User, content });
-        }
     }
 }

@@ -105,7 +105,7 @@ impl Session {
 
 /// The reminder that is due with the next request.
 fn due(state: &SessionState) -> Option<TodoReminder> {
-    let is_first = state.messages.iter().all(|message| message.role == Role::User);
+    let is_first = state.main.messages.iter().all(|message| message.role == Role::User);
     if is_first && state.todos.is_empty() {
         Some(TodoReminder::Initial)
     } else if state.todos_changed && TodoCounts::of(&state.todos).is_open() {
@@ -114,5 +114,87 @@ fn due(state: &SessionState) -> Option<TodoReminder> {
         Some(TodoReminder::Stale)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::SessionId;
+    use crate::model::{Block, Message};
+    use crate::paths::AbsPath;
+    use crate::permission::Mode;
+    use crate::todo::TodoStatus;
+
+    fn state() -> SessionState {
+        let cwd = AbsPath::new("/w").unwrap();
+        let (session, roots, model) = (SessionId::generate(), vec![cwd.clone()], "main".to_owned());
+        let mode = Mode::Default;
+        SessionState::open(&Record::Opened { session, roots, cwd, mode, model }).unwrap()
+    }
+
+    fn answer(state: &mut SessionState, works: bool) {
+        let block = match works {
+            true => {
+                Block::ToolUse { id: "c".into(), name: "Read".into(), input: json!({}), input_error: None }
+            }
+            false => Block::Text { text: "so".into() },
+        };
+        let message = Message { role: Role::Assistant, content: vec![block] };
+        state.apply(Record::Answer { turn: TurnId::generate(), message, items: vec![] });
+    }
+
+    fn write(state: &mut SessionState, status: TodoStatus) {
+        let todo = Todo { content: "a".into(), status, active_form: "b".into() };
+        state.apply(Record::Todos { todos: vec![todo] });
+    }
+
+    /// What is due with each of so many requests, each of them answered.
+    fn rounds(state: &mut SessionState, count: usize, works: bool) -> Vec<Option<TodoReminder>> {
+        let round = |_| {
+            let due = due(state);
+            answer(state, works);
+            due
+        };
+        (0..count).map(round).collect()
+    }
+
+    #[test]
+    fn the_first_request_and_the_eleventh_remind_and_a_written_list_begins_anew() {
+        let mut fresh = state();
+        let seen = rounds(&mut fresh, 25, true);
+        let expected = |at| match at {
+            0 => Some(TodoReminder::Initial),
+            10 => Some(TodoReminder::Stale),
+            _ => None,
+        };
+        assert_eq!(seen, (0..25).map(expected).collect::<Vec<_>>(), "the eleventh, and once");
+
+        write(&mut fresh, TodoStatus::InProgress);
+        let seen = rounds(&mut fresh, 12, true);
+        assert_eq!((seen[0], seen[10]), (Some(TodoReminder::Changed), Some(TodoReminder::Stale)));
+        assert_eq!(seen.iter().flatten().count(), 2);
+    }
+
+    #[test]
+    fn talk_without_work_is_left_alone_unless_something_is_left_to_do() {
+        let mut chat = state();
+        assert_eq!(rounds(&mut chat, 15, false).iter().flatten().count(), 1, "only the initial one");
+        write(&mut chat, TodoStatus::Completed);
+        assert_eq!(rounds(&mut chat, 15, false).iter().flatten().count(), 0);
+        write(&mut chat, TodoStatus::Pending);
+        let seen = rounds(&mut chat, 15, false);
+        assert_eq!((seen[0], seen[10]), (Some(TodoReminder::Changed), Some(TodoReminder::Stale)));
+    }
+
+    #[test]
+    fn reminders_of_a_turn_and_of_a_session_are_bounded() {
+        let reminded = Reminded::default();
+        let turns: Vec<_> = (0..3).map(|_| TurnId::generate()).collect();
+        let allowed: Vec<usize> =
+            turns.iter().map(|turn| (0..7).filter(|_| reminded.allow(Some(turn))).count()).collect();
+        assert_eq!(allowed, [5, 5, 0]);
     }
 }

@@ -49,6 +49,10 @@ pub struct BashInput {
     /// How many milliseconds the command may take: 120000 if left out, at most 600000.
     #[serde(default)]
     pub timeout: Option<u64>,
+    /// Whether to run outside the sandbox, with the network and the whole disk: the user is asked. Only for commands
+    /// that cannot work inside, such as installing packages.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    pub outside_sandbox: bool,
 }
 
 /// Runs a command line.
@@ -73,11 +77,19 @@ impl Tool for Bash {
         }
     }
 
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
     async fn plan(&self, input: BashInput, context: &CallContext) -> Result<Plan, ToolError> {
         let spec = check(&input)?;
         let title = format!("Run `{}`", first_line(&input.command));
         let directory = context.shell.directory();
-        let touches = vec![Touch::Command { command: input.command, directory }];
+        let touches = vec![Touch::Command {
+            command: input.command,
+            directory,
+            outside_sandbox: input.outside_sandbox,
+        }];
         Ok(Plan { title, touches, action: Action::Run(Box::new(move |context| run(spec, context).boxed())) })
     }
 }

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::host::{Diagnostic, DiagnosticsError, FileDiagnostics, Severity};
 use crate::paths::Target;
 use crate::tools::{
-    Action, CallContext, Offer, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
+    Touch,
 };
 use crate::workspace::Workspace;
 
@@ -71,7 +72,7 @@ impl Tool for Diagnostics {
         }
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         offer.can_diagnose.then(|| self.facts().description.to_owned())
     }
 

@@ -8,7 +8,9 @@ use serde::Deserialize;
 
 use crate::permission::Mode;
 use crate::question::Draft;
-use crate::tools::{Action, CallContext, Offer, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind};
+use crate::tools::{
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind,
+};
 
 /// The most characters of a plan.
 const MAX_PLAN: usize = 60_000;
@@ -50,7 +52,7 @@ impl Tool for EnterPlanMode {
         }
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         (offer.mode != Mode::Plan).then(|| self.facts().description.to_owned())
     }
 
@@ -75,7 +77,7 @@ impl Tool for ExitPlanMode {
         }
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         (offer.mode == Mode::Plan).then(|| self.facts().description.to_owned())
     }
 

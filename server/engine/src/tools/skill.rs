@@ -11,7 +11,8 @@ use serde_json::json;
 
 use crate::extension::{Catalog, Extension, ExtensionKind};
 use crate::tools::{
-    Action, CallContext, Offer, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
+    Touch,
 };
 use crate::workspace::blocking;
 
@@ -47,7 +48,7 @@ impl Tool for Skill {
         }
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         let listing = offer.catalog.listing(ExtensionKind::Skill)?;
         Some(format!("{}\n\nThe skills:\n{listing}", self.facts().description))
     }
@@ -175,7 +176,8 @@ mod tests {
     #[test]
     fn nothing_to_use_is_not_offered() {
         let catalog = Catalog::default();
-        let offer = Offer { mode: crate::permission::Mode::Default, can_diagnose: false, catalog: &catalog };
+        let offer =
+            Offering { mode: crate::permission::Mode::Default, can_diagnose: false, catalog: &catalog };
         assert_eq!((Skill.describe(&offer), SlashCommand.describe(&offer)), (None, None));
     }
 }

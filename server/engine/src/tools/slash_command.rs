@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::extension::ExtensionKind;
 use crate::tools::skill::use_extension;
-use crate::tools::{CallContext, Offer, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind};
+use crate::tools::{CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind};
 
 /// The arguments of SlashCommand.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ impl Tool for SlashCommand {
         }
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         let listing = offer.catalog.listing(ExtensionKind::Command)?;
         Some(format!("{}\n\nThe commands:\n{listing}", self.facts().description))
     }

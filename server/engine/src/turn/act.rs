@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::permission::Mode;
 use crate::question::{Draft, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Picked, Question, QuestionKind, Reply};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::todo::{self, Todo, TodoCounts};
 use crate::tools::{ToolError, ToolErrorKind, ToolOutput};
 use crate::turn::pipeline::cancelled;
@@ -15,13 +16,16 @@ use crate::turn::sample::Call;
 
 /// Asks the user and tells the model what they said.
 pub(super) async fn ask(
-    session: &Session,
+    conversation: &Conversation<'_>,
     call: &Call,
     title: &str,
     draft: Draft,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let kind = draft.kind;
+    let (session, kind) = (conversation.session, draft.kind);
+    if kind == QuestionKind::Plan {
+        own(conversation)?;
+    }
     if kind == QuestionKind::Plan && session.mode() != Mode::Plan {
         return Err(ToolError::new(
             ToolErrorKind::Failed,
@@ -29,7 +33,7 @@ pub(super) async fn ask(
             "Carry the work out, or call EnterPlanMode first if it is to be planned.",
         ));
     }
-    let (question, reply) = session.ask((&call.id, &call.item, title), draft, cancel).await;
+    let (question, reply) = conversation.ask((&call.id, &call.item, title), draft, cancel).await;
     let Some(Reply { answers, feedback, by: _ }) = reply else { return Err(cancelled()) };
     let feedback = feedback.filter(|text| !text.trim().is_empty());
     match (kind, answers) {
@@ -97,31 +101,31 @@ fn kept_planning(words: Option<String>) -> ToolError {
 }
 
 /// Changes the session's mode.
-pub(super) fn set_mode(session: &Session, mode: Mode) -> Result<ToolOutput, ToolError> {
+pub(super) fn set_mode(conversation: &Conversation<'_>, mode: Mode) -> Result<ToolOutput, ToolError> {
+    let session = own(conversation)?;
     if session.mode() == mode {
-        let hint = match mode {
-            Mode::Plan => "Go on planning, and call ExitPlanMode with the whole plan when it is ready.",
-            Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions => "Go on with the work.",
+        let hint = if mode == Mode::Plan {
+            "Go on planning, and call ExitPlanMode with the whole plan when it is ready."
+        } else {
+            "Go on with the work."
         };
         let message = format!("The session is in mode {} already.", mode.name());
         return Err(ToolError::new(ToolErrorKind::Failed, message, hint));
     }
     session.configure(Some(mode), None);
-    let model_text = match mode {
-        Mode::Plan => {
-            "Plan mode is on: look and think, and change nothing; edits are refused. When the plan is ready, \
-            call ExitPlanMode with the whole of it, and the user decides."
-                .to_owned()
-        }
-        Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions => {
-            format!("The mode is now {}.", mode.name())
-        }
+    let model_text = if mode == Mode::Plan {
+        "Plan mode is on: look and think, and change nothing; edits are refused. When the plan is ready, call \
+            ExitPlanMode with the whole of it, and the user decides."
+            .to_owned()
+    } else {
+        format!("The mode is now {}.", mode.name())
     };
     Ok(ToolOutput { model_text, display: format!("Mode {}", mode.name()), structured: None })
 }
 
 /// Replaces the todo list.
-pub(super) fn set_todos(session: &Session, todos: Vec<Todo>) -> ToolOutput {
+pub(super) fn set_todos(conversation: &Conversation<'_>, todos: Vec<Todo>) -> Result<ToolOutput, ToolError> {
+    let session = own(conversation)?;
     let counts = TodoCounts::of(&todos);
     let output = ToolOutput {
         model_text: todo::render(&todos),
@@ -129,5 +133,17 @@ pub(super) fn set_todos(session: &Session, todos: Vec<Todo>) -> ToolOutput {
         structured: Some(json!({ "todos": todos, "counts": counts })),
     };
     session.set_todos(todos);
-    output
+    Ok(output)
+}
+
+/// The session, if it is its own conversation that wants it: a sub-agent neither plans for it nor keeps its list.
+fn own<'a>(conversation: &Conversation<'a>) -> Result<&'a Session, ToolError> {
+    match conversation.agent {
+        None => Ok(conversation.session),
+        Some(_) => Err(ToolError::new(
+            ToolErrorKind::Forbidden,
+            "The mode and the todo list are the main conversation's.",
+            "Go on without; say in your answer what is left to do.",
+        )),
+    }
 }

@@ -4,7 +4,6 @@
 
 use crate::event::TurnEnd;
 use crate::model::StopReason;
-use crate::turn::MODEL_CALL_LIMIT;
 
 /// When the question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +25,8 @@ pub struct Facts<'a> {
     pub cancelled: bool,
     /// Model calls made in this turn.
     pub model_calls: u32,
+    /// The most there may be.
+    pub model_call_limit: u32,
 }
 
 /// What happens next.
@@ -45,8 +46,11 @@ pub fn next(moment: Moment, facts: &Facts<'_>) -> Next {
     if facts.cancelled {
         return Next::Stop(TurnEnd::Cancelled);
     }
-    let ask =
-        if facts.model_calls < MODEL_CALL_LIMIT { Next::AskModel } else { Next::Stop(TurnEnd::MaxTurns) };
+    let ask = if facts.model_calls < facts.model_call_limit {
+        Next::AskModel
+    } else {
+        Next::Stop(TurnEnd::MaxTurns)
+    };
     match (moment, facts.stop_reason) {
         (Moment::ToolsRan, _) => ask,
         (Moment::Answered, StopReason::Refusal) => Next::Stop(TurnEnd::Refusal),
@@ -69,6 +73,7 @@ pub fn next(moment: Moment, facts: &Facts<'_>) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turn::MODEL_CALL_LIMIT;
 
     #[test]
     fn every_stop_reason_has_its_continuation() {
@@ -100,7 +105,8 @@ mod tests {
             (ToolsRan, StopReason::ToolUse, 1, true, 1, Stop(TurnEnd::Cancelled)),
         ];
         for (moment, stop_reason, calls, cancelled, model_calls, expected) in table {
-            let facts = Facts { stop_reason: &stop_reason, calls, cancelled, model_calls };
+            let model_call_limit = MODEL_CALL_LIMIT;
+            let facts = Facts { stop_reason: &stop_reason, calls, cancelled, model_calls, model_call_limit };
             assert_eq!(next(moment, &facts), expected, "{moment:?} {facts:?}");
         }
     }

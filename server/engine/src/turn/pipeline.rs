@@ -15,20 +15,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff;
 use crate::edit::ledger::Change;
-use crate::event::{CallOutcome, CallState, Event};
+use crate::event::{CallOutcome, CallState, Event, NoticeLevel};
 use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::model::Block;
-use crate::paths::Target;
-use crate::permission::gate::{Circumstances, judge};
-use crate::permission::{Answered, Decision, Grant, Outcome, PermissionPrompt, Preview, Scope, Verdict};
+use crate::permission::gate::Case;
+use crate::permission::{Answer, Answered, Decision, GateDecision, Offer, Outcome, Scope, Verdict};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
 use crate::tools::{
-    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
+    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
 };
 use crate::turn::act;
+use crate::turn::prompt;
 use crate::turn::sample::Call;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -47,15 +48,16 @@ enum Stage {
 }
 
 /// Runs one call to its result and records it.
-pub(super) async fn run(session: &Session, call: Call, cancel: CancellationToken) {
+pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: CancellationToken) {
     let started = Instant::now();
-    let pipeline = Pipeline { session, call: &call, cancel: &cancel };
+    let session = conversation.session;
+    let pipeline = Pipeline { conversation, session, call: &call, cancel: &cancel };
     // A fault in a tool ends its call and nothing else.
     let result = AssertUnwindSafe(pipeline.run()).catch_unwind().await.unwrap_or_else(|_| Err(fault(&call)));
     session.forget_call(&call.id);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     trace(&call, Stage::Formatting);
-    format_result(session, &call, result, duration_ms);
+    format_result(conversation, &call, result, duration_ms);
 }
 
 fn trace(call: &Call, stage: Stage) {
@@ -72,6 +74,7 @@ struct Confirmed {
 }
 
 struct Pipeline<'a> {
+    conversation: &'a Conversation<'a>,
     session: &'a Session,
     call: &'a Call,
     cancel: &'a CancellationToken,
@@ -85,7 +88,7 @@ impl Pipeline<'_> {
 
         trace(self.call, Stage::Permission);
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
-        let verdict = self.judge(tool.as_ref(), &plan)?;
+        let verdict = self.judge(tool.as_ref(), &plan, &self.call.input)?;
 
         // Hooks join here: they may refuse, ask, or change the arguments, which then are planned and judged anew.
         trace(self.call, Stage::PreHook);
@@ -93,11 +96,11 @@ impl Pipeline<'_> {
         trace(self.call, Stage::Confirmation);
         let confirmed = match verdict {
             None => Confirmed { plan, remark: String::new(), names: Vec::new() },
-            Some(reason) => self.confirm(tool.as_ref(), plan, reason, &context).await?,
+            Some(verdict) => self.confirm(tool.as_ref(), plan, &verdict, &context).await?,
         };
 
         trace(self.call, Stage::Execution);
-        let result = self.execute(tool.facts().kind, confirmed.plan, &confirmed.names, context).await;
+        let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
         self.session.withdraw_proposals(&confirmed.names);
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
@@ -108,8 +111,8 @@ impl Pipeline<'_> {
     }
 
     fn discover(&self) -> Result<Arc<dyn ErasedTool>, ToolError> {
-        let tool = self.session.tools.find(&self.call.name).ok_or_else(|| {
-            let known: Vec<_> = self.session.tools.iter().map(|tool| tool.facts().name).collect();
+        let tool = self.conversation.tools.find(&self.call.name).ok_or_else(|| {
+            let known: Vec<_> = self.conversation.tools.iter().map(|tool| tool.facts().name).collect();
             ToolError::new(
                 ToolErrorKind::UnknownTool,
                 format!("There is no tool `{}`.", self.call.name),
@@ -138,33 +141,17 @@ impl Pipeline<'_> {
         }
     }
 
-    /// `None` when the call may run, the reason to ask when the user decides.
-    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan) -> Result<Option<String>, ToolError> {
-        let (mode, grants) = {
-            let state = self.session.state();
-            (state.mode, state.grants.clone())
-        };
-        let deliveries = self.session.deliveries();
-        let workspace = &self.session.workspace;
-        let (contains, real) =
-            (|target: &Target| workspace.contains(target), |target: &Target| workspace.real(target));
-        let delivery = |target: &Target| {
-            let of = |target: &Target| {
-                let named = (target, workspace.roots());
-                deliveries.reaching(named, (&workspace.real(target), workspace.real_roots()))
-            };
-            // A folder is made for what is written into it.
-            of(target)
-                .or_else(|| plan.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
-        };
-        let circumstances =
-            Circumstances { mode, grants: &grants, contains: &contains, real: &real, delivery: &delivery };
-        match judge(tool.facts().kind, &plan.touches, &circumstances) {
-            Verdict::Allow => Ok(None),
-            Verdict::Ask(reason) => Ok(Some(reason)),
-            Verdict::Deny(reason) => Err(ToolError::new(
+    /// `None` when the call may run, the verdict when the user decides.
+    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Option<Verdict>, ToolError> {
+        let facts = tool.facts();
+        let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
+        let verdict = self.session.judge(&case);
+        match verdict.decision {
+            GateDecision::Allow => Ok(None),
+            GateDecision::Ask => Ok(Some(verdict)),
+            GateDecision::Deny => Err(ToolError::new(
                 ToolErrorKind::Denied,
-                format!("{} was refused: {reason}.", plan.title),
+                format!("{} was refused: {}.", plan.title, verdict.reason),
                 "Do not try it another way; go on without it.",
             )),
         }
@@ -176,16 +163,17 @@ impl Pipeline<'_> {
         &self,
         tool: &dyn ErasedTool,
         plan: Plan,
-        reason: String,
+        verdict: &Verdict,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
-        let prompt = self.prompt(&plan, reason);
+        let prompt = prompt::prompt(self.session, self.call, &plan, verdict);
+        let offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
             Action::Run(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => Proposal::default(),
         };
-        self.session.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
+        self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
         let answered = self.session.broker.ask(prompt, self.cancel).await;
         self.session.end_waiting();
@@ -200,12 +188,13 @@ impl Pipeline<'_> {
             None => Ok(plan),
             // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
             Some(input) => {
-                self.plan(tool, input, context).await.and_then(|plan| self.judge(tool, &plan).map(|_| plan))
+                let planned = self.plan(tool, input.clone(), context).await;
+                planned.and_then(|plan| self.judge(tool, &plan, &input).map(|_| plan))
             }
         };
         let grants = match &planned {
             // What stands from now on is what runs now, not what the model had asked for.
-            Ok(plan) if answer.allow && answer.scope == Scope::Session => self.grants(plan),
+            Ok(plan) if answer.allow && answer.scope != Scope::Once => prompt::grants(self.session, plan),
             _ => Vec::new(),
         };
         let decision = Decision {
@@ -216,6 +205,10 @@ impl Pipeline<'_> {
             by: answer.by.clone(),
             feedback: answer.feedback.clone(),
         };
+        if !grants.is_empty() && matches!(answer.scope, Scope::Project | Scope::User) {
+            self.keep(&answer, &offers).await;
+        }
+        // Even if no file could be written, the same call is not asked for again.
         self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
         self.session.sync().await;
         let accepted = match (&answer.updated_input, answer.allow) {
@@ -267,68 +260,37 @@ impl Pipeline<'_> {
         }
     }
 
-    fn grants(&self, plan: &Plan) -> Vec<Grant> {
-        Grant::for_touches(&plan.touches, &|target| self.session.workspace.real(target))
-    }
-
-    fn prompt(&self, plan: &Plan, reason: String) -> PermissionPrompt {
-        let workspace = &self.session.workspace;
-        let grants = self.grants(plan);
-        let preview = match (&plan.action, plan.touches.as_slice()) {
-            (Action::Change(change), _) => Preview::Diff {
-                paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
-                unified: diff::preview(change, workspace),
-            },
-            (_, [Touch::Command { command, directory }, ..]) => {
-                Preview::Command { command: command.clone(), cwd: directory.to_string() }
-            }
-            (_, touches) => Preview::Paths {
-                paths: touches
-                    .iter()
-                    .filter_map(|touch| match touch {
-                        Touch::Read(target) | Touch::Write(target) => {
-                            Some(shown(target, &workspace.real(target)))
-                        }
-                        Touch::Fetch { url } => Some(url.to_string()),
-                        Touch::Named { name, .. } => Some(name.clone()),
-                        Touch::Command { .. } => None,
-                    })
-                    .collect(),
-            },
-        };
-        let rule = match grants.as_slice() {
-            [] => None,
-            grants => Some(grants.iter().map(Grant::rule).collect::<Vec<_>>().join(", ")),
-        };
-        let mut scopes = vec![Scope::Once];
-        scopes.extend(rule.is_some().then_some(Scope::Session));
-        PermissionPrompt {
-            id: PermissionId::generate(),
-            call: self.call.id.clone(),
-            item: self.call.item.clone(),
-            tool: self.call.name.clone(),
-            title: plan.title.clone(),
-            reason,
-            preview,
-            risks: risks(plan, |target| workspace.contains(target)),
-            scopes,
-            rule,
-            input: self.call.input.clone(),
-            timestamp: jiff::Timestamp::now(),
+    /// Keeps a standing yes that reaches beyond the session.
+    async fn keep(&self, answer: &Answer, offers: &[Offer]) {
+        let offered = offers.iter().find(|offer| offer.scope == answer.scope).map(|offer| &offer.rules);
+        let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
+        for error in self.session.keep_rules(answer.scope, rules).await {
+            let hint =
+                "It counts until this session ends; the rule can be written into the settings by hand.";
+            self.conversation.notice(
+                &self.call.turn,
+                NoticeLevel::Warning,
+                format!("A standing answer was not kept: {error}."),
+                Some(hint.to_owned()),
+            );
         }
     }
 
     async fn execute(
         &self,
-        kind: ToolKind,
+        tool: &dyn ErasedTool,
         plan: Plan,
         names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        if self.cancel.is_cancelled() {
-            return Err(cancelled());
-        }
-        self.session.move_call(&self.call.item, CallState::Executing, &plan.title);
+        // Only what runs takes a place; a call that waits for the user holds back nobody.
+        let place = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(cancelled()),
+            place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
+        };
+        let kind = tool.facts().kind;
+        self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
             self.session.sync().await;
@@ -343,22 +305,38 @@ impl Pipeline<'_> {
             Action::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.session.command_runs();
                 let scan = self.session.before_command().await;
-                let result = self.work(work, context).await;
+                let result = self.work(work, context, tool.timeout()).await;
                 // Whatever became of the command: what it changed until then it changed.
                 self.session.after_command(scan, &self.change(None)).await;
                 result
             }
-            Action::Run(work) => self.work(work, context).await,
-            Action::Ask(draft) => act::ask(self.session, self.call, &plan.title, *draft, self.cancel).await,
-            Action::SetMode(mode) => act::set_mode(self.session, mode),
-            Action::SetTodos(todos) => Ok(act::set_todos(self.session, todos)),
+            Action::Run(work) => self.work(work, context, tool.timeout()).await,
+            Action::Ask(draft) => {
+                drop(place);
+                act::ask(self.conversation, self.call, &plan.title, *draft, self.cancel).await
+            }
+            Action::SetMode(mode) => act::set_mode(self.conversation, mode),
+            Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
         }
     }
 
-    /// Runs the work in a task of its own, so that it can be given up when it does not heed a cancel.
-    async fn work(&self, work: RunFn, context: CallContext) -> Result<ToolOutput, ToolError> {
+    /// Runs the work in a task of its own, so that it can be given up when it heeds neither a cancel nor its time.
+    async fn work(
+        &self,
+        work: RunFn,
+        context: CallContext,
+        limit: Option<Duration>,
+    ) -> Result<ToolOutput, ToolError> {
+        let stop = context.cancel.clone();
         let mut task = tokio::spawn(async move { work(context).await });
+        let over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
         let ended = tokio::select! {
+            biased;
             ended = &mut task => ended,
             () = self.cancel.cancelled() => match within_grace(&mut task).await {
                 Some(ended) => ended,
@@ -367,6 +345,13 @@ impl Pipeline<'_> {
                     return Err(cancelled());
                 }
             },
+            () = over => {
+                stop.cancel();
+                if within_grace(&mut task).await.is_none() {
+                    task.abort();
+                }
+                return Err(timed_out(self.call, limit.unwrap_or_default()));
+            }
         };
         ended.unwrap_or_else(|_| Err(fault(self.call)))
     }
@@ -379,7 +364,8 @@ impl Pipeline<'_> {
             call_id: call.id.clone(),
             workspace: Arc::clone(&session.workspace),
             shell: Arc::clone(&session.shell),
-            cancel: self.cancel.clone(),
+            may_read: session.may_read(),
+            cancel: self.cancel.child_token(),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
                 if *latest != text {
@@ -395,17 +381,20 @@ async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option
     tokio::time::timeout(CANCEL_GRACE, task).await.ok()
 }
 
-/// A path, and where it leads when it is a link.
-fn shown(target: &Target, real: &Target) -> String {
-    if target == real { target.to_string() } else { format!("{target} → {real}") }
-}
-
 fn fault(call: &Call) -> ToolError {
     tracing::error!(call = %call.id, tool = %call.name, "the tool panicked");
     ToolError::new(
         ToolErrorKind::Failed,
         format!("{} failed because of a fault in kode-ls itself.", call.name),
         "Do not repeat the same call; the log has the details.",
+    )
+}
+
+fn timed_out(call: &Call, limit: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Timeout,
+        format!("{} was stopped after {} ms, the time it is given.", call.name, limit.as_millis()),
+        "Ask for less in one call, for example a smaller folder or a narrower pattern.",
     )
 }
 
@@ -425,30 +414,16 @@ fn refused(title: &str, feedback: Option<&str>) -> ToolError {
     ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
 }
 
-/// What could go wrong with a call, for the prompt.
-fn risks(plan: &Plan, contains: impl Fn(&Target) -> bool) -> Vec<String> {
-    plan.touches
-        .iter()
-        .filter_map(|touch| match touch {
-            Touch::Command { .. } => {
-                Some("The command runs with your rights; what it does cannot be undone from here.".to_owned())
-            }
-            Touch::Read(target) | Touch::Write(target) if !contains(target) => {
-                Some(format!("{target} is outside the workspace."))
-            }
-            Touch::Fetch { .. } => Some(
-                "What is in the address leaves this machine, and the page may try to mislead the model."
-                    .to_owned(),
-            ),
-            Touch::Read(_) | Touch::Write(_) | Touch::Named { .. } => None,
-        })
-        .collect()
-}
-
 // -- formatting -----------------------------------------------------------------------------------------------------
 
 /// Records the result: model text, display text and structured result apart.
-fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, ToolError>, duration_ms: u64) {
+fn format_result(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    result: Result<ToolOutput, ToolError>,
+    duration_ms: u64,
+) {
+    let session = conversation.session;
     let (id, name) = (call.id.clone(), call.name.clone());
     let state = match &result {
         Ok(_) => CallState::Completed,
@@ -487,5 +462,5 @@ fn format_result(session: &Session, call: &Call, result: Result<ToolOutput, Tool
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, is_error };
     let executed = Event::ToolExecuted { call: id, name, duration_ms, ok: !is_error };
-    session.end_call(&call.item, outcome, result, vec![executed]);
+    conversation.end_call(&call.item, outcome, result, vec![executed]);
 }

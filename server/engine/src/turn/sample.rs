@@ -22,7 +22,7 @@ use crate::model::{
     Block, Delta, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role, StopReason,
     Usage,
 };
-use crate::session::{Session, new_item};
+use crate::session::conversation::Conversation;
 
 /// Streamed text is told so often at most.
 const FLUSHES_PER_SECOND: u64 = 60;
@@ -55,7 +55,12 @@ pub(super) enum Sample {
 }
 
 /// Asks the model, with retries, and records what it said.
-pub(super) async fn sample(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> Sample {
+pub(super) async fn sample(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    cancel: &CancellationToken,
+) -> Sample {
+    let session = conversation.session;
     let name = session.state().model.clone();
     let model = tokio::select! {
         model = session.models.connect(&name) => model,
@@ -66,12 +71,12 @@ pub(super) async fn sample(session: &Session, turn: &TurnId, cancel: &Cancellati
         (Err(error), _) | (_, Err(error)) => return Sample::Failed(error),
     };
     let policy = profile.retry_policy();
-    let request = context::request(session, profile);
+    let request = context::request(conversation, profile);
     let mut failed = 0;
     loop {
         let mut shown = Shown::default();
-        let error = match stream(session, turn, model.as_ref(), &request, &mut shown, cancel).await {
-            Ok(response) => return Sample::Answer(record(session, turn, response, &mut shown)),
+        let error = match stream(conversation, turn, model.as_ref(), &request, &mut shown, cancel).await {
+            Ok(response) => return Sample::Answer(record(conversation, turn, response, &mut shown)),
             Err(error) => error,
         };
         let cancelled = error.kind == ModelErrorKind::Cancelled || cancel.is_cancelled();
@@ -79,13 +84,13 @@ pub(super) async fn sample(session: &Session, turn: &TurnId, cancel: &Cancellati
         let decision =
             if cancelled { Retry::Never } else { retry::decide(&error, failed, &policy, jitter()) };
         let Retry::After(delay) = decision else {
-            keep_partial(session, turn, &error, &mut shown);
+            keep_partial(conversation, turn, &error, &mut shown);
             return if cancelled { Sample::Cancelled } else { Sample::Failed(error) };
         };
         // The next attempt starts anew: what this one has shown stays on the screen, and out of the history.
-        let items = shown.interrupted(session);
+        let items = shown.interrupted(conversation);
         for item in items {
-            session.commit(Record::Item { item: item.clone() }, |_| vec![Event::ItemUpdated { item }]);
+            conversation.commit(Record::Item { item: item.clone() }, |_| vec![Event::ItemUpdated { item }]);
         }
         session.publish(Event::ModelRetry {
             attempt: failed,
@@ -120,7 +125,7 @@ struct Buffer {
 }
 
 async fn stream(
-    session: &Session,
+    conversation: &Conversation<'_>,
     turn: &TurnId,
     model: &dyn Model,
     request: &ModelRequest,
@@ -152,11 +157,11 @@ async fn stream(
                     () = sleep_until(next_flush) => {}
                 }
                 next_flush = Instant::now() + Duration::from_millis(1_000 / FLUSHES_PER_SECOND);
-                take().into_iter().for_each(|delta| shown.tell(session, turn, delta));
+                take().into_iter().for_each(|delta| shown.tell(conversation, turn, delta));
             }
         }
     };
-    take().into_iter().for_each(|delta| shown.tell(session, turn, delta));
+    take().into_iter().for_each(|delta| shown.tell(conversation, turn, delta));
     answer
 }
 
@@ -175,7 +180,7 @@ impl Buffer {
 }
 
 impl Shown {
-    fn tell(&mut self, session: &Session, turn: &TurnId, delta: Delta) {
+    fn tell(&mut self, conversation: &Conversation<'_>, turn: &TurnId, delta: Delta) {
         let index = match &delta {
             Delta::Text { index, .. } | Delta::Thinking { index, .. } | Delta::ToolUse { index, .. } => {
                 *index
@@ -183,12 +188,12 @@ impl Shown {
         };
         if let Some(id) = self.items.get(&index).cloned() {
             match delta {
-                Delta::Text { text, .. } => session.show(|state| {
-                    state.grow(&id, &text);
+                Delta::Text { text, .. } => conversation.show(|thread| {
+                    thread.grow(&id, &text);
                     Event::TextChunk { item: id, text }
                 }),
-                Delta::Thinking { text, .. } => session.show(|state| {
-                    state.grow(&id, &text);
+                Delta::Thinking { text, .. } => conversation.show(|thread| {
+                    thread.grow(&id, &text);
                     Event::ThinkChunk { item: id, text }
                 }),
                 // A second beginning of one block says nothing new.
@@ -199,51 +204,49 @@ impl Shown {
         let body = match delta {
             Delta::Text { text, .. } => ItemBody::AgentMessage { text, complete: false, interrupted: false },
             Delta::Thinking { text, .. } => ItemBody::Thinking { text, complete: false },
-            Delta::ToolUse { id, name, .. } => pending_call(session, &id, &name, Value::Null),
+            Delta::ToolUse { id, name, .. } => pending_call(conversation, &id, &name, Value::Null),
         };
-        let item = new_item(turn, body);
+        let item = conversation.new_item(turn, body);
         self.items.insert(index, item.id.clone());
-        session.show(|state| {
-            state.put(item.clone());
+        conversation.show(|thread| {
+            thread.put(item.clone());
             Event::ItemAdded { item }
         });
     }
 
     /// The shown items as they are left behind by an answer that broke off.
-    fn interrupted(&mut self, session: &Session) -> Vec<Item> {
-        let state = session.state();
-        std::mem::take(&mut self.items)
-            .into_values()
-            .filter_map(|id| {
-                let mut item = state.item(&id)?.clone();
-                match &mut item.body {
-                    ItemBody::AgentMessage { complete, interrupted, .. } => {
-                        *complete = true;
-                        *interrupted = true;
-                    }
-                    ItemBody::Thinking { complete, .. } => *complete = true,
-                    ItemBody::ToolCall(call) => {
-                        call.display = "The answer broke off before the call was whole.".to_owned();
-                        call.enter(CallState::Sealed, Timestamp::now());
-                    }
-                    ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => {}
+    fn interrupted(&mut self, conversation: &Conversation<'_>) -> Vec<Item> {
+        let items = std::mem::take(&mut self.items);
+        let mut items: Vec<Item> = conversation
+            .read(|thread| items.into_values().filter_map(|id| thread.item(&id).cloned()).collect());
+        for item in &mut items {
+            match &mut item.body {
+                ItemBody::AgentMessage { complete, interrupted, .. } => {
+                    *complete = true;
+                    *interrupted = true;
                 }
-                Some(item)
-            })
-            .collect()
+                ItemBody::Thinking { complete, .. } => *complete = true,
+                ItemBody::ToolCall(call) => {
+                    call.display = "The answer broke off before the call was whole.".to_owned();
+                    call.enter(CallState::Sealed, Timestamp::now());
+                }
+                ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => {}
+            }
+        }
+        items
     }
 
     /// Takes the item shown for a block of the answer: for a call the one of its id, else the next of its kind.
-    fn take(&mut self, session: &Session, block: &Block) -> Option<ItemId> {
-        let state = session.state();
-        let index = self.items.iter().find_map(|(index, id)| {
-            let same = match (&state.item(id)?.body, block) {
-                (ItemBody::AgentMessage { .. }, Block::Text { .. }) => true,
-                (ItemBody::Thinking { .. }, Block::Thinking { .. }) => true,
-                (ItemBody::ToolCall(call), Block::ToolUse { id, .. }) => call.call.as_str() == id,
-                _ => false,
-            };
-            same.then_some(*index)
+    fn take(&mut self, conversation: &Conversation<'_>, block: &Block) -> Option<ItemId> {
+        let is_it = |item: &Item| match (&item.body, block) {
+            (ItemBody::AgentMessage { .. }, Block::Text { .. }) => true,
+            (ItemBody::Thinking { .. }, Block::Thinking { .. }) => true,
+            (ItemBody::ToolCall(call), Block::ToolUse { id, .. }) => call.call.as_str() == id,
+            _ => false,
+        };
+        let index = conversation.read(|thread| {
+            let mut shown = self.items.iter();
+            shown.find(|(_, id)| thread.item(id).is_some_and(is_it)).map(|(index, _)| *index)
         })?;
         self.items.remove(&index)
     }
@@ -252,14 +255,19 @@ impl Shown {
 // -- recording ------------------------------------------------------------------------------------------------------
 
 /// Records a whole answer: the message for the model, the items for people.
-fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut Shown) -> Answer {
+fn record(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    response: ModelResponse,
+    shown: &mut Shown,
+) -> Answer {
     let mut items = Vec::new();
     let mut calls = Vec::new();
     for block in &response.content {
-        let Some(body) = body(session, block) else { continue };
-        let known = shown.take(session, block);
+        let Some(body) = body(conversation, block) else { continue };
+        let known = shown.take(conversation, block);
         let streamed = known.is_some();
-        let mut item = new_item(turn, body);
+        let mut item = conversation.new_item(turn, body);
         if let Some(id) = known {
             item.id = id;
         }
@@ -268,7 +276,7 @@ fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut
                 turn: turn.clone(),
                 id: CallId::from_external(id),
                 item: item.id.clone(),
-                name: canonical(session, name),
+                name: canonical(conversation, name),
                 input: input.clone(),
                 input_error: input_error.clone(),
             });
@@ -276,14 +284,14 @@ fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut
         items.push((item, streamed));
     }
     // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
-    items.extend(shown.interrupted(session).into_iter().map(|item| (item, true)));
+    items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
     let message = Message { role: Role::Assistant, content: response.content };
     let record = Record::Answer {
         turn: turn.clone(),
         message,
         items: items.iter().map(|(item, _)| item.clone()).collect(),
     };
-    session.commit(record, |_| {
+    conversation.commit(record, |_| {
         items
             .into_iter()
             .map(
@@ -297,8 +305,8 @@ fn record(session: &Session, turn: &TurnId, response: ModelResponse, shown: &mut
 }
 
 /// Keeps what had arrived of an answer that broke off for good: on the screen, and its text in the history.
-fn keep_partial(session: &Session, turn: &TurnId, error: &ModelError, shown: &mut Shown) {
-    let items = shown.interrupted(session);
+fn keep_partial(conversation: &Conversation<'_>, turn: &TurnId, error: &ModelError, shown: &mut Shown) {
+    let items = shown.interrupted(conversation);
     let content: Vec<_> = error
         .partial
         .iter()
@@ -312,10 +320,10 @@ fn keep_partial(session: &Session, turn: &TurnId, error: &ModelError, shown: &mu
     }
     let message = Message { role: Role::Assistant, content };
     let record = Record::Answer { turn: turn.clone(), message, items: items.clone() };
-    session.commit(record, |_| items.into_iter().map(|item| Event::ItemUpdated { item }).collect());
+    conversation.commit(record, |_| items.into_iter().map(|item| Event::ItemUpdated { item }).collect());
 }
 
-fn body(session: &Session, block: &Block) -> Option<ItemBody> {
+fn body(conversation: &Conversation<'_>, block: &Block) -> Option<ItemBody> {
     match block {
         Block::Text { text } if text.is_empty() => None,
         Block::Text { text } => {
@@ -325,19 +333,19 @@ fn body(session: &Session, block: &Block) -> Option<ItemBody> {
         Block::Thinking { thinking, .. } => {
             Some(ItemBody::Thinking { text: thinking.clone(), complete: true })
         }
-        Block::ToolUse { id, name, input, .. } => Some(pending_call(session, id, name, input.clone())),
+        Block::ToolUse { id, name, input, .. } => Some(pending_call(conversation, id, name, input.clone())),
         Block::RedactedThinking { .. } | Block::ToolResult { .. } => None,
     }
 }
 
 /// A tool's own name for whatever name the model has used.
-fn canonical(session: &Session, name: &str) -> String {
-    session.tools.find(name).map_or(name, |tool| tool.facts().name).to_owned()
+fn canonical(conversation: &Conversation<'_>, name: &str) -> String {
+    conversation.tools.find(name).map_or(name, |tool| tool.facts().name).to_owned()
 }
 
-fn pending_call(session: &Session, id: &str, name: &str, input: Value) -> ItemBody {
-    let kind = session.tools.find(name).map(|tool| tool.facts().kind);
-    let name = canonical(session, name);
+fn pending_call(conversation: &Conversation<'_>, id: &str, name: &str, input: Value) -> ItemBody {
+    let kind = conversation.tools.find(name).map(|tool| tool.facts().kind);
+    let name = canonical(conversation, name);
     let call = ToolCallItem::pending(CallId::from_external(id), name, kind, input, Timestamp::now());
     ItemBody::ToolCall(Box::new(call))
 }

@@ -1,0 +1,109 @@
+//! The tasks of a live session: the one that runs its turns, and the one that keeps up with the editor; and how it is
+//! taken up from its journal.
+//!
+//! Rule: turns run one after another, in the one task; both tasks end when the session is closed.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::sync::mpsc;
+
+use crate::event::{Event, ItemBody, NoticeLevel, TurnEnd};
+use crate::ids::TurnId;
+use crate::journal::Record;
+use crate::model::Usage;
+use crate::session::conversation::Conversation;
+use crate::session::{Session, committed, new_item};
+use crate::turn;
+use crate::workspace::blocking;
+
+impl Session {
+    /// Brings a session that was read from its journal into a state from which it can go on.
+    pub(super) fn take_up(&self, skipped_records: u64) {
+        let sealed = turn::seal_all(self, "the server ended before the call did");
+        self.withdraw_all_proposals();
+        let mut state = self.state();
+        if let Some(turn) = state.turn.clone() {
+            let item = new_item(
+                &turn,
+                ItemBody::Notice {
+                    level: NoticeLevel::Warning,
+                    text: "The server ended in the middle of this turn.".to_owned(),
+                    hint: Some("Send `continue` to go on from here.".to_owned()),
+                },
+            );
+            self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
+            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage: Usage::default() };
+            self.commit_locked(&mut state, record, |_| vec![]);
+        }
+        self.publish(Event::AgentResumed { sealed, skipped_records });
+        // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
+    }
+}
+
+/// The session's one task: runs turn after turn until the session is closed.
+pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
+    loop {
+        let turn = tokio::select! {
+            biased;
+            turn = turns.recv() => turn,
+            () = session.cancel.cancelled() => None,
+        };
+        let Some(turn) = turn else { break };
+        let cancel = match session.active().as_ref() {
+            Some(active) if active.id == turn => active.cancel.clone(),
+            _ => continue,
+        };
+        session.note_told(&turn);
+        session.look_for_extensions().await;
+        session.sync().await;
+        let ended =
+            AssertUnwindSafe(turn::run(&Conversation::main(&session), &turn, &cancel)).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));
+        let workspace = Arc::clone(&session.workspace);
+        blocking(move || workspace.look_for_changes()).await;
+        session.gather_news();
+        session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
+        session.sync().await;
+    }
+    session.close_changes().await;
+    session.sync().await;
+    session.workspace.stop_watching();
+    session.journal.release();
+    session.events.close();
+}
+
+/// Keeps the ledger up with what happens in the editor until the session is closed.
+pub(super) async fn follow_documents(session: Arc<Session>) {
+    let mut seen = session.look_at_repositories().await;
+    let mut looks = tokio::time::interval(committed::LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            () = session.cancel.cancelled() => break,
+            () = session.changes.feed.arrived() => {
+                session.take_in_typing().await;
+                drop(session.sync_changes());
+                session.look_at_stale().await;
+            }
+            _ = looks.tick() => {
+                session.write_changes();
+                // What a running command changes is not entered yet: its commits are looked at afterwards.
+                if session.changes.feed.is_command_running()
+                    || session.sync_changes().ledger.applied_targets().is_empty()
+                {
+                    continue;
+                }
+                if session.changes.feed.is_command_running() {
+                    continue;
+                }
+                let now = session.look_at_repositories().await;
+                if now != std::mem::replace(&mut seen, now.clone()) {
+                    session.keep_committed().await;
+                }
+            }
+        }
+    }
+}
