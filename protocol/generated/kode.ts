@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "dbe018a9f86234088f5042d03db9506fa4946c926584dd901b57c452880c78a4";
+export const SCHEMA_HASH = "e1fb59e4549a40c01696b6a87b3ce5a450941b6fa88302b680a61e3cc80a74dc";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -323,6 +323,42 @@ export interface EditorContext {
     openUris?: Uri[];
 }
 
+/** One thing that a language server says. */
+export interface EditorDiagnostic {
+    /** Where. */
+    range: Range;
+    /** How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error. */
+    severity?: number;
+    /** What is wrong. */
+    message: string;
+    /** Which server says so; absent when that is not known. */
+    source?: string;
+    /** The server's name for it, as text; absent when it has none. */
+    code?: string;
+}
+
+/** About which files the language servers are asked. */
+export interface EditorDiagnosticsParams {
+    /** The files or documents; all that the editor knows something about when there are none. */
+    uris: Uri[];
+}
+
+/** What the language servers say. A file without diagnostics may be left out. */
+export interface EditorDiagnosticsResult {
+    /** The files. */
+    files?: EditorFileDiagnostics[];
+}
+
+/** What the language servers say about one file. */
+export interface EditorFileDiagnostics {
+    /** The file or document. */
+    uri: Uri;
+    /** The version of the document that they are about; absent when that is not known. */
+    version?: number;
+    /** What they say, without what this server has published itself. */
+    diagnostics: EditorDiagnostic[];
+}
+
 /**
  * Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
  * `agent/edits/list` told of these files is out of date.
@@ -352,6 +388,8 @@ export type ErrorData =
     | { kind: "unknownSession"; hint: string }
     /** No permission prompt of that id, or it is long closed. */
     | { kind: "unknownPermission"; hint: string }
+    /** No question of that id, or it is long closed. */
+    | { kind: "unknownQuestion"; hint: string }
     /** No call of that id runs or waits in this session; it may have ended. */
     | { kind: "unknownCall"; hint: string }
     /** The session cannot do this now: its queue is full, a turn runs, or another editor has it. */
@@ -409,6 +447,10 @@ export type Event =
     | ({ type: "permission_required" } & PermissionRequired)
     /** A prompt was answered or withdrawn. */
     | ({ type: "permission_decided" } & PermissionDecided)
+    /** The model asks the user something. */
+    | ({ type: "question_asked" } & QuestionAsked)
+    /** A question was answered or withdrawn. */
+    | ({ type: "question_answered" } & QuestionAnswered)
     /** The session's state changed. */
     | ({ type: "state_changed" } & StateChanged)
     /** The session's mode or model changed. */
@@ -423,6 +465,10 @@ export type Event =
     | ({ type: "tool:denied" } & ToolDenied)
     /** A call was carried out. */
     | ({ type: "tool_executed" } & ToolExecuted)
+    /** The todo list was written, or is another one since the conversation went back or forward. */
+    | ({ type: "todo_changed" } & TodoChanged)
+    /** The model was reminded of its todo list. */
+    | ({ type: "todo_reminder" } & TodoReminder)
     /** Hunks came, went or changed. */
     | ({ type: "edits_changed" } & EditsChanged)
     /** The user's act on hunks, or on a checkpoint, is done. */
@@ -564,6 +610,18 @@ export type InputPart =
     /** Text that the user has selected. */
     | ({ type: "selection" } & SelectionPart);
 
+/** One thing that is asked. */
+export interface Inquiry {
+    /** The question, for people. */
+    question: string;
+    /** What it is about in at most twelve characters. */
+    header: string;
+    /** The answers on offer; the user may always say something else. */
+    options: QuestionOption[];
+    /** Whether several of them may be chosen. */
+    multiSelect: boolean;
+}
+
 /** One item of the transcript. */
 export interface Item {
     /** Its id. */
@@ -679,6 +737,20 @@ export interface ListSessionsResult {
     sessions: SessionSummary[];
     /** What to ask with for the next page; absent on the last. */
     nextCursor?: string;
+}
+
+/** Whose list is wanted. */
+export interface ListTodosParams {
+    /** The session. */
+    sessionId: SessionId;
+}
+
+/** A list. */
+export interface ListTodosResult {
+    /** The list in the model's order; empty when there is none. */
+    todos: Todo[];
+    /** How many of them are how far. */
+    counts: TodoCounts;
 }
 
 /** Nothing to choose. */
@@ -916,6 +988,77 @@ export type Preview =
     /** Reads files or folders. */
     | ({ type: "paths" } & PathsPreview);
 
+/** What the user is asked; the call behind it waits, and nothing else. */
+export interface Question {
+    /** The session. */
+    sessionId: SessionId;
+    /** Names the question in the answer. */
+    questionId: QuestionId;
+    /** The call that waits. */
+    callId: CallId;
+    /** The call's item in the transcript. */
+    itemId: ItemId;
+    /** What is asked, one to four things; all of them are answered at once. */
+    questions: Inquiry[];
+    /**
+     * The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning,
+     * to accept the plan, and to accept it and edit without asking, in this order.
+     */
+    plan?: string;
+    /** When it was asked. */
+    timestamp: Timestamp;
+}
+
+/** The answer to one thing that was asked: options, or words, or both. */
+export interface QuestionAnswer {
+    /** The labels of the chosen options. */
+    labels?: string[];
+    /** What the user says in words of their own. */
+    text?: string;
+}
+
+/** A question was answered or withdrawn. */
+export interface QuestionAnswered {
+    /** The question. */
+    questionId: QuestionId;
+    /** The call. */
+    callId: CallId;
+    /** How it ended. */
+    outcome: QuestionOutcome;
+    /** The answers; empty unless it was answered. */
+    answers?: QuestionAnswer[];
+    /** Words for the model besides; absent when there were none. */
+    feedback?: string;
+    /** Which surface or client ended it, or `cancel`. */
+    by: string;
+}
+
+/** The model asks the user something. */
+export interface QuestionAsked {
+    /** What is asked. */
+    question: Question;
+}
+
+/** Names a question that the model puts to the user. */
+export type QuestionId = string;
+
+/** An answer on offer. */
+export interface QuestionOption {
+    /** What is chosen; no two of a question are the same. */
+    label: string;
+    /** What choosing it means; may be empty. */
+    description: string;
+}
+
+/** How a question ended. */
+export type QuestionOutcome =
+    /** It was answered. */
+    | "answered"
+    /** The user did not want to answer. */
+    | "refused"
+    /** The call, the turn or the session was cancelled before anyone answered. */
+    | "cancelled";
+
 /** The queue of prompts changed. */
 export interface QueueChanged {
     /** The queue now, next first. */
@@ -1008,6 +1151,18 @@ export interface RespondPermissionParams {
      * them when absent. The model is told what was left out.
      */
     hunks?: HunkId[];
+}
+
+/** An answer to a question. */
+export interface RespondQuestionParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The question. */
+    questionId: QuestionId;
+    /** One answer for each thing asked, in order; absent when the user does not want to answer. */
+    answers?: QuestionAnswer[];
+    /** Words for the model besides. */
+    feedback?: string;
 }
 
 /** What is to be restored. */
@@ -1206,6 +1361,10 @@ export interface Snapshot {
     moreItems: boolean;
     /** The prompts that wait for the user, oldest first. */
     pendingPermissions: PermissionPrompt[];
+    /** The questions of the model that wait for the user, oldest first. */
+    questions?: Question[];
+    /** The todo list. */
+    todos?: Todo[];
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
     /** Tokens of all turns. */
@@ -1310,6 +1469,60 @@ export interface Thinking {
 
 /** A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`. */
 export type Timestamp = string;
+
+/** One thing to do. */
+export interface Todo {
+    /** What is to be done. */
+    content: string;
+    /** How far it is. */
+    status: TodoStatus;
+    /** The same while it is being done. */
+    activeForm: string;
+}
+
+/** The todo list was written, or is another one since the conversation went back or forward. */
+export interface TodoChanged {
+    /** The list now. */
+    todos: Todo[];
+    /** How many of them are how far. */
+    counts: TodoCounts;
+}
+
+/** How many entries of the list are how far. */
+export interface TodoCounts {
+    /** All of them. */
+    total: number;
+    /** Not begun. */
+    pending: number;
+    /** Being done now. */
+    inProgress: number;
+    /** Done. */
+    completed: number;
+}
+
+/** The model was reminded of its todo list. */
+export interface TodoReminder {
+    /** Why. */
+    reason: TodoReminderReason;
+}
+
+/** Why the model was reminded of its list. */
+export type TodoReminderReason =
+    /** The conversation begins and there is no list. */
+    | "initial"
+    /** The list was not written for a while. */
+    | "stale"
+    /** The list has changed. */
+    | "changed";
+
+/** How far a thing to do is. */
+export type TodoStatus =
+    /** Not begun. */
+    | "pending"
+    /** Being done now. */
+    | "in_progress"
+    /** Done. */
+    | "completed";
 
 /** One model call used tokens. */
 export interface TokenUsage {
@@ -1570,6 +1783,18 @@ export interface Requests {
      */
     "agent/permission/list": { params: ListPermissionsParams; result: ListPermissionsResult };
     /**
+     * Answers a question of the model, or refuses to; the first answer wins.
+     *
+     * Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
+     */
+    "agent/question/respond": { params: RespondQuestionParams; result: null };
+    /**
+     * Lists what there is to do in a session.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/todos/list": { params: ListTodosParams; result: ListTodosResult };
+    /**
      * Lists what a session has changed, file by file and hunk by hunk, as it stands now.
      *
      * Errors: `unknownSession`, `invalidParams`.
@@ -1621,6 +1846,11 @@ export interface Requests {
 export interface ServerRequests {
     /** Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`. */
     "agent/editor/save": { params: SaveDocumentsParams; result: SaveDocumentsResult };
+    /**
+     * Tells what all language servers of the editor say about files. Sent only to clients that have offered
+     * `diagnostics`.
+     */
+    "agent/editor/diagnostics": { params: EditorDiagnosticsParams; result: EditorDiagnosticsResult };
 }
 
 /** All notifications of the server. */

@@ -12,16 +12,20 @@ use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
 };
 use crate::document::{DocumentText, DocumentTextParams};
-use crate::editor::{SaveDocumentsParams, SaveDocumentsResult};
+use crate::editor::{
+    EditorDiagnosticsParams, EditorDiagnosticsResult, SaveDocumentsParams, SaveDocumentsResult,
+};
 use crate::edits::{
     ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
 use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
+use crate::question::RespondQuestionParams;
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
     ListSessionsResult, LoadSessionParams, NewSessionParams, NewSessionResult, Snapshot,
 };
+use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
 /// A request as the bindings need it.
@@ -145,6 +149,14 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListPermissions = "agent/permission/list", ListPermissionsParams => ListPermissionsResult;
+    /// Answers a question of the model, or refuses to; the first answer wins.
+    ///
+    /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
+    RespondQuestion = "agent/question/respond", RespondQuestionParams => ();
+    /// Lists what there is to do in a session.
+    ///
+    /// Errors: `unknownSession`.
+    ListTodos = "agent/todos/list", ListTodosParams => ListTodosResult;
     /// Lists what a session has changed, file by file and hunk by hunk, as it stands now.
     ///
     /// Errors: `unknownSession`, `invalidParams`.
@@ -185,6 +197,9 @@ requests! {
 
     /// Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
     SaveDocuments = "agent/editor/save", SaveDocumentsParams => SaveDocumentsResult;
+    /// Tells what all language servers of the editor say about files. Sent only to clients that have offered
+    /// `diagnostics`.
+    EditorDiagnostics = "agent/editor/diagnostics", EditorDiagnosticsParams => EditorDiagnosticsResult;
 }
 
 notifications! {

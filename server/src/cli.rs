@@ -5,6 +5,7 @@
 
 pub mod demo;
 pub mod doctor;
+mod questions;
 pub mod run;
 pub mod sandbox;
 pub mod scripted;

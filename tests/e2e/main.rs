@@ -13,6 +13,7 @@ mod hunks;
 mod permissions;
 mod plain;
 mod prompts;
+mod questions;
 mod resume;
 mod review;
 mod schedules;

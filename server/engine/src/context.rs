@@ -9,6 +9,7 @@ use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::SessionState;
 use crate::session::conversation::Conversation;
+use crate::tools::Offering;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
@@ -18,12 +19,22 @@ const RULE_LINE: &str = "\n\n---\n\n";
 
 /// The request for the next model call of a conversation.
 pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
-    let messages = conversation.read(|thread| normalise(&thread.messages));
-    let state = conversation.session.state();
+    let session = conversation.session;
+    let catalog = session.catalog();
+    let can_diagnose = session.workspace.can_diagnose();
+    let mut messages = conversation.read(|thread| normalise(&thread.messages));
+    let state = session.state();
+    let tools =
+        conversation.tools.declarations_for(&Offering { mode: state.mode, can_diagnose, catalog: &catalog });
+    let reminder = conversation.agent.is_none().then(|| session.reminder_for(&state, &tools)).flatten();
+    // Last, and with this request alone: what stands before it stays the prefix of the next request.
+    if let (Some(text), Some(last)) = (reminder, messages.last_mut().filter(|last| last.role == Role::User)) {
+        last.content.push(Block::Text { text });
+    }
     ModelRequest {
         system: vec![system_prompt(&state)],
         messages,
-        tools: conversation.tools.declarations(),
+        tools,
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{CallId, HunkId, ItemId, PermissionId};
-pub use broker::{Answered, Broker, RespondError};
+pub use broker::{Answered, Broker, RespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Decision as GateDecision, Verdict};
 pub use grant::Grant;

@@ -28,6 +28,7 @@ use crate::session::review::HunkKind;
 use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
 };
+use crate::turn::act;
 use crate::turn::prompt;
 use crate::turn::sample::Call;
 
@@ -170,7 +171,7 @@ impl Pipeline<'_> {
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
-            Action::Run(_) => Proposal::default(),
+            Action::Run(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => Proposal::default(),
         };
         self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
@@ -283,7 +284,7 @@ impl Pipeline<'_> {
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
         // Only what runs takes a place; a call that waits for the user holds back nobody.
-        let _place = tokio::select! {
+        let place = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(cancelled()),
             place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
@@ -310,6 +311,12 @@ impl Pipeline<'_> {
                 result
             }
             Action::Run(work) => self.work(work, context, tool.timeout()).await,
+            Action::Ask(draft) => {
+                drop(place);
+                act::ask(self.conversation, self.call, &plan.title, *draft, self.cancel).await
+            }
+            Action::SetMode(mode) => act::set_mode(self.conversation, mode),
+            Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
         }
     }
 
@@ -391,7 +398,7 @@ fn timed_out(call: &Call, limit: Duration) -> ToolError {
     )
 }
 
-fn cancelled() -> ToolError {
+pub(super) fn cancelled() -> ToolError {
     ToolError::new(
         ToolErrorKind::Cancelled,
         "The user cancelled this call.",

@@ -322,6 +322,7 @@ impl Rig {
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(diff::report(&summary, &applied, &context.workspace))
             }
+            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => panic!("{tool} wants a session"),
         }
     }
 
@@ -329,7 +330,9 @@ impl Rig {
     pub(crate) async fn plan(&self, tool: &str, input: Value) -> ChangeSet {
         match self.tools.find(tool).unwrap().plan(input, &self.context).await.unwrap().action {
             Action::Change(change) => change,
-            Action::Run(_) => panic!("{tool} plans no change"),
+            Action::Run(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => {
+                panic!("{tool} plans no change")
+            }
         }
     }
 }
