@@ -2,6 +2,17 @@
 --
 -- A newer server may send fields, events, items and previews that are not in here: skip what you do not know.
 
+--- A rule to write.
+---@class kode.AddRuleParams
+---@field sessionId kode.SessionId The session whose project is meant.
+---@field scope kode.Scope `project` or `user`.
+---@field behavior kode.RuleBehavior What it says.
+---@field rule string Its text.
+
+--- Where a rule was written.
+---@class kode.AddRuleResult
+---@field file string The path of the file.
+
 --- An event with its place.
 ---@class kode.AgentEventParams
 ---@field sessionId kode.SessionId The session it is about.
@@ -27,6 +38,15 @@
 ---@alias kode.Amended
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
 ---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+
+--- A settings file of the workspace to approve.
+---@class kode.ApproveSettingsParams
+---@field sessionId kode.SessionId The session whose project is meant.
+---@field file string The path of the file, as listed among what is withheld.
+
+--- What was approved.
+---@class kode.ApproveSettingsResult
+---@field approved integer How many settings count from now on.
 
 --- A state a call was in, and since when.
 ---@class kode.AuditEntry
@@ -517,6 +537,21 @@
 ---| kode.Event.Error
 ---| kode.Event.Gap
 
+--- A call to explain.
+---@class kode.ExplainPermissionParams
+---@field sessionId kode.SessionId The session whose rules and workspace count.
+---@field tool string The tool, by any of its names.
+---@field input any The arguments.
+---@field mode? kode.Mode The mode to suppose; the session's when absent.
+
+--- What would become of a call.
+---@class kode.ExplainPermissionResult
+---@field decision kode.RuleBehavior What would happen.
+---@field rule? string The rule that decided; absent when none did.
+---@field source? string Where that rule stands, for people.
+---@field reason string Why, for people.
+---@field proposed? string[] Rules that would let it run unasked, where a rule can.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -690,6 +725,17 @@
 --- The prompts that wait.
 ---@class kode.ListPermissionsResult
 ---@field permissions kode.PermissionPrompt[] The prompts, oldest first within a session.
+
+--- Which rules are meant.
+---@class kode.ListRulesParams
+---@field sessionId kode.SessionId The session whose rules are listed.
+
+--- The rules of a session.
+---@class kode.ListRulesResult
+---@field mode kode.Mode The mode that counts when no rule speaks; another than the session's where settings have switched that one off.
+---@field rules kode.RuleEntry[] The rules in force, the strongest layer first.
+---@field withheld kode.WithheldSetting[] What files of the workspace ask for and the user has not approved; it does not count.
+---@field problems kode.SettingsProblem[] What in the settings cannot be used.
 
 --- Which part of the list is wanted.
 ---@class kode.ListSessionsParams
@@ -931,6 +977,17 @@
 ---@field sessionId kode.SessionId The session.
 ---@field reason string Why not, for people.
 
+--- A rule to remove.
+---@class kode.RemoveRuleParams
+---@field sessionId kode.SessionId The session whose project is meant.
+---@field file string The path of the file it stands in, as listed.
+---@field behavior kode.RuleBehavior What it says.
+---@field rule string Its text.
+
+--- What became of a rule that was to be removed.
+---@class kode.RemoveRuleResult
+---@field removed boolean False when it did not stand there.
+
 --- An act that was begun.
 ---@class kode.Resolution
 ---@field sessionId kode.SessionId The session.
@@ -1024,6 +1081,24 @@
 ---@class kode.Rewound
 ---@field itemId kode.ItemId The first item that is gone.
 
+--- What a rule says about what it speaks of.
+---@alias kode.RuleBehavior
+---| "deny" # It is refused.
+---| "ask" # The user decides each time.
+---| "allow" # It runs unasked.
+
+--- A rule in force.
+---@class kode.RuleEntry
+---@field behavior kode.RuleBehavior What it says.
+---@field rule string Its text.
+---@field source kode.RuleSource Where it stands.
+
+--- Where a setting stands.
+---@class kode.RuleSource
+---@field layer string The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`.
+---@field file? string The path of the file, if it is from one.
+---@field line? integer The line in that file, from 1, where it is known.
+
 --- What a session is doing.
 ---@alias kode.RunState
 ---| "READY" # Nothing; the next prompt starts at once.
@@ -1084,6 +1159,13 @@
 ---@field updatedAt kode.Timestamp When something last happened in it.
 ---@field state kode.SessionPresence Whether it is live.
 ---@field mode? kode.Mode Its mode; absent where that cannot be told without reading all of it.
+
+--- Something in the settings that cannot be used.
+---@class kode.SettingsProblem
+---@field severe boolean Whether something that should protect does not; otherwise something is merely ignored.
+---@field message string What is wrong and what to do.
+---@field file? string The path of the file, if it is in one.
+---@field line? integer The line in that file, from 1, where it is known.
 
 --- A session as it is at one moment.
 ---@class kode.Snapshot
@@ -1326,6 +1408,12 @@
 ---@class kode.UserMessage
 ---@field text string The text.
 
+--- Something a file of the workspace asks for that needs the user's approval.
+---@class kode.WithheldSetting
+---@field key string The setting, such as `permissions.allow`.
+---@field value string Its value as it stands in the file.
+---@field source kode.RuleSource Where it stands.
+
 --- All requests of the client.
 ---@class kode.Requests
 ---@field ["agent/session/new"] fun(params: kode.NewSessionParams): kode.NewSessionResult Begins a session and follows it: its events are sent from now on. Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
@@ -1338,6 +1426,11 @@
 ---@field ["agent/tool/cancel"] fun(params: kode.CancelToolParams): kode.CancelResult Cancels one call of the running turn; its siblings go on. Errors: `unknownSession`, `unknownCall`.
 ---@field ["agent/permission/respond"] fun(params: kode.RespondPermissionParams) Answers a permission prompt; the first answer wins. Errors: `unknownSession`, `unknownPermission`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/permission/list"] fun(params: kode.ListPermissionsParams): kode.ListPermissionsResult Lists the permission prompts that wait. Errors: `unknownSession`.
+---@field ["agent/permission/rules"] fun(params: kode.ListRulesParams): kode.ListRulesResult Lists the rules in force, what waits for approval, and what cannot be used. Errors: `unknownSession`.
+---@field ["agent/permission/addRule"] fun(params: kode.AddRuleParams): kode.AddRuleResult Writes a rule into the user's settings of this project or of all projects. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it stands in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/approve"] fun(params: kode.ApproveSettingsParams): kode.ApproveSettingsResult Approves all that a settings file of the workspace asks for, as it was last listed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/explain"] fun(params: kode.ExplainPermissionParams): kode.ExplainPermissionResult Says what would become of a call, without running anything. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
@@ -1365,6 +1458,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "e1fb59e4549a40c01696b6a87b3ce5a450941b6fa88302b680a61e3cc80a74dc"
+M.schema_hash = "6acf95ac1b3d8927728ed371cafd1ce494204dd3252ba1ad73a32f3b78023c71"
 
 return M

@@ -6,7 +6,25 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e1fb59e4549a40c01696b6a87b3ce5a450941b6fa88302b680a61e3cc80a74dc";
+export const SCHEMA_HASH = "6acf95ac1b3d8927728ed371cafd1ce494204dd3252ba1ad73a32f3b78023c71";
+
+/** A rule to write. */
+export interface AddRuleParams {
+    /** The session whose project is meant. */
+    sessionId: SessionId;
+    /** `project` or `user`. */
+    scope: Scope;
+    /** What it says. */
+    behavior: RuleBehavior;
+    /** Its text. */
+    rule: string;
+}
+
+/** Where a rule was written. */
+export interface AddRuleResult {
+    /** The path of the file. */
+    file: string;
+}
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -47,6 +65,20 @@ export type Amended =
     | "ask"
     /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
     | "undo";
+
+/** A settings file of the workspace to approve. */
+export interface ApproveSettingsParams {
+    /** The session whose project is meant. */
+    sessionId: SessionId;
+    /** The path of the file, as listed among what is withheld. */
+    file: string;
+}
+
+/** What was approved. */
+export interface ApproveSettingsResult {
+    /** How many settings count from now on. */
+    approved: number;
+}
 
 /** A state a call was in, and since when. */
 export interface AuditEntry {
@@ -492,6 +524,32 @@ export type Event =
     /** The client was too slow, and events were dropped. */
     | ({ type: "gap" } & Gap);
 
+/** A call to explain. */
+export interface ExplainPermissionParams {
+    /** The session whose rules and workspace count. */
+    sessionId: SessionId;
+    /** The tool, by any of its names. */
+    tool: string;
+    /** The arguments. */
+    input: unknown;
+    /** The mode to suppose; the session's when absent. */
+    mode?: Mode;
+}
+
+/** What would become of a call. */
+export interface ExplainPermissionResult {
+    /** What would happen. */
+    decision: RuleBehavior;
+    /** The rule that decided; absent when none did. */
+    rule?: string;
+    /** Where that rule stands, for people. */
+    source?: string;
+    /** Why, for people. */
+    reason: string;
+    /** Rules that would let it run unasked, where a rule can. */
+    proposed?: string[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -721,6 +779,24 @@ export interface ListPermissionsParams {
 export interface ListPermissionsResult {
     /** The prompts, oldest first within a session. */
     permissions: PermissionPrompt[];
+}
+
+/** Which rules are meant. */
+export interface ListRulesParams {
+    /** The session whose rules are listed. */
+    sessionId: SessionId;
+}
+
+/** The rules of a session. */
+export interface ListRulesResult {
+    /** The mode that counts when no rule speaks; another than the session's where settings have switched that one off. */
+    mode: Mode;
+    /** The rules in force, the strongest layer first. */
+    rules: RuleEntry[];
+    /** What files of the workspace ask for and the user has not approved; it does not count. */
+    withheld: WithheldSetting[];
+    /** What in the settings cannot be used. */
+    problems: SettingsProblem[];
 }
 
 /** Which part of the list is wanted. */
@@ -1098,6 +1174,24 @@ export interface RefusedResolution {
     reason: string;
 }
 
+/** A rule to remove. */
+export interface RemoveRuleParams {
+    /** The session whose project is meant. */
+    sessionId: SessionId;
+    /** The path of the file it stands in, as listed. */
+    file: string;
+    /** What it says. */
+    behavior: RuleBehavior;
+    /** Its text. */
+    rule: string;
+}
+
+/** What became of a rule that was to be removed. */
+export interface RemoveRuleResult {
+    /** False when it did not stand there. */
+    removed: boolean;
+}
+
 /** An act that was begun. */
 export interface Resolution {
     /** The session. */
@@ -1242,6 +1336,35 @@ export interface Rewound {
     itemId: ItemId;
 }
 
+/** What a rule says about what it speaks of. */
+export type RuleBehavior =
+    /** It is refused. */
+    | "deny"
+    /** The user decides each time. */
+    | "ask"
+    /** It runs unasked. */
+    | "allow";
+
+/** A rule in force. */
+export interface RuleEntry {
+    /** What it says. */
+    behavior: RuleBehavior;
+    /** Its text. */
+    rule: string;
+    /** Where it stands. */
+    source: RuleSource;
+}
+
+/** Where a setting stands. */
+export interface RuleSource {
+    /** The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`. */
+    layer: string;
+    /** The path of the file, if it is from one. */
+    file?: string;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
+}
+
 /** What a session is doing. */
 export type RunState =
     /** Nothing; the next prompt starts at once. */
@@ -1336,6 +1459,18 @@ export interface SessionSummary {
     state: SessionPresence;
     /** Its mode; absent where that cannot be told without reading all of it. */
     mode?: Mode;
+}
+
+/** Something in the settings that cannot be used. */
+export interface SettingsProblem {
+    /** Whether something that should protect does not; otherwise something is merely ignored. */
+    severe: boolean;
+    /** What is wrong and what to do. */
+    message: string;
+    /** The path of the file, if it is in one. */
+    file?: string;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
 }
 
 /** A session as it is at one moment. */
@@ -1720,6 +1855,16 @@ export interface UserMessage {
     text: string;
 }
 
+/** Something a file of the workspace asks for that needs the user's approval. */
+export interface WithheldSetting {
+    /** The setting, such as `permissions.allow`. */
+    key: string;
+    /** Its value as it stands in the file. */
+    value: string;
+    /** Where it stands. */
+    source: RuleSource;
+}
+
 /** All requests of the client. */
 export interface Requests {
     /**
@@ -1782,6 +1927,36 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/permission/list": { params: ListPermissionsParams; result: ListPermissionsResult };
+    /**
+     * Lists the rules in force, what waits for approval, and what cannot be used.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/permission/rules": { params: ListRulesParams; result: ListRulesResult };
+    /**
+     * Writes a rule into the user's settings of this project or of all projects.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/permission/addRule": { params: AddRuleParams; result: AddRuleResult };
+    /**
+     * Removes a rule from the settings file it stands in.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/permission/removeRule": { params: RemoveRuleParams; result: RemoveRuleResult };
+    /**
+     * Approves all that a settings file of the workspace asks for, as it was last listed.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/permission/approve": { params: ApproveSettingsParams; result: ApproveSettingsResult };
+    /**
+     * Says what would become of a call, without running anything.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/permission/explain": { params: ExplainPermissionParams; result: ExplainPermissionResult };
     /**
      * Answers a question of the model, or refuses to; the first answer wins.
      *

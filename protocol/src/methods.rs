@@ -19,7 +19,11 @@ use crate::edits::{
     ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
-use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
+use crate::permission::{
+    AddRuleParams, AddRuleResult, ApproveSettingsParams, ApproveSettingsResult, ExplainPermissionParams,
+    ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
+    RemoveRuleParams, RemoveRuleResult, RespondPermissionParams,
+};
 use crate::question::RespondQuestionParams;
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
@@ -149,6 +153,26 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListPermissions = "agent/permission/list", ListPermissionsParams => ListPermissionsResult;
+    /// Lists the rules in force, what waits for approval, and what cannot be used.
+    ///
+    /// Errors: `unknownSession`.
+    ListRules = "agent/permission/rules", ListRulesParams => ListRulesResult;
+    /// Writes a rule into the user's settings of this project or of all projects.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    AddRule = "agent/permission/addRule", AddRuleParams => AddRuleResult;
+    /// Removes a rule from the settings file it stands in.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    RemoveRule = "agent/permission/removeRule", RemoveRuleParams => RemoveRuleResult;
+    /// Approves all that a settings file of the workspace asks for, as it was last listed.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    ApproveSettings = "agent/permission/approve", ApproveSettingsParams => ApproveSettingsResult;
+    /// Says what would become of a call, without running anything.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    ExplainPermission = "agent/permission/explain", ExplainPermissionParams => ExplainPermissionResult;
     /// Answers a question of the model, or refuses to; the first answer wins.
     ///
     /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.

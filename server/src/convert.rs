@@ -4,6 +4,7 @@
 
 pub mod question;
 pub mod review;
+pub mod rules;
 
 use jiff::Timestamp;
 use kode_engine::engine::{Engine, Models, SessionSummary};

@@ -21,11 +21,13 @@ const RULE_LINE: &str = "\n\n---\n\n";
 pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
     let session = conversation.session;
     let catalog = session.catalog();
+    let in_force = session.in_force();
     let can_diagnose = session.workspace.can_diagnose();
     let mut messages = conversation.read(|thread| normalise(&thread.messages));
     let state = session.state();
-    let tools =
-        conversation.tools.declarations_for(&Offering { mode: state.mode, can_diagnose, catalog: &catalog });
+    let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
+    let offering = Offering { mode: state.mode, can_diagnose, catalog: &catalog, is_denied: &is_denied };
+    let tools = conversation.tools.declarations_for(&offering);
     let reminder = conversation.agent.is_none().then(|| session.reminder_for(&state, &tools)).flatten();
     // Last, and with this request alone: what stands before it stays the prefix of the next request.
     if let (Some(text), Some(last)) = (reminder, messages.last_mut().filter(|last| last.role == Role::User)) {

@@ -16,6 +16,7 @@ pub(crate) mod proposal;
 mod questions;
 mod resolve;
 pub mod review;
+pub mod rules;
 pub mod state;
 #[cfg(test)]
 mod tests;

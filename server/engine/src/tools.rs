@@ -151,7 +151,7 @@ pub enum Action {
 }
 
 /// What decides which tools the model is told of, and what of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Offering<'a> {
     /// The session's mode.
     pub mode: Mode,
@@ -159,6 +159,8 @@ pub struct Offering<'a> {
     pub can_diagnose: bool,
     /// The skills and commands there are.
     pub catalog: &'a Catalog,
+    /// Whether a rule takes a tool away.
+    pub is_denied: &'a dyn Fn(&str) -> bool,
 }
 
 impl Touch {
@@ -418,7 +420,7 @@ impl Registry {
     pub fn declarations_for(&self, offer: &Offering<'_>) -> Vec<ToolDeclaration> {
         let is_offered = |kind| !matches!(offer.mode, Mode::Plan | Mode::Readonly) || kind != ToolKind::Write;
         self.iter()
-            .filter(|tool| is_offered(tool.facts().kind))
+            .filter(|tool| is_offered(tool.facts().kind) && !(offer.is_denied)(tool.facts().name))
             .filter_map(|tool| {
                 Some(ToolDeclaration {
                     name: tool.facts().name.to_owned(),

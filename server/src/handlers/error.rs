@@ -7,6 +7,7 @@ use kode_engine::engine::SessionError;
 use kode_engine::ids::{PermissionId, QuestionId};
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
+use kode_engine::permission::policy::KeepError;
 use kode_engine::question::ReplyError;
 use kode_engine::session::SubmitError;
 use kode_engine::session::review::ResolveError;
@@ -128,6 +129,17 @@ pub(crate) fn unknown_question(id: Option<&QuestionId>) -> Failure {
             "no question waits".to_owned(),
             "Nothing to do until the agent asks.",
         ),
+    }
+}
+
+/// A rule was not written or removed.
+pub(crate) fn keep(error: &KeepError) -> Failure {
+    let message = error.to_string();
+    match error {
+        KeepError::BadRule { .. } => invalid_params("rule", &message),
+        KeepError::NoSettings | KeepError::File(_) => {
+            failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
+        }
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct InForce {
     pub(crate) problems: Vec<Problem>,
     /// The session's standing answers.
     pub(crate) grants: Vec<Grant>,
+    /// The folder that relative patterns were read in.
+    cwd: AbsPath,
 }
 
 /// The picture the gate goes by, made anew when what it is made from has changed.
@@ -60,6 +62,7 @@ impl Guard {
         if let Some(known) = in_force.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
             && known.grants == grants
+            && known.cwd == *cwd
         {
             return Arc::clone(known);
         }
@@ -89,7 +92,7 @@ impl InForce {
         rules.extend(grants.iter().filter_map(session_rule));
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
         problems.extend(policy.problems.iter().cloned());
-        Self { policy, rules, problems, grants: grants.to_vec() }
+        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone() }
     }
 
     /// Judges a call in this picture.
@@ -173,6 +176,11 @@ impl Session {
 }
 
 impl Session {
+    /// Where the policy comes from.
+    pub(crate) fn policy_source(&self) -> Arc<dyn PolicySource> {
+        Arc::clone(&self.guard.source)
+    }
+
     /// Whether standing answers can be kept beyond this session.
     pub(crate) fn can_keep_rules(&self) -> bool {
         self.guard.source.can_keep()

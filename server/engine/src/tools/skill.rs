@@ -176,8 +176,12 @@ mod tests {
     #[test]
     fn nothing_to_use_is_not_offered() {
         let catalog = Catalog::default();
-        let offer =
-            Offering { mode: crate::permission::Mode::Default, can_diagnose: false, catalog: &catalog };
+        let offer = Offering {
+            mode: crate::permission::Mode::Default,
+            can_diagnose: false,
+            catalog: &catalog,
+            is_denied: &|_| false,
+        };
         assert_eq!((Skill.describe(&offer), SlashCommand.describe(&offer)), (None, None));
     }
 }
