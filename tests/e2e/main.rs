@@ -15,6 +15,7 @@ mod plain;
 mod prompts;
 mod resume;
 mod review;
+mod sandbox;
 mod schedules;
 mod sessions;
 mod survival;

@@ -99,7 +99,8 @@ impl Sandbox {
         let resolved = folder.path().canonicalize()?;
         let scratch = resolved.join(SCRATCH);
         fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
-        let SandboxOptions { helper, kind, writable, read_only, hidden, home, state, network, limits } = options;
+        let SandboxOptions { helper, kind, writable, read_only, hidden, home, state, network, limits } =
+            options;
         let mut all_hidden = secrets::places(home.as_ref(), &state);
         all_hidden.extend(hidden);
         let policy = Policy {

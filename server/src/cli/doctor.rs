@@ -108,6 +108,7 @@ fn text(findings: &Value) -> String {
 
 fn path_of(tool: &str) -> Option<String> {
     let folders = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&folders).map(|folder| folder.join(tool)).find(|path| path.is_file())?;
+    let found =
+        std::env::split_paths(&folders).map(|folder| folder.join(tool)).find(|path| path.is_file())?;
     Some(found.to_string_lossy().into_owned())
 }

@@ -104,7 +104,8 @@ fn try_all() -> Support {
 
 #[cfg(target_os = "linux")]
 fn bubblewrap() -> Result<Bubblewrap, String> {
-    let program = FOLDERS.iter().map(|folder| Path::new(folder).join("bwrap")).find(|program| program.is_file());
+    let program =
+        FOLDERS.iter().map(|folder| Path::new(folder).join("bwrap")).find(|program| program.is_file());
     let program = program.ok_or("bubblewrap is not installed (the program `bwrap`)")?;
     let program = AbsPath::new(program).map_err(|error| error.to_string())?;
     let version = said(&program, &["--version"])?;
@@ -137,7 +138,10 @@ fn limited(program: &AbsPath, arguments: &[&str]) -> std::io::Result<Output> {
         if Instant::now() > deadline {
             child.kill()?;
             child.wait()?;
-            return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, format!("no answer within {LIMIT:?}")));
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                format!("no answer within {LIMIT:?}"),
+            ));
         }
         thread::sleep(PAUSE);
     };

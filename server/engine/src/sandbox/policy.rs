@@ -124,7 +124,9 @@ impl Request {
     pub fn send(&self, mut to: impl Write) -> io::Result<()> {
         let json = serde_json::to_vec(self)?;
         let length = u32::try_from(json.len()).ok().filter(|length| *length as usize <= MAX_POLICY);
-        let length = length.ok_or_else(|| io::Error::other(format!("the policy takes {} bytes, more than {MAX_POLICY}", json.len())))?;
+        let length = length.ok_or_else(|| {
+            io::Error::other(format!("the policy takes {} bytes, more than {MAX_POLICY}", json.len()))
+        })?;
         to.write_all(&length.to_be_bytes())?;
         to.write_all(&json)
     }

@@ -147,11 +147,14 @@ impl<'a> Front<'a> {
             weaker.push("there is no proxy that lets single hosts through; the network is off".to_owned());
         }
         if self.policy.kind == Kind::Landlock {
-            weaker.push("guarded files can be changed while the command runs; they are put back after".to_owned());
+            weaker.push(
+                "guarded files can be changed while the command runs; they are put back after".to_owned(),
+            );
             weaker.push("modes, owners and times of the user's files everywhere can be changed".to_owned());
             weaker.push("other processes can be listed".to_owned());
             let seen = self.places.hidden.iter().filter(|path| self.places.is_writable(path));
-            let seen = seen.map(|path| format!("{} lies in a folder to write in and is seen", path.display()));
+            let seen =
+                seen.map(|path| format!("{} lies in a folder to write in and is seen", path.display()));
             weaker.extend(seen);
         }
         weaker
@@ -192,7 +195,9 @@ impl<'a> Front<'a> {
         let killed = Some(Signal::KILL.as_raw());
         let (failure, code, signal) = match (failure, &enforced, code, signal, over) {
             (Some(failure), ..) => (Some(failure), None, None),
-            (None, None, .., Over::Ended(status)) => (Some(not_set_up(&self.policy.kind, status)), None, None),
+            (None, None, .., Over::Ended(status)) => {
+                (Some(not_set_up(&self.policy.kind, status)), None, None)
+            }
             (None, Some(_), None, None, _) | (None, None, .., Over::Stopped) => (None, None, killed),
             (None, Some(_), code, signal, _) => (None, code, signal),
         };

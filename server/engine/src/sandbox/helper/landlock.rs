@@ -37,7 +37,10 @@ pub(crate) fn version() -> Option<u32> {
             scopes => rules.scope(scopes)?.create(),
         }
     };
-    VERSIONS.into_iter().find(|(abi, _)| offers(*abi).is_ok_and(|_: RulesetCreated| true)).map(|(_, name)| name)
+    VERSIONS
+        .into_iter()
+        .find(|(abi, _)| offers(*abi).is_ok_and(|_: RulesetCreated| true))
+        .map(|(_, name)| name)
 }
 
 /// Which files a command may use.

@@ -82,7 +82,11 @@ fn own_group(controller: &Path) -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let named = |line: &&str| {
         let names = line.split(':').nth(1).unwrap_or_default();
-        if controller.ends_with("pids") { names.split(',').any(|name| name == "pids") } else { names.is_empty() }
+        if controller.ends_with("pids") {
+            names.split(',').any(|name| name == "pids")
+        } else {
+            names.is_empty()
+        }
     };
     let group = groups.lines().find(named)?.splitn(3, ':').nth(2)?.to_owned();
     let own = controller.join(group.trim_start_matches('/'));
