@@ -16,6 +16,7 @@ mod prompts;
 mod questions;
 mod resume;
 mod review;
+mod sandbox;
 mod schedules;
 mod sessions;
 mod survival;
