@@ -20,7 +20,8 @@ use crate::event::AgentEventParams;
 use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
-    ListSessionsResult, LoadSessionParams, NewSessionParams, NewSessionResult, Snapshot,
+    ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult, Snapshot,
+    Subagent,
 };
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
@@ -117,6 +118,10 @@ requests! {
     ///
     /// Errors: `unknownSession`, `storageFailure`.
     LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
+    /// Gives what a sub-agent of a live session did, as it is now.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    LoadSubagent = "agent/subagent/load", LoadSubagentParams => Subagent;
     /// Ends a live session: what runs is cancelled, the journal stays.
     ///
     /// Errors: `unknownSession`.

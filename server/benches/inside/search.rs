@@ -137,6 +137,7 @@ impl Tree {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(path)),
+            agents: Arc::default(),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         };
@@ -150,7 +151,7 @@ impl Tree {
             let plan = tool.plan(input.clone(), &self.context).await.expect("the arguments are good");
             match plan.action {
                 Action::Run(run) => run(self.context.clone()).await.expect("the search works"),
-                Action::Change(_) => panic!("a search changes nothing"),
+                Action::Change(_) | Action::Delegate(_) => panic!("a search changes nothing"),
             }
         })
     }

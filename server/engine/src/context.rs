@@ -8,10 +8,14 @@ use crate::model::{Block, Message, ModelRequest, Role};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::SessionState;
-use crate::session::conversation::Conversation;
+use crate::session::conversation::{Assignment, Conversation};
+use crate::tools::Offer;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
+
+/// What all sub-agents are told, whoever has written their prompt.
+const AGENT_RULES: &str = include_str!("agents/prompts/rules.md");
 
 /// Between the parts of the system prompt.
 const RULE_LINE: &str = "\n\n---\n\n";
@@ -19,11 +23,13 @@ const RULE_LINE: &str = "\n\n---\n\n";
 /// The request for the next model call of a conversation.
 pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
     let messages = conversation.read(|thread| normalise(&thread.messages));
+    let agents = conversation.session.agents.types();
     let state = conversation.session.state();
+    let offer = Offer { mode: conversation.mode(state.mode), agents: &agents };
     ModelRequest {
-        system: vec![system_prompt(&state)],
+        system: vec![system_prompt(&state, conversation.assignment.as_ref())],
         messages,
-        tools: conversation.tools.declarations(),
+        tools: conversation.tools.declarations_for(&offer),
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,
@@ -31,12 +37,16 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
     }
 }
 
-fn system_prompt(state: &SessionState) -> String {
+fn system_prompt(state: &SessionState, assignment: Option<&Assignment>) -> String {
+    let environment = environment(&state.cwd, &state.roots, started(state));
+    if let Some(assignment) = assignment {
+        return [environment.as_str(), &assignment.prompt, AGENT_RULES.trim()].join(RULE_LINE);
+    }
     let base = match state.mode {
         Mode::Plan => PLAN_PROMPT,
         Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions => BASE_PROMPT,
     };
-    [environment(&state.cwd, &state.roots, started(state)), base.trim().to_owned()].join(RULE_LINE)
+    [environment.as_str(), base.trim()].join(RULE_LINE)
 }
 
 /// The day the session began: a date that moved on during a session would make every cached prompt worthless.

@@ -4,6 +4,7 @@
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
 //! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
 
+pub mod agents;
 pub mod context;
 pub mod edit;
 pub mod engine;

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{CallId, HunkId, ItemId, PermissionId};
+use crate::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
 pub use broker::{Answered, Broker, RespondError};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Grant, Verdict};
@@ -47,6 +47,18 @@ impl Mode {
         }
     }
 
+    /// The one of two that allows less.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let freedom = |mode: Self| match mode {
+            Self::Plan => 0,
+            Self::Default => 1,
+            Self::AcceptEdits => 2,
+            Self::BypassPermissions => 3,
+        };
+        if freedom(other) < freedom(self) { other } else { self }
+    }
+
     /// The mode of that name, in this product's spelling or another agent's.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
@@ -70,6 +82,9 @@ pub struct PermissionPrompt {
     pub call: CallId,
     /// The call's item in the transcript.
     pub item: ItemId,
+    /// The sub-agent that made the call; `None` for the session's own conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
     /// The tool.
     pub tool: String,
     /// One line for people.

@@ -3,6 +3,7 @@
 //! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
+pub mod agents;
 mod changes;
 mod checkpoint;
 mod command;
@@ -38,6 +39,7 @@ use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, Resp
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::workspace::{WatchReport, Workspace};
+use agents::Agents;
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
@@ -117,6 +119,7 @@ pub struct Session {
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
     pub(crate) changes: Changes,
+    pub(crate) agents: Agents,
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
@@ -171,6 +174,7 @@ impl Session {
             models,
             broker: Broker::new(Arc::clone(&events)),
             changes,
+            agents: Agents::default(),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,
@@ -374,8 +378,9 @@ impl Session {
             _ => false,
         };
         let state = self.state();
-        let items =
-            std::iter::once(&state.main).chain(state.agents.values()).flat_map(|thread| &thread.items);
+        let items = std::iter::once(&state.main)
+            .chain(state.agents.values().map(|agent| &agent.thread))
+            .flat_map(|thread| &thread.items);
         let mut items: Vec<Item> = items.filter(edited).cloned().collect();
         items.sort_by_key(|item| item.timestamp);
         items

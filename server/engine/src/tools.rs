@@ -12,11 +12,13 @@ pub mod multi_edit;
 pub mod notebook_edit;
 pub mod read;
 mod replacement;
+pub mod task;
 #[cfg(test)]
 pub(crate) mod testing;
 mod walk;
 pub mod write;
 
+use task::Delegation;
 pub(crate) use walk::is_vcs_folder;
 
 use std::collections::BTreeMap;
@@ -32,10 +34,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use crate::agents::{AgentTypes, KnownAgents};
 use crate::edit::ChangeSet;
 use crate::ids::CallId;
 use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
+use crate::permission::Mode;
 use crate::shell::Shell;
 use crate::workspace::Workspace;
 
@@ -120,6 +124,17 @@ pub enum Action {
     Run(RunFn),
     /// Has these changes applied; the result is written from what was applied.
     Change(ChangeSet),
+    /// Has a sub-agent do it; the result is written from its last words.
+    Delegate(Box<Delegation>),
+}
+
+/// What decides what the model is told of the tools.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// The mode of the conversation.
+    pub mode: Mode,
+    /// The types of sub-agents there are.
+    pub agents: &'a AgentTypes,
 }
 
 impl Touch {
@@ -223,6 +238,8 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
+    /// The sub-agents that can be called.
+    pub agents: Arc<KnownAgents>,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
@@ -238,6 +255,11 @@ pub trait Tool: Send + Sync + 'static {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
 
+    /// What the model is told of the tool as things are; `None` when it has no use now and is not offered.
+    fn describe(&self, _offer: &Offer<'_>) -> Option<String> {
+        Some(self.facts().description.to_owned())
+    }
+
     /// Checks the arguments against the world and says what the call will do. Has no side effects but the
     /// session's own record of what was read.
     ///
@@ -251,6 +273,8 @@ pub trait Tool: Send + Sync + 'static {
 pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
+    /// What the model is told of the tool as things are; `None` when it is not offered.
+    fn describe(&self, offer: &Offer<'_>) -> Option<String>;
     /// JSON Schema of the arguments.
     fn input_schema(&self) -> Value;
     /// Parses the arguments and plans the call.
@@ -266,6 +290,10 @@ struct Erased<T>(T);
 impl<T: Tool> ErasedTool for Erased<T> {
     fn facts(&self) -> ToolFacts {
         self.0.facts()
+    }
+
+    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+        self.0.describe(offer)
     }
 
     fn input_schema(&self) -> Value {
@@ -302,6 +330,7 @@ impl Registry {
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
+        registry.add(task::Task);
         registry.add(write::Write);
         registry
     }
@@ -327,14 +356,24 @@ impl Registry {
         self.tools.values()
     }
 
-    /// What the model is told of the tools.
+    /// Those whose name `keep` wants, with their aliases.
     #[must_use]
-    pub fn declarations(&self) -> Vec<ToolDeclaration> {
+    pub fn only(&self, keep: impl Fn(&'static str) -> bool) -> Self {
+        let tools = self.tools.iter().filter(|(name, _)| keep(name));
+        let tools = tools.map(|(name, tool)| (*name, Arc::clone(tool))).collect();
+        Self { tools, aliases: self.aliases.clone() }
+    }
+
+    /// What the model is told of the tools as things are.
+    #[must_use]
+    pub fn declarations_for(&self, offer: &Offer<'_>) -> Vec<ToolDeclaration> {
         self.iter()
-            .map(|tool| ToolDeclaration {
-                name: tool.facts().name.to_owned(),
-                description: tool.facts().description.to_owned(),
-                input_schema: tool.input_schema(),
+            .filter_map(|tool| {
+                Some(ToolDeclaration {
+                    name: tool.facts().name.to_owned(),
+                    description: tool.describe(offer)?,
+                    input_schema: tool.input_schema(),
+                })
             })
             .collect()
     }

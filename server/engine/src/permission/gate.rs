@@ -7,6 +7,7 @@ use std::path::Component;
 
 use url::Url;
 
+use crate::agents::TASK;
 use crate::paths::{AbsPath, Target};
 use crate::permission::{Delivery, Mode};
 use crate::tools::{ToolKind, Touch};
@@ -146,6 +147,8 @@ fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstan
         Some(Touch::Write(_)) => ToolKind::Write,
         Some(Touch::Command { .. }) => ToolKind::Execute,
         Some(Touch::Fetch { url }) => return unless_bypassed(circumstances.mode, fetch_reason(url)),
+        // A sub-agent does nothing by being called: its own calls are judged.
+        Some(Touch::Named { tool: TASK, .. }) => return Verdict::Allow,
         Some(Touch::Named { tool, name }) => {
             return unless_bypassed(circumstances.mode, format!("{tool} asks before it uses `{name}`"));
         }

@@ -11,6 +11,7 @@ use crate::journal::Record;
 use crate::model::{Block, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::session::agents::Agent;
 use crate::session::thread::{self, Thread};
 use crate::session::title_from;
 
@@ -31,8 +32,8 @@ pub struct SessionState {
     pub model: String,
     /// Its own conversation.
     pub main: Thread,
-    /// The conversations of its sub-agents.
-    pub agents: BTreeMap<AgentId, Thread>,
+    /// Its sub-agents.
+    pub agents: BTreeMap<AgentId, Agent>,
     /// Prompts that wait for their turn, next first, with what they will say to the model.
     pub queue: VecDeque<(QueuedPrompt, Vec<Block>)>,
     /// What the user has allowed for the whole session.
@@ -113,7 +114,20 @@ impl SessionState {
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
-            Record::InAgent { agent, record } => self.agents.entry(agent).or_default().apply(*record),
+            Record::Delegated { agent, turn: _, call: _, kind, description, model } => {
+                let agent = self.agents.entry(agent).or_default();
+                if agent.kind.is_empty() {
+                    (agent.kind, agent.description) = (kind, description);
+                }
+                agent.model = model;
+            }
+            Record::InAgent { agent, record } => {
+                let agent = self.agents.entry(agent).or_default();
+                if let Record::TurnEnded { usage, .. } = &*record {
+                    agent.usage += *usage;
+                }
+                agent.thread.apply(*record);
+            }
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
             Record::TurnEnded { turn: _, reason: _, usage } => {
                 self.usage += usage;
@@ -155,13 +169,16 @@ impl SessionState {
     /// The conversation of a sub-agent, or the session's own; `None` when there is no such sub-agent.
     #[must_use]
     pub fn thread(&self, agent: Option<&AgentId>) -> Option<&Thread> {
-        agent.map_or(Some(&self.main), |agent| self.agents.get(agent))
+        match agent {
+            None => Some(&self.main),
+            Some(agent) => self.agents.get(agent).map(|agent| &agent.thread),
+        }
     }
 
     pub(crate) fn thread_mut(&mut self, agent: Option<&AgentId>) -> Option<&mut Thread> {
         match agent {
             None => Some(&mut self.main),
-            Some(agent) => self.agents.get_mut(agent),
+            Some(agent) => self.agents.get_mut(agent).map(|agent| &mut agent.thread),
         }
     }
 
@@ -171,7 +188,7 @@ impl SessionState {
         }
         let gone: BTreeSet<TurnId> = self.turns_since(turn).into_iter().collect();
         let Some(main) = self.main.rewind(&gone) else { return };
-        let cut = |(agent, thread): (&AgentId, &mut Thread)| Some((agent.clone(), thread.rewind(&gone)?));
+        let cut = |(id, agent): (&AgentId, &mut Agent)| Some((id.clone(), agent.thread.rewind(&gone)?));
         let agents = self.agents.iter_mut().filter_map(cut).collect();
         self.cut = Some(Cut { resolution, main, agents });
         self.name_anew();
@@ -181,7 +198,7 @@ impl SessionState {
         let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return };
         self.main.unwind(cut.main);
         for (agent, cut) in cut.agents {
-            self.agents.entry(agent).or_default().unwind(cut);
+            self.agents.entry(agent).or_default().thread.unwind(cut);
         }
         self.name_anew();
     }

@@ -85,6 +85,7 @@ impl Fixture {
             call_id: CallId::generate(),
             workspace: self.workspace(),
             shell: Arc::new(Shell::new(self.root())),
+            agents: Arc::default(),
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
         }
@@ -116,6 +117,7 @@ impl Fixture {
         match plan.action {
             Action::Run(run) => run(context).await,
             Action::Change(_) => panic!("the tool makes a change set"),
+            Action::Delegate(_) => panic!("the tool calls a sub-agent"),
         }
     }
 

@@ -29,6 +29,7 @@ use crate::session::review::HunkKind;
 use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
 };
+use crate::turn::delegate;
 use crate::turn::sample::Call;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -144,7 +145,7 @@ impl Pipeline<'_> {
     fn judge(&self, tool: &dyn ErasedTool, plan: &Plan) -> Result<Option<String>, ToolError> {
         let (mode, grants) = {
             let state = self.session.state();
-            (state.mode, state.grants.clone())
+            (self.conversation.mode(state.mode), state.grants.clone())
         };
         let deliveries = self.session.deliveries();
         let workspace = &self.session.workspace;
@@ -185,7 +186,7 @@ impl Pipeline<'_> {
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
-            Action::Run(_) => Proposal::default(),
+            Action::Run(_) | Action::Delegate(_) => Proposal::default(),
         };
         self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
@@ -281,10 +282,10 @@ impl Pipeline<'_> {
                 paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
                 unified: diff::preview(change, workspace),
             },
-            (Action::Run(_), [Touch::Command { command, directory }, ..]) => {
+            (_, [Touch::Command { command, directory }, ..]) => {
                 Preview::Command { command: command.clone(), cwd: directory.to_string() }
             }
-            (Action::Run(_), touches) => Preview::Paths {
+            (_, touches) => Preview::Paths {
                 paths: touches
                     .iter()
                     .filter_map(|touch| match touch {
@@ -308,9 +309,15 @@ impl Pipeline<'_> {
             id: PermissionId::generate(),
             call: self.call.id.clone(),
             item: self.call.item.clone(),
+            agent: self.conversation.agent.clone(),
             tool: self.call.name.clone(),
             title: plan.title.clone(),
-            reason,
+            reason: match &self.conversation.assignment {
+                None => reason,
+                Some(assignment) => {
+                    format!("{reason} (asked by the sub-agent `{}`)", assignment.kind)
+                }
+            },
             preview,
             risks: risks(plan, |target| workspace.contains(target)),
             scopes,
@@ -330,6 +337,15 @@ impl Pipeline<'_> {
         if self.cancel.is_cancelled() {
             return Err(cancelled());
         }
+        // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
+        // command has changed is told from what was there before.
+        let _alone = match kind {
+            ToolKind::ReadOnly => None,
+            ToolKind::Write | ToolKind::Execute => tokio::select! {
+                alone = self.session.agents.alone() => Some(alone),
+                () = self.cancel.cancelled() => return Err(cancelled()),
+            },
+        };
         self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
@@ -351,6 +367,10 @@ impl Pipeline<'_> {
                 result
             }
             Action::Run(work) => self.work(work, context).await,
+            Action::Delegate(delegation) => {
+                let progress = Arc::clone(&context.progress);
+                delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await
+            }
         }
     }
 
@@ -378,6 +398,7 @@ impl Pipeline<'_> {
             call_id: call.id.clone(),
             workspace: Arc::clone(&session.workspace),
             shell: Arc::clone(&session.shell),
+            agents: Arc::new(session.known_agents()),
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);

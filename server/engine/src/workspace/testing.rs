@@ -219,6 +219,7 @@ impl Rig {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(root.clone())),
+            agents: Arc::default(),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         }
@@ -321,6 +322,7 @@ impl Rig {
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(diff::report(&summary, &applied, &context.workspace))
             }
+            Action::Delegate(_) => panic!("{tool} calls a sub-agent"),
         }
     }
 
@@ -328,7 +330,7 @@ impl Rig {
     pub(crate) async fn plan(&self, tool: &str, input: Value) -> ChangeSet {
         match self.tools.find(tool).unwrap().plan(input, &self.context).await.unwrap().action {
             Action::Change(change) => change,
-            Action::Run(_) => panic!("{tool} plans no change"),
+            Action::Run(_) | Action::Delegate(_) => panic!("{tool} plans no change"),
         }
     }
 }
