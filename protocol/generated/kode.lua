@@ -684,8 +684,11 @@
 ---@alias kode.Mode
 ---| "default" # Reads run; edits and commands ask.
 ---| "acceptEdits" # Reads and edits inside the workspace run; commands ask.
----| "plan" # Reads run; edits and commands are refused.
----| "bypassPermissions" # Everything runs.
+---| "plan" # Reads run; edits and commands that do more than look are refused.
+---| "dontAsk" # Reads run, and what a rule allows; nothing asks, the rest is refused.
+---| "bypassPermissions" # Everything runs that no rule, guard or floor holds back.
+---| "approval" # Everything asks, reads too.
+---| "readonly" # Reads run; edits are refused; commands that do more than look ask.
 
 --- The session's mode or model changed.
 ---@class kode.ModeChanged
@@ -735,6 +738,12 @@
 ---| "warning" # Something may need attention.
 ---| "error" # Something failed.
 
+--- What a standing yes of one scope would cover.
+---@class kode.Offer
+---@field scope kode.Scope How far the yes reaches.
+---@field rules string[] What runs unasked from then on, as rules in the form people write them.
+---@field spared? kode.Spared What these rules would have spared the user in this session; absent when it was not looked at.
+
 --- Files or folders that are read.
 ---@class kode.PathsPreview
 ---@field paths string[] The paths, as shown to people.
@@ -775,7 +784,8 @@
 ---@field preview kode.Preview Exactly what will happen.
 ---@field risks string[] What could go wrong, worst first; may be empty.
 ---@field scopes kode.Scope[] How far a yes can reach; answers with another scope are refused.
----@field rule? string What a yes for the session would allow without asking, as a rule; absent when no standing yes is offered.
+---@field offers? kode.Offer[] What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+---@field text? string All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped, and of a long text both ends are shown.
 ---@field input any The arguments of the call, which the answer may replace.
 ---@field timestamp kode.Timestamp When it was asked.
 
@@ -859,6 +869,7 @@
 ---@field scope? kode.Scope How far a yes reaches; one of the prompt's scopes.
 ---@field feedback? string Words for the model, mostly with a no.
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
+---@field rules? string[] With a yes that is kept in settings: the rules to keep instead of those offered.
 ---@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of them when absent. The model is told what was left out.
 
 --- What is to be restored.
@@ -940,7 +951,9 @@
 --- How far a yes reaches.
 ---@alias kode.Scope
 ---| "once" # This call.
----| "session" # This call and those the prompt's rule covers, until the session ends.
+---| "session" # This call and those its offer covers, until the session ends.
+---| "project" # This call and those its offer covers, for this user in this project: kept in the project's local settings.
+---| "user" # This call and those its offer covers, for this user everywhere: kept in the user's settings.
 
 --- Text that the user has selected.
 ---@class kode.SelectionPart
@@ -989,6 +1002,11 @@
 ---@field pendingPermissions kode.PermissionPrompt[] The prompts that wait for the user, oldest first.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
 ---@field usage kode.Usage Tokens of all turns.
+
+--- What rules would have spared the user.
+---@class kode.Spared
+---@field matched integer Calls that would have run unasked with the rules, and not without them.
+---@field of integer Calls looked at, the newest of the session.
 
 --- A prompt.
 ---@class kode.StartTurnParams
@@ -1236,6 +1254,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "7658f36583dab1ed77a07be8e5b7e6080963d524d1f3229673b2071445c39c97"
+M.schema_hash = "8ddb9511adc929cc01cb4a97f74119e4014ff89da2749db0f3aa5fd8694487d5"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "7658f36583dab1ed77a07be8e5b7e6080963d524d1f3229673b2071445c39c97";
+export const SCHEMA_HASH = "8ddb9511adc929cc01cb4a97f74119e4014ff89da2749db0f3aa5fd8694487d5";
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -731,10 +731,16 @@ export type Mode =
     | "default"
     /** Reads and edits inside the workspace run; commands ask. */
     | "acceptEdits"
-    /** Reads run; edits and commands are refused. */
+    /** Reads run; edits and commands that do more than look are refused. */
     | "plan"
-    /** Everything runs. */
-    | "bypassPermissions";
+    /** Reads run, and what a rule allows; nothing asks, the rest is refused. */
+    | "dontAsk"
+    /** Everything runs that no rule, guard or floor holds back. */
+    | "bypassPermissions"
+    /** Everything asks, reads too. */
+    | "approval"
+    /** Reads run; edits are refused; commands that do more than look ask. */
+    | "readonly";
 
 /** The session's mode or model changed. */
 export interface ModeChanged {
@@ -815,6 +821,16 @@ export type NoticeLevel =
     /** Something failed. */
     | "error";
 
+/** What a standing yes of one scope would cover. */
+export interface Offer {
+    /** How far the yes reaches. */
+    scope: Scope;
+    /** What runs unasked from then on, as rules in the form people write them. */
+    rules: string[];
+    /** What these rules would have spared the user in this session; absent when it was not looked at. */
+    spared?: Spared;
+}
+
 /** Files or folders that are read. */
 export interface PathsPreview {
     /** The paths, as shown to people. */
@@ -880,8 +896,13 @@ export interface PermissionPrompt {
     risks: string[];
     /** How far a yes can reach; answers with another scope are refused. */
     scopes: Scope[];
-    /** What a yes for the session would allow without asking, as a rule; absent when no standing yes is offered. */
-    rule?: string;
+    /** What a standing yes would cover, for each scope beyond this call; empty when none is offered. */
+    offers?: Offer[];
+    /**
+     * All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped,
+     * and of a long text both ends are shown.
+     */
+    text?: string;
     /** The arguments of the call, which the answer may replace. */
     input: unknown;
     /** When it was asked. */
@@ -996,6 +1017,8 @@ export interface RespondPermissionParams {
     feedback?: string;
     /** Arguments to use instead of the model's; they are checked again. */
     updatedInput?: unknown;
+    /** With a yes that is kept in settings: the rules to keep instead of those offered. */
+    rules?: string[];
     /**
      * With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
      * them when absent. The model is told what was left out.
@@ -1115,8 +1138,12 @@ export interface SaveFailure {
 export type Scope =
     /** This call. */
     | "once"
-    /** This call and those the prompt's rule covers, until the session ends. */
-    | "session";
+    /** This call and those its offer covers, until the session ends. */
+    | "session"
+    /** This call and those its offer covers, for this user in this project: kept in the project's local settings. */
+    | "project"
+    /** This call and those its offer covers, for this user everywhere: kept in the user's settings. */
+    | "user";
 
 /** Text that the user has selected. */
 export interface SelectionPart {
@@ -1199,6 +1226,14 @@ export interface Snapshot {
     queue: QueuedPrompt[];
     /** Tokens of all turns. */
     usage: Usage;
+}
+
+/** What rules would have spared the user. */
+export interface Spared {
+    /** Calls that would have run unasked with the rules, and not without them. */
+    matched: number;
+    /** Calls looked at, the newest of the session. */
+    of: number;
 }
 
 /** A prompt. */

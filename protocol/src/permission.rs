@@ -18,10 +18,16 @@ pub enum Mode {
     Default,
     /// Reads and edits inside the workspace run; commands ask.
     AcceptEdits,
-    /// Reads run; edits and commands are refused.
+    /// Reads run; edits and commands that do more than look are refused.
     Plan,
-    /// Everything runs.
+    /// Reads run, and what a rule allows; nothing asks, the rest is refused.
+    DontAsk,
+    /// Everything runs that no rule, guard or floor holds back.
     BypassPermissions,
+    /// Everything asks, reads too.
+    Approval,
+    /// Reads run; edits are refused; commands that do more than look ask.
+    Readonly,
 }
 
 /// What is asked of the user before a call runs.
@@ -51,13 +57,40 @@ pub struct PermissionPrompt {
     pub risks: Vec<String>,
     /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
-    /// What a yes for the session would allow without asking, as a rule; absent when no standing yes is offered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
+    /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+    #[serde(default)]
+    pub offers: Vec<Offer>,
+    /// All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped,
+    /// and of a long text both ends are shown.
+    #[serde(default)]
+    pub text: String,
     /// The arguments of the call, which the answer may replace.
     pub input: Value,
     /// When it was asked.
     pub timestamp: Timestamp,
+}
+
+/// What a standing yes of one scope would cover.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Offer {
+    /// How far the yes reaches.
+    pub scope: Scope,
+    /// What runs unasked from then on, as rules in the form people write them.
+    pub rules: Vec<String>,
+    /// What these rules would have spared the user in this session; absent when it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spared: Option<Spared>,
+}
+
+/// What rules would have spared the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Spared {
+    /// Calls that would have run unasked with the rules, and not without them.
+    pub matched: u32,
+    /// Calls looked at, the newest of the session.
+    pub of: u32,
 }
 
 /// Exactly what a call will do, for the user to judge.
@@ -111,8 +144,12 @@ pub enum Scope {
     /// This call.
     #[default]
     Once,
-    /// This call and those the prompt's rule covers, until the session ends.
+    /// This call and those its offer covers, until the session ends.
     Session,
+    /// This call and those its offer covers, for this user in this project: kept in the project's local settings.
+    Project,
+    /// This call and those its offer covers, for this user everywhere: kept in the user's settings.
+    User,
 }
 
 /// An answer to a prompt.
@@ -134,6 +171,9 @@ pub struct RespondPermissionParams {
     /// Arguments to use instead of the model's; they are checked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Value>,
+    /// With a yes that is kept in settings: the rules to keep instead of those offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<String>>,
     /// With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
     /// them when absent. The model is told what was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

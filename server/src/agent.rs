@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kode_engine::engine::{Engine, EngineOptions, Models, NewSession, SessionError};
+use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, NoPolicies, SessionError};
 use kode_engine::ids::SessionId;
 use kode_engine::model::profile::{Profile, ProfileOptions};
 use kode_engine::paths::AbsPath;
@@ -78,6 +78,8 @@ impl Agent {
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: Models::new(main),
             deliveries: Deliveries::new(options.delivery.clone())?,
+            policies: Arc::new(NoPolicies),
+            concurrency: CONCURRENCY,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         });
         let agent = Arc::new(Self {

@@ -17,12 +17,15 @@ use kode_engine::model::Usage;
 use kode_engine::model::profile::Provider;
 use kode_engine::paths::Target;
 use kode_engine::permission::{
-    BadRule, Decision, Deliveries, Delivery, DeliveryRule, Mode, Outcome, PermissionPrompt, Preview, Scope,
+    BadRule, Decision, Deliveries, Delivery, DeliveryRule, Mode, Offer, Outcome, PermissionPrompt, Preview,
+    Scope,
 };
 use kode_engine::session::Snapshot;
 use kode_engine::session::agents::AgentView;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
+
+use crate::display::{both_ends, prompt_lines};
 
 // -- ids, times, places -------------------------------------------------------------------------------------------
 
@@ -171,7 +174,10 @@ pub fn mode(mode: Mode) -> wire::Mode {
         Mode::Default => wire::Mode::Default,
         Mode::AcceptEdits => wire::Mode::AcceptEdits,
         Mode::Plan => wire::Mode::Plan,
+        Mode::DontAsk => wire::Mode::DontAsk,
         Mode::BypassPermissions => wire::Mode::BypassPermissions,
+        Mode::Approval => wire::Mode::Approval,
+        Mode::Readonly => wire::Mode::Readonly,
     }
 }
 
@@ -182,7 +188,10 @@ pub fn mode_from_wire(mode: wire::Mode) -> Mode {
         wire::Mode::Default => Mode::Default,
         wire::Mode::AcceptEdits => Mode::AcceptEdits,
         wire::Mode::Plan => Mode::Plan,
+        wire::Mode::DontAsk => Mode::DontAsk,
         wire::Mode::BypassPermissions => Mode::BypassPermissions,
+        wire::Mode::Approval => Mode::Approval,
+        wire::Mode::Readonly => Mode::Readonly,
     }
 }
 
@@ -329,12 +338,17 @@ fn tool_error_kind(kind: ToolErrorKind) -> wire::ToolErrorKind {
     }
 }
 
+/// The text of a prompt is cut to so many characters, both ends kept.
+const PROMPT_TEXT_LIMIT: usize = 20_000;
+
 // -- permissions --------------------------------------------------------------------------------------------------
 
 /// A permission prompt of a session.
 #[must_use]
 pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::PermissionPrompt {
+    let text = both_ends(&prompt_lines(&prompt).join("\n"), PROMPT_TEXT_LIMIT);
     wire::PermissionPrompt {
+        text,
         session_id: session_id(session),
         permission_id: permission_id(&prompt.id),
         call_id: call_id(&prompt.call),
@@ -352,9 +366,17 @@ pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::Permission
         },
         risks: prompt.risks,
         scopes: prompt.scopes.into_iter().map(scope).collect(),
-        rule: prompt.rule,
+        offers: prompt.offers.into_iter().map(offer).collect(),
         input: prompt.input,
         timestamp: timestamp(prompt.timestamp),
+    }
+}
+
+fn offer(offer: Offer) -> wire::Offer {
+    wire::Offer {
+        scope: scope(offer.scope),
+        rules: offer.rules,
+        spared: offer.spared.map(|spared| wire::Spared { matched: spared.matched, of: spared.of }),
     }
 }
 
@@ -362,6 +384,8 @@ fn scope(scope: Scope) -> wire::Scope {
     match scope {
         Scope::Once => wire::Scope::Once,
         Scope::Session => wire::Scope::Session,
+        Scope::Project => wire::Scope::Project,
+        Scope::User => wire::Scope::User,
     }
 }
 
@@ -371,6 +395,8 @@ pub fn scope_from_wire(scope: wire::Scope) -> Scope {
     match scope {
         wire::Scope::Once => Scope::Once,
         wire::Scope::Session => Scope::Session,
+        wire::Scope::Project => Scope::Project,
+        wire::Scope::User => Scope::User,
     }
 }
 

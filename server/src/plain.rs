@@ -35,7 +35,12 @@ const ANSWER_LIMIT: usize = 2_000;
 const PROGRESS_LIMIT: Duration = Duration::from_secs(5);
 
 const ALLOW: &str = "Allow once";
-const ALLOW_SESSION: &str = "Allow for this session";
+/// The standing answers, the narrowest first.
+const ALWAYS: [(Scope, &str); 3] = [
+    (Scope::Session, "Allow for this session"),
+    (Scope::Project, "Always allow in this project"),
+    (Scope::User, "Always allow everywhere"),
+];
 const DENY: &str = "Deny";
 
 /// What a client without a plugin sees of one session.
@@ -254,8 +259,10 @@ impl PlainSurface {
     /// answer, is told the commands.
     async fn ask(&self, prompt: &PermissionPrompt) {
         let mut lines = prompt_lines(prompt);
-        if let (Some(rule), true) = (&prompt.rule, prompt.scopes.contains(&Scope::Session)) {
-            lines.insert(2, format!("A yes for this session would cover: {}", printable(rule)));
+        for (scope, title) in ALWAYS.iter().rev() {
+            if let Some(rules) = prompt.covers(*scope) {
+                lines.insert(2, format!("{title}: {}", printable(&rules)));
+            }
         }
         let text = both_ends(&lines.join("\n"), PROMPT_LIMIT);
         let (prompt, client, session) = (prompt.clone(), self.shared.client.clone(), self.session.clone());
@@ -286,11 +293,13 @@ impl PlainSurface {
                 }
                 return;
             };
+            let standing = ALWAYS.iter().find(|(_, title)| chosen == *title).map(|(scope, _)| *scope);
             let answer = Answer {
-                allow: chosen == ALLOW || chosen == ALLOW_SESSION,
-                scope: if chosen == ALLOW_SESSION { Scope::Session } else { Scope::Once },
+                allow: chosen == ALLOW || standing.is_some(),
+                scope: standing.unwrap_or(Scope::Once),
                 feedback: None,
                 updated_input: None,
+                rules: None,
                 hunks: None,
                 by: "window/showMessageRequest".to_owned(),
             };
@@ -310,8 +319,8 @@ fn how_to_answer(prompt: &PermissionPrompt) -> String {
 
 /// The answers on offer. The no is first: a stray key takes the first choice, and must not approve.
 fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
-    let session = prompt.scopes.contains(&Scope::Session).then_some(ALLOW_SESSION);
-    let titles = [Some(DENY), Some(ALLOW), session].into_iter().flatten();
+    let standing = ALWAYS.iter().filter(|(scope, _)| prompt.scopes.contains(scope)).map(|(_, title)| *title);
+    let titles = [DENY, ALLOW].into_iter().chain(standing);
     titles
         .map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() })
         .collect()

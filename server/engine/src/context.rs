@@ -44,7 +44,12 @@ fn system_prompt(state: &SessionState, assignment: Option<&Assignment>) -> Strin
     }
     let base = match state.mode {
         Mode::Plan => PLAN_PROMPT,
-        Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions => BASE_PROMPT,
+        Mode::Default
+        | Mode::AcceptEdits
+        | Mode::DontAsk
+        | Mode::BypassPermissions
+        | Mode::Approval
+        | Mode::Readonly => BASE_PROMPT,
     };
     [environment.as_str(), base.trim()].join(RULE_LINE)
 }

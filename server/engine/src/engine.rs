@@ -18,6 +18,7 @@ use crate::journal::{self, Blobs, Journal, Record};
 use crate::model::profile::{self, Profile, Provider, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind};
 use crate::paths::AbsPath;
+use crate::permission::policy::{Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::Shell;
@@ -143,6 +144,29 @@ pub struct EngineOptions {
     pub save_before_commands: bool,
     /// How changes reach the files, where a session has no rules of its own.
     pub deliveries: Deliveries,
+    /// What was settled about permissions, for each session by its folders.
+    pub policies: Arc<dyn Policies>,
+    /// The most calls of a session that run at once.
+    pub concurrency: usize,
+}
+
+/// The most calls of a session that run at once, where nobody says otherwise.
+pub const CONCURRENCY: usize = 10;
+
+/// Finds what was settled about permissions for a workspace.
+pub trait Policies: Send + Sync {
+    /// What counts in sessions of these folders; the first is the working directory.
+    fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource>;
+}
+
+/// Nothing was settled for any workspace: no settings files, no sandbox.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPolicies;
+
+impl Policies for NoPolicies {
+    fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
+        Arc::new(Arc::new(Policy::default()))
+    }
 }
 
 /// What a new session is made with.
@@ -208,6 +232,8 @@ pub struct Engine {
     tools: Arc<Registry>,
     save_before_commands: bool,
     deliveries: Deliveries,
+    policies: Arc<dyn Policies>,
+    concurrency: usize,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// Held while a session is loaded, so that none is loaded twice.
@@ -224,7 +250,8 @@ impl Engine {
     /// An engine whose sessions have these tools.
     #[must_use]
     pub fn with_tools(options: EngineOptions, tools: Registry) -> Self {
-        let EngineOptions { home, host, models, save_before_commands, deliveries } = options;
+        let EngineOptions { home, host, models, save_before_commands, deliveries, policies, concurrency } =
+            options;
         Self {
             home,
             host,
@@ -232,6 +259,8 @@ impl Engine {
             tools: Arc::new(tools),
             save_before_commands,
             deliveries,
+            policies,
+            concurrency,
             sessions: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
         }
@@ -364,6 +393,8 @@ impl Engine {
             journal,
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
+            policy: self.policies.of(&state.roots),
+            concurrency: self.concurrency,
             state,
             ledger,
         };

@@ -1,8 +1,9 @@
 //! The agent behind kode-ls: models, loop, tools, permissions, workspace text, edits and sessions.
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
-//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
-//! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
+//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
+//! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
+//! [`journal`] and [`settings`].
 
 pub mod agents;
 pub mod context;
@@ -15,8 +16,11 @@ pub mod journal;
 pub mod model;
 pub mod paths;
 pub mod permission;
+pub mod sandbox;
 pub mod session;
+pub mod settings;
 pub mod shell;
 pub mod tools;
 pub mod turn;
+pub mod web;
 pub mod workspace;

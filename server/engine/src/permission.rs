@@ -5,8 +5,16 @@
 
 pub mod broker;
 pub mod delivery;
+pub mod explain;
 pub mod gate;
+pub mod git;
+pub mod grant;
+pub mod mode;
+pub mod policy;
+pub mod rules;
+pub mod sensitive;
 pub mod shell;
+pub mod standing;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,62 +23,10 @@ use serde_json::Value;
 use crate::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
 pub use broker::{Answered, Broker, RespondError};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
-pub use gate::{Grant, Verdict};
-
-/// How much the agent may do unasked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Mode {
-    /// Reads run; edits and commands ask.
-    #[default]
-    Default,
-    /// Reads and edits inside the workspace run; commands ask.
-    AcceptEdits,
-    /// Reads run; edits and commands are refused.
-    Plan,
-    /// Everything runs.
-    BypassPermissions,
-}
-
-impl Mode {
-    /// All modes in the order in which clients list them.
-    pub const ALL: [Self; 4] = [Self::Default, Self::AcceptEdits, Self::Plan, Self::BypassPermissions];
-
-    /// The name used in settings and on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "acceptEdits",
-            Self::Plan => "plan",
-            Self::BypassPermissions => "bypassPermissions",
-        }
-    }
-
-    /// The one of two that allows less.
-    #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
-        let freedom = |mode: Self| match mode {
-            Self::Plan => 0,
-            Self::Default => 1,
-            Self::AcceptEdits => 2,
-            Self::BypassPermissions => 3,
-        };
-        if freedom(other) < freedom(self) { other } else { self }
-    }
-
-    /// The mode of that name, in this product's spelling or another agent's.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "default" | "DEFAULT" => Some(Self::Default),
-            "acceptEdits" | "AUTO_EDIT" => Some(Self::AcceptEdits),
-            "plan" | "PLAN" => Some(Self::Plan),
-            "bypassPermissions" | "YOLO" => Some(Self::BypassPermissions),
-            _ => None,
-        }
-    }
-}
+pub use gate::{Decision as GateDecision, Verdict};
+pub use grant::Grant;
+pub use mode::{Act, Mode, Stance};
+pub use sensitive::{Sensitive, SensitiveRule, Sensitivity};
 
 /// What is asked of the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,12 +53,44 @@ pub struct PermissionPrompt {
     pub risks: Vec<String>,
     /// How far a yes can reach.
     pub scopes: Vec<Scope>,
-    /// What a yes for the session would allow without asking, as a rule; `None` when no standing yes is offered.
-    pub rule: Option<String>,
+    /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+    pub offers: Vec<Offer>,
     /// The arguments, which the answer may replace.
     pub input: Value,
     /// When it was asked.
     pub timestamp: Timestamp,
+}
+
+/// What a standing yes of one scope would cover.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offer {
+    /// How far the yes reaches.
+    pub scope: Scope,
+    /// What runs unasked from then on, as rules in the form people write them.
+    pub rules: Vec<String>,
+    /// How many of this session's newest calls would not have been asked for, and how many of them were; `None` when it
+    /// was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spared: Option<Spared>,
+}
+
+/// What a rule would have spared the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spared {
+    /// Calls that would have run unasked with the rule, and not without it.
+    pub matched: u32,
+    /// Calls looked at.
+    pub of: u32,
+}
+
+impl PermissionPrompt {
+    /// What a yes of a scope would cover, on one line; `None` when it is not offered.
+    #[must_use]
+    pub fn covers(&self, scope: Scope) -> Option<String> {
+        self.offers.iter().find(|offer| offer.scope == scope).map(|offer| offer.rules.join(", "))
+    }
 }
 
 /// Exactly what a call will do, for the user to judge.
@@ -136,8 +124,12 @@ pub enum Preview {
 pub enum Scope {
     /// This call.
     Once,
-    /// This call and those the prompt's rule covers, until the session ends.
+    /// This call and those its offer covers, until the session ends.
     Session,
+    /// This call and those its offer covers, for this user in this project: kept in the project's local settings.
+    Project,
+    /// This call and those its offer covers, for this user everywhere: kept in the user's settings.
+    User,
 }
 
 /// What the user says to a prompt.
@@ -151,6 +143,8 @@ pub struct Answer {
     pub feedback: Option<String>,
     /// Arguments to use instead of the model's; checked again.
     pub updated_input: Option<Value>,
+    /// With a yes that is kept in settings: the rules to keep instead of those offered.
+    pub rules: Option<Vec<String>>,
     /// With a yes to a change: the hunks of it that are meant; all of them when `None`.
     pub hunks: Option<Vec<HunkId>>,
     /// Which surface or client answered.

@@ -11,6 +11,7 @@ mod committed;
 pub(crate) mod conversation;
 mod drive;
 mod feed;
+pub(crate) mod guard;
 mod news;
 pub(crate) mod proposal;
 mod resolve;
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::ledger::Ledger;
@@ -35,6 +36,7 @@ use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId,
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
+use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
 use crate::shell::Shell;
 use crate::tools::Registry;
@@ -120,6 +122,9 @@ pub struct Session {
     pub(crate) broker: Broker,
     pub(crate) changes: Changes,
     pub(crate) agents: Agents,
+    guard: guard::Guard,
+    /// Places to run a call in; those that wait for the user or for other calls take none.
+    pub(crate) places: Semaphore,
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
@@ -146,6 +151,8 @@ pub(crate) struct Parts {
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
     pub(crate) deliveries: Deliveries,
+    pub(crate) policy: Arc<dyn PolicySource>,
+    pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
 }
@@ -153,7 +160,19 @@ pub(crate) struct Parts {
 impl Session {
     /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
     pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
-        let Parts { workspace, shell, tools, models, journal, blobs, deliveries, state, ledger } = parts;
+        let Parts {
+            workspace,
+            shell,
+            tools,
+            models,
+            journal,
+            blobs,
+            deliveries,
+            policy,
+            concurrency,
+            state,
+            ledger,
+        } = parts;
         let events = EventLog::new(state.id.clone(), 0);
         let changes = Changes::new(ledger, blobs, state.roots.clone());
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
@@ -175,6 +194,8 @@ impl Session {
             broker: Broker::new(Arc::clone(&events)),
             changes,
             agents: Agents::default(),
+            guard: guard::Guard::new(policy),
+            places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,

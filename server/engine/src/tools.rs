@@ -4,10 +4,12 @@
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 
 pub mod bash;
+pub mod declared;
 pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod read;
@@ -15,7 +17,10 @@ mod replacement;
 pub mod task;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod think;
 mod walk;
+pub mod web_fetch;
+pub mod web_search;
 pub mod write;
 
 use task::Delegation;
@@ -24,6 +29,7 @@ pub(crate) use walk::is_vcs_folder;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -41,7 +47,11 @@ use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
 use crate::permission::Mode;
 use crate::shell::Shell;
+use crate::web::WebClient;
 use crate::workspace::Workspace;
+
+/// How long the work of one call may take, where the tool does not say otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a tool does to the world; drives the permission matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +93,8 @@ pub enum Touch {
         command: String,
         /// The folder it starts in.
         directory: AbsPath,
+        /// Whether it is to run outside the sandbox, where there is one.
+        outside_sandbox: bool,
     },
     /// Fetches a web page.
     Fetch {
@@ -226,6 +238,18 @@ impl ToolError {
     }
 }
 
+/// What of a file a search shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// That it exists.
+    Name,
+    /// What is in it.
+    Content,
+}
+
+/// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
+pub type MayRead = Arc<dyn Fn(&Target, Look) -> bool + Send + Sync>;
+
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
 
@@ -240,6 +264,8 @@ pub struct CallContext {
     pub shell: Arc<Shell>,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
+    /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
+    pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
@@ -260,6 +286,11 @@ pub trait Tool: Send + Sync + 'static {
         Some(self.facts().description.to_owned())
     }
 
+    /// How long the work of one call may take; `None` when the tool keeps its own time.
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIMEOUT)
+    }
+
     /// Checks the arguments against the world and says what the call will do. Has no side effects but the
     /// session's own record of what was read.
     ///
@@ -275,6 +306,8 @@ pub trait ErasedTool: Send + Sync {
     fn facts(&self) -> ToolFacts;
     /// What the model is told of the tool as things are; `None` when it is not offered.
     fn describe(&self, offer: &Offer<'_>) -> Option<String>;
+    /// How long the work of one call may take; `None` when the tool keeps its own time.
+    fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments.
     fn input_schema(&self) -> Value;
     /// Parses the arguments and plans the call.
@@ -294,6 +327,10 @@ impl<T: Tool> ErasedTool for Erased<T> {
 
     fn describe(&self, offer: &Offer<'_>) -> Option<String> {
         self.0.describe(offer)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout()
     }
 
     fn input_schema(&self) -> Value {
@@ -319,7 +356,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in tools.
+    /// The built-in tools. WebSearch is not one of them: it is added where a service is configured.
     #[must_use]
     pub fn built_in() -> Self {
         let mut registry = Self::default();
@@ -327,10 +364,13 @@ impl Registry {
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
         registry.add(read::Read);
         registry.add(task::Task);
+        registry.add(think::Think);
+        registry.add(web_fetch::WebFetch::new(Arc::new(WebClient::default())));
         registry.add(write::Write);
         registry
     }

@@ -5,7 +5,9 @@
 
 pub(crate) mod delegate;
 pub mod next;
+mod order;
 mod pipeline;
+mod prompt;
 mod sample;
 mod schedule;
 

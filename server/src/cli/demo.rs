@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::engine::{Engine, EngineOptions, Models, NewSession};
+use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, NoPolicies};
 use kode_engine::event::{CallState, Event, Item, ItemBody, TurnEnd};
 use kode_engine::host::NoEditor;
 use kode_engine::model::profile::Profile;
@@ -47,6 +47,8 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         home: AbsPath::new(root.join("state"))?,
         host: Arc::new(NoEditor),
         models: Models::new(Ok(demo)),
+        policies: Arc::new(NoPolicies),
+        concurrency: CONCURRENCY,
         save_before_commands: true,
         deliveries: Deliveries::default(),
     });

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use kode_engine::engine::{Engine, EngineOptions, NewSession};
+use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies};
 use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::host::NoEditor;
 use kode_engine::permission::Deliveries;
@@ -82,6 +82,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         home: home::folder()?,
         host: Arc::new(NoEditor),
         models,
+        policies: Arc::new(NoPolicies),
+        concurrency: CONCURRENCY,
         save_before_commands: true,
         deliveries: Deliveries::default(),
     });

@@ -68,10 +68,13 @@ pub(super) fn prompt(prompt: &PermissionPrompt) -> String {
 
 /// The answers a prompt offers, as text.
 pub(super) fn choices(prompt: &PermissionPrompt) -> String {
-    match (&prompt.rule, prompt.scopes.contains(&Scope::Session)) {
-        (Some(rule), true) => {
-            format!("  [y] yes  [s] yes, and for this session: {}  [n] no, or say why: ", printable(rule))
-        }
-        _ => "  [y] yes  [n] no, or say why: ".to_owned(),
-    }
+    let standing = [
+        (Scope::Session, "[s] yes, and for this session"),
+        (Scope::Project, "[p] always in this project"),
+        (Scope::User, "[u] always everywhere"),
+    ];
+    let offered = standing.iter().filter_map(|(scope, choice)| {
+        prompt.covers(*scope).map(|rules| format!("  {choice}: {}\n", printable(&rules)))
+    });
+    format!("{}  [y] yes  [n] no, or say why: ", offered.collect::<String>())
 }

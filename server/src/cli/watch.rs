@@ -84,6 +84,7 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
         scope: Scope::Once,
         feedback: feedback.map(str::to_owned),
         updated_input: None,
+        rules: None,
         hunks: None,
         by: by.to_owned(),
     };
@@ -126,14 +127,24 @@ fn ask(prompt: &PermissionPrompt) -> Answer {
 }
 
 fn parse_answer(prompt: &PermissionPrompt, line: &str) -> Answer {
-    let session = prompt.scopes.contains(&Scope::Session);
+    let offers = |scope| prompt.scopes.contains(&scope);
     let (allow, scope, feedback) = match line {
         "y" | "Y" | "yes" => (true, Scope::Once, None),
-        "s" | "S" if session => (true, Scope::Session, None),
+        "s" | "S" if offers(Scope::Session) => (true, Scope::Session, None),
+        "p" | "P" if offers(Scope::Project) => (true, Scope::Project, None),
+        "u" | "U" if offers(Scope::User) => (true, Scope::User, None),
         "" | "n" | "N" | "no" => (false, Scope::Once, None),
         words => (false, Scope::Once, Some(words.to_owned())),
     };
-    Answer { allow, scope, feedback, updated_input: None, hunks: None, by: "terminal".to_owned() }
+    Answer {
+        allow,
+        scope,
+        feedback,
+        updated_input: None,
+        rules: None,
+        hunks: None,
+        by: "terminal".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -156,7 +167,7 @@ mod tests {
             preview: Preview::Command { command: "ls".into(), cwd: "/".into() },
             risks: vec![],
             scopes: vec![Scope::Once],
-            rule: None,
+            offers: vec![],
             input: serde_json::json!({}),
             timestamp: jiff::Timestamp::now(),
         };

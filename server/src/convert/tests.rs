@@ -56,8 +56,8 @@ fn prompt() -> PermissionPrompt {
         reason: "commands ask".into(),
         preview: Preview::Command { command: "ls".into(), cwd: "/w".into() },
         risks: vec!["reads".into()],
-        scopes: vec![Scope::Once, Scope::Session],
-        rule: Some("Bash(ls)".into()),
+        scopes: vec![Scope::Once, Scope::Session, Scope::Project, Scope::User],
+        offers: vec![Offer { scope: Scope::Session, rules: vec!["Bash(ls)".into()], spared: None }],
         input: json!({ "command": "ls" }),
         timestamp: at(),
     }
@@ -270,7 +270,7 @@ fn names_of_modes_states_and_kinds_are_the_engines_own() {
         assert_eq!(serde_json::to_value(mode(from)).unwrap(), from.name());
         assert_eq!(mode_from_wire(mode(from)), from);
     }
-    for from in [Scope::Once, Scope::Session] {
+    for from in [Scope::Once, Scope::Session, Scope::Project, Scope::User] {
         assert_eq!(scope_from_wire(scope(from)), from);
     }
     fn each<T: DeserializeOwned + Copy, W: Serialize>(names: &[&str], convert: impl Fn(T) -> W) {

@@ -18,6 +18,7 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Fai
         scope: convert::scope_from_wire(params.scope),
         feedback: params.feedback,
         updated_input: params.updated_input,
+        rules: params.rules,
         hunks: params.hunks.map(|hunks| hunks.iter().map(|id| HunkId::from_external(id.as_str())).collect()),
         by: backend.client_name(),
     };

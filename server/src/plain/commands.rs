@@ -135,6 +135,7 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
         scope: Scope::Once,
         feedback: respond.feedback,
         updated_input: None,
+        rules: None,
         hunks: None,
         by: "command".to_owned(),
     };

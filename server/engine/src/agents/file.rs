@@ -152,8 +152,6 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Nam
 
 fn mode(name: &str) -> Result<Mode, String> {
     match name {
-        // Where others refuse instead of asking, nothing may be done that would have to be asked for.
-        "dontAsk" => Ok(Mode::Plan),
         "delegate" => Ok(Mode::Default),
         name => Mode::parse(name).ok_or_else(|| {
             let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();

@@ -59,7 +59,7 @@ pub enum RespondError {
         by: String,
     },
     /// The scope is not among those the prompt offers.
-    #[error("the permission prompt `{0}` offers no answer for the whole session")]
+    #[error("the permission prompt `{0}` offers no answer of that scope")]
     ScopeNotOffered(PermissionId),
 }
 
@@ -168,14 +168,22 @@ mod tests {
             preview: Preview::Command { command: "ls".into(), cwd: "/".into() },
             risks: vec![],
             scopes,
-            rule: None,
+            offers: vec![],
             input: serde_json::json!({}),
             timestamp: jiff::Timestamp::now(),
         }
     }
 
     fn answer(allow: bool, by: &str) -> Answer {
-        Answer { allow, scope: Scope::Once, feedback: None, updated_input: None, hunks: None, by: by.into() }
+        Answer {
+            allow,
+            scope: Scope::Once,
+            feedback: None,
+            updated_input: None,
+            rules: None,
+            hunks: None,
+            by: by.into(),
+        }
     }
 
     fn broker() -> Arc<Broker> {

@@ -1,352 +1,276 @@
 //! The verdict on one call: run, ask, or refuse.
 //!
-//! Rule: a pure function; modes decide by what the tool does and where, a standing yes only ever turns an ask
-//! into a run, and nothing here turns a refusal into anything else.
+//! Rule: a pure function of the call, the rules, the mode and the standing answers. A deny rule, the floor and a secret
+//! refuse whatever else is said; an ask rule and a guarded place ask whatever the mode says; a rule that allows comes
+//! before the mode. Nothing here turns a refusal into anything else, and what is not understood is never allowed by rule.
 
-use std::path::Component;
+mod command;
+mod file;
+#[cfg(test)]
+mod tests;
 
-use url::Url;
+use serde_json::Value;
 
-use crate::agents::TASK;
 use crate::paths::{AbsPath, Target};
-use crate::permission::{Delivery, Mode};
-use crate::tools::{ToolKind, Touch};
-
-/// Folders and files whose content decides what programs or agents do later: never changed unasked, save in
-/// bypass mode.
-const GUARDED: [&str; 17] = [
-    ".git",
-    ".vscode",
-    ".idea",
-    ".husky",
-    ".claude",
-    ".kode",
-    ".blade",
-    ".kode-ls",
-    ".mcp.json",
-    ".mcprc",
-    ".gitconfig",
-    ".gitmodules",
-    ".envrc",
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-];
+use crate::permission::mode::{Act, Mode, Stance};
+use crate::permission::rules::{Behavior, PlacedRule, Rules, Subject};
+use crate::permission::sensitive::Sensitive;
+use crate::permission::{Delivery, Grant};
+use crate::tools::{Look, ToolKind, Touch};
 
 /// What is to happen with a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decision {
     /// It runs.
     Allow,
-    /// The user decides; the text says why.
-    Ask(String),
-    /// It is refused; the text says why, for the model and the user.
-    Deny(String),
+    /// The user decides.
+    Ask,
+    /// It is refused.
+    Deny,
 }
 
-/// A standing yes of this session: the very command, or the very file, for one kind of tool.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Grant {
-    /// This command line in this folder.
-    #[serde(rename_all = "camelCase")]
-    Command {
-        /// The command line, exactly.
-        command: String,
-        /// The folder it starts in.
-        directory: AbsPath,
+/// How far a yes of the user's may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// This call alone: the user has a rule that says to ask.
+    Never,
+    /// The very same thing, until the session ends.
+    Session,
+    /// As far as a rule can.
+    Rule,
+}
+
+/// What is to happen with a call, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is to happen.
+    pub decision: Decision,
+    /// Why, for people and for the model; without a final period.
+    pub reason: String,
+    /// The rule that decided, if one did.
+    pub rule: Option<Cited>,
+    /// How far a yes may reach, where the user decides.
+    pub standing: Standing,
+}
+
+/// A rule as it is named to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cited {
+    /// Its text.
+    pub text: String,
+    /// What it does.
+    pub behavior: Behavior,
+    /// Where it stands.
+    pub source: crate::permission::rules::Source,
+}
+
+/// A call, as far as the gate looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The tool's canonical name.
+    pub tool: &'a str,
+    /// What it does to the world.
+    pub kind: ToolKind,
+    /// The arguments.
+    pub input: &'a Value,
+    /// What the call touches.
+    pub touches: &'a [Touch],
+}
+
+/// What holds a command back while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// Nothing, and the user wants it so.
+    Off,
+    /// A sandbox.
+    Sandbox {
+        /// Whether what runs in it needs no question.
+        runs_unasked: bool,
     },
-    /// Changes to this file or document, links followed, by whichever tool.
-    Write(Target),
-    /// Reading this file, document or folder, links followed.
-    Read(Target),
-}
-
-impl Grant {
-    /// What a standing yes to a call would be: one grant for each thing it touches that there can be a standing yes
-    /// to. Nothing on the web is such a thing.
-    #[must_use]
-    pub fn for_touches(touches: &[Touch], real: &dyn Fn(&Target) -> Target) -> Vec<Self> {
-        touches
-            .iter()
-            .filter_map(|touch| match touch {
-                Touch::Read(target) => Some(Self::Read(real(target))),
-                Touch::Write(target) => Some(Self::Write(real(target))),
-                Touch::Command { command, directory } => {
-                    Some(Self::Command { command: command.clone(), directory: directory.clone() })
-                }
-                Touch::Fetch { .. } | Touch::Named { .. } => None,
-            })
-            .collect()
-    }
-
-    /// The grant as a rule, in the form people write rules.
-    #[must_use]
-    pub fn rule(&self) -> String {
-        match self {
-            Self::Command { command, directory } => format!("Bash({command}) in {directory}"),
-            Self::Write(target) => format!("Edit({target})"),
-            Self::Read(target) => format!("Read({target})"),
-        }
-    }
-
-    fn covers(&self, touch: &Touch, real: &dyn Fn(&Target) -> Target) -> bool {
-        match (self, touch) {
-            (Self::Command { command: granted, directory: place }, Touch::Command { command, directory }) => {
-                granted == command && place == directory
-            }
-            (Self::Write(granted), Touch::Write(target)) => *granted == real(target),
-            // Who may change a file may read it.
-            (Self::Read(granted) | Self::Write(granted), Touch::Read(target)) => *granted == real(target),
-            _ => false,
-        }
-    }
+    /// Nothing, because there is no sandbox here; why not.
+    Missing(String),
 }
 
 /// What the gate knows besides the call.
 pub struct Circumstances<'a> {
     /// The session's mode.
     pub mode: Mode,
+    /// The rules in force.
+    pub rules: &'a Rules,
     /// The session's standing answers.
     pub grants: &'a [Grant],
-    /// Whether a target lies in the workspace, links followed.
+    /// Which files hold secrets.
+    pub sensitive: &'a Sensitive,
+    /// What holds commands back.
+    pub confinement: &'a Confinement,
+    /// Whether a target lies in the workspace or a folder added to it, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.
     pub real: &'a dyn Fn(&Target) -> Target,
     /// How changes reach a target, where a rule says so.
     pub delivery: &'a dyn Fn(&Target) -> Option<Delivery>,
+    /// Whether the settings of the repository a folder lies in name no program that git would run.
+    pub is_plain_git: &'a dyn Fn(&AbsPath) -> bool,
 }
 
-/// Judges a call by what it touches. A tool that touches nothing is judged by its kind.
+/// Judges a call. A tool that touches nothing is judged by its kind.
 #[must_use]
-pub fn judge(kind: ToolKind, touches: &[Touch], circumstances: &Circumstances<'_>) -> Verdict {
-    let mut asked = None;
-    let judged: Vec<Option<&Touch>> =
-        if touches.is_empty() { vec![None] } else { touches.iter().map(Some).collect() };
-    for touch in judged {
-        match judge_touch(kind, touch, circumstances) {
-            Verdict::Allow => {}
-            Verdict::Ask(reason) => {
-                let granted = touch.is_some_and(|touch| {
-                    circumstances.grants.iter().any(|grant| grant.covers(touch, circumstances.real))
-                });
-                if !granted {
-                    asked.get_or_insert(reason);
+pub fn judge(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+    let verdict = judge_all(case, circumstances);
+    match (verdict.decision, circumstances.mode) {
+        (Decision::Ask, Mode::DontAsk) => Verdict {
+            decision: Decision::Deny,
+            reason: format!("mode dontAsk never asks, and {}", verdict.reason),
+            ..verdict
+        },
+        _ => verdict,
+    }
+}
+
+fn judge_all(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+    let rules = circumstances.rules;
+    let tool = Subject::Tool { name: case.tool, input: case.input };
+    if let Some(rule) = rules.find(Behavior::Deny, &tool) {
+        return Verdict::by_rule(Decision::Deny, rule);
+    }
+    let asked = rules.find(Behavior::Ask, &tool).map(|rule| Verdict::by_rule(Decision::Ask, rule));
+    let allowed = rules.find(Behavior::Allow, &tool);
+    let touches = case.touches.iter().map(|touch| judge_touch(touch, allowed, circumstances));
+    let untouched = case.touches.is_empty().then(|| judge_kind(case, allowed, circumstances));
+    asked
+        .into_iter()
+        .chain(touches)
+        .chain(untouched)
+        .fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+}
+
+fn judge_kind(case: &Case<'_>, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
+    let act = match case.kind {
+        ToolKind::ReadOnly => return Verdict::allowed("it only looks"),
+        ToolKind::Write => Act::Edit,
+        ToolKind::Execute => Act::Command,
+    };
+    match allowed {
+        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        None => Verdict::by_mode(circumstances.mode, act),
+    }
+}
+
+fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
+    match touch {
+        Touch::Read(target) => file::judge(file::Access::Read, target, allowed, circumstances),
+        Touch::Write(target) => file::judge(file::Access::Write, target, allowed, circumstances),
+        Touch::Command { command, directory, outside_sandbox } => {
+            let command = command::Line { command, directory, outside_sandbox: *outside_sandbox };
+            command::judge(&command, allowed, circumstances)
+        }
+        Touch::Fetch { url } => {
+            let host = url.host_str().unwrap_or_default();
+            let verdict = judge_subject(&Subject::Fetch { host }, Act::Reach, allowed, circumstances);
+            match verdict.rule {
+                None if verdict.decision == Decision::Ask => {
+                    Verdict::ask(format!("{host} learns of the request, and its page reaches the model"))
                 }
-            }
-            denied @ Verdict::Deny(_) => return denied,
-        }
-    }
-    asked.map_or(Verdict::Allow, Verdict::Ask)
-}
-
-fn judge_touch(kind: ToolKind, touch: Option<&Touch>, circumstances: &Circumstances<'_>) -> Verdict {
-    let kind = match touch {
-        Some(Touch::Read(_)) => ToolKind::ReadOnly,
-        Some(Touch::Write(_)) => ToolKind::Write,
-        Some(Touch::Command { .. }) => ToolKind::Execute,
-        Some(Touch::Fetch { url }) => return unless_bypassed(circumstances.mode, fetch_reason(url)),
-        // A sub-agent does nothing by being called: its own calls are judged.
-        Some(Touch::Named { tool: TASK, .. }) => return Verdict::Allow,
-        Some(Touch::Named { tool, name }) => {
-            return unless_bypassed(circumstances.mode, format!("{tool} asks before it uses `{name}`"));
-        }
-        None => kind,
-    };
-    let target = match touch {
-        Some(Touch::Read(target) | Touch::Write(target)) => Some(target),
-        Some(Touch::Command { .. } | Touch::Fetch { .. } | Touch::Named { .. }) | None => None,
-    };
-    let outside = target.filter(|target| !(circumstances.contains)(target));
-    // A link must not lead past the guard under another name.
-    let guarded_place = |target: &Target| guarded(target).or_else(|| guarded(&(circumstances.real)(target)));
-    let place = |target: &Target| match (circumstances.real)(target) {
-        real if real == *target => format!("{target} is outside the workspace"),
-        real => format!("{target} leads to {real}, which is outside the workspace"),
-    };
-    let delivery = target.and_then(|target| (circumstances.delivery)(target));
-    let guard = || match (outside, target.and_then(guarded_place)) {
-        (Some(target), _) => Some(place(target)),
-        (None, Some(name)) => {
-            Some(format!("`{name}` steers other programs or agents, so changes to it are always asked for"))
-        }
-        (None, None) => None,
-    };
-    match (circumstances.mode, kind) {
-        (Mode::BypassPermissions | Mode::AcceptEdits, ToolKind::Write)
-            if delivery == Some(Delivery::Propose) =>
-        {
-            Verdict::Ask(
-                guard().unwrap_or_else(|| "changes to this file are to be proposed first".to_owned()),
-            )
-        }
-        (Mode::BypassPermissions, _) => Verdict::Allow,
-        (_, ToolKind::ReadOnly) => match outside {
-            Some(target) => Verdict::Ask(place(target)),
-            None => Verdict::Allow,
-        },
-        (Mode::Plan, ToolKind::Write) => {
-            Verdict::Deny("plan mode allows no changes to files; present the plan instead".to_owned())
-        }
-        (Mode::Plan, ToolKind::Execute) => {
-            Verdict::Deny("plan mode runs no commands; present the plan instead".to_owned())
-        }
-        (Mode::AcceptEdits, ToolKind::Write) => guard().map_or(Verdict::Allow, Verdict::Ask),
-        (Mode::Default, ToolKind::Write) => match (guard(), delivery) {
-            (Some(reason), _) => Verdict::Ask(reason),
-            (None, Some(Delivery::Apply)) => Verdict::Allow,
-            (None, Some(Delivery::Propose) | None) => {
-                Verdict::Ask("mode default asks before files are changed".to_owned())
-            }
-        },
-        (Mode::Default | Mode::AcceptEdits, ToolKind::Execute) => {
-            Verdict::Ask(format!("mode {} asks before commands run", circumstances.mode.name()))
-        }
-    }
-}
-
-/// What changes nothing here but tells others something: asked for in every mode but bypass.
-fn unless_bypassed(mode: Mode, reason: String) -> Verdict {
-    match mode {
-        Mode::BypassPermissions => Verdict::Allow,
-        Mode::Default | Mode::AcceptEdits | Mode::Plan => Verdict::Ask(reason),
-    }
-}
-
-fn fetch_reason(url: &Url) -> String {
-    format!("{} learns of the request, and its page reaches the model", url.host_str().unwrap_or_default())
-}
-
-fn guarded(target: &Target) -> Option<String> {
-    target.file()?.as_path().components().find_map(|component| match component {
-        Component::Normal(name) => {
-            // Letter case is ignored: on some file systems `.GIT` is `.git`.
-            let name = name.to_string_lossy();
-            GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded)).then(|| name.into_owned())
-        }
-        _ => None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(path: &str) -> Target {
-        Target::File(AbsPath::new(path).unwrap())
-    }
-
-    fn command(text: &str) -> Touch {
-        Touch::Command { command: text.to_owned(), directory: AbsPath::new("/w").unwrap() }
-    }
-
-    /// `/w/docs` is a link to `/w/.git`.
-    fn real(target: &Target) -> Target {
-        match target.file().and_then(|path| path.as_path().strip_prefix("/w/docs").ok()) {
-            Some(rest) => file(&format!("/w/.git/{}", rest.display())),
-            None => target.clone(),
-        }
-    }
-
-    fn verdict(mode: Mode, touches: &[Touch], grants: &[Grant]) -> Verdict {
-        delivered(mode, touches, grants, None)
-    }
-
-    fn delivered(mode: Mode, touches: &[Touch], grants: &[Grant], delivery: Option<Delivery>) -> Verdict {
-        let contains = |target: &Target| target.file().is_none_or(|path| path.as_path().starts_with("/w"));
-        let (contains, delivery) = (&contains, &|_: &Target| delivery);
-        judge(ToolKind::Execute, touches, &Circumstances { mode, grants, contains, real: &real, delivery })
-    }
-
-    #[test]
-    fn a_delivery_asks_or_spares_the_question_but_not_where_it_is_always_asked() {
-        let of = |mode, path, delivery| delivered(mode, &[Touch::Write(file(path))], &[], Some(delivery));
-        assert_eq!(of(Mode::Default, "/w/a", Delivery::Apply), Verdict::Allow);
-        for mode in [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions] {
-            assert!(matches!(of(mode, "/w/a", Delivery::Propose), Verdict::Ask(_)), "{mode:?}");
-        }
-        for path in ["/etc/hosts", "/w/.git/config", "/w/docs/config"] {
-            assert!(matches!(of(Mode::Default, path, Delivery::Apply), Verdict::Ask(_)), "{path}");
-        }
-        assert!(matches!(of(Mode::Plan, "/w/a", Delivery::Apply), Verdict::Deny(_)));
-    }
-
-    #[test]
-    fn the_mode_decides_by_what_a_call_does() {
-        let calls = [
-            Touch::Read(file("/w/a")),
-            Touch::Write(file("/w/a")),
-            command("ls"),
-            Touch::Fetch { url: Url::parse("https://example.com/").unwrap() },
-            Touch::Named { tool: "WebSearch", name: "words".to_owned() },
-        ];
-        let expected = [
-            (Mode::Default, ["allow", "ask", "ask", "ask", "ask"]),
-            (Mode::AcceptEdits, ["allow", "allow", "ask", "ask", "ask"]),
-            (Mode::Plan, ["allow", "deny", "deny", "ask", "ask"]),
-            (Mode::BypassPermissions, ["allow", "allow", "allow", "allow", "allow"]),
-        ];
-        for (mode, row) in expected {
-            for (touch, expected) in calls.iter().zip(row) {
-                let got = match verdict(mode, std::slice::from_ref(touch), &[]) {
-                    Verdict::Allow => "allow",
-                    Verdict::Ask(_) => "ask",
-                    Verdict::Deny(_) => "deny",
-                };
-                assert_eq!(got, expected, "{mode:?} {touch:?}");
+                _ => verdict,
             }
         }
-    }
-
-    #[test]
-    fn outside_the_workspace_even_reading_asks() {
-        for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan] {
-            assert!(
-                matches!(verdict(mode, &[Touch::Read(file("/etc/passwd"))], &[]), Verdict::Ask(_)),
-                "{mode:?}"
-            );
+        Touch::Named { tool, name } => {
+            let act = if *tool == "WebSearch" { Act::Reach } else { Act::Look };
+            judge_subject(&Subject::Named { tool, name }, act, allowed, circumstances)
         }
-        assert!(matches!(
-            verdict(Mode::AcceptEdits, &[Touch::Write(file("/etc/hosts"))], &[]),
-            Verdict::Ask(_)
-        ));
     }
+}
 
-    #[test]
-    fn what_steers_other_programs_is_asked_for_even_when_edits_are_accepted() {
-        for path in [
-            "/w/.git/hooks/pre-commit",
-            "/w/sub/.GIT/config",
-            "/w/.mcp.json",
-            "/w/.kode/settings.json",
-            "/w/docs/config",
-        ] {
-            assert!(
-                matches!(verdict(Mode::AcceptEdits, &[Touch::Write(file(path))], &[]), Verdict::Ask(_)),
-                "{path}"
-            );
+fn judge_subject(
+    subject: &Subject<'_>,
+    act: Act,
+    allowed: Option<&PlacedRule>,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
+    let rules = circumstances.rules;
+    if let Some(rule) = rules.find(Behavior::Deny, subject) {
+        return Verdict::by_rule(Decision::Deny, rule);
+    }
+    if let Some(rule) = rules.find(Behavior::Ask, subject) {
+        return Verdict::by_rule(Decision::Ask, rule);
+    }
+    match rules.find(Behavior::Allow, subject).or(allowed) {
+        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        None => Verdict::by_mode(circumstances.mode, act),
+    }
+}
+
+/// Whether a search may show something of a file: a name that no rule denies, a content that nothing speaks against.
+#[must_use]
+pub fn may_read(target: &Target, look: Look, circumstances: &Circumstances<'_>) -> bool {
+    let real = (circumstances.real)(target);
+    let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
+    match (look, verdict.decision) {
+        (_, Decision::Allow) | (Look::Name, Decision::Ask) => true,
+        (Look::Name, Decision::Deny) => verdict.rule.is_none(),
+        (Look::Content, Decision::Ask) => {
+            verdict.rule.is_none() && circumstances.grants.iter().any(|grant| grant.covers_read(&real))
         }
-        assert_eq!(verdict(Mode::AcceptEdits, &[Touch::Write(file("/w/.gitignore"))], &[]), Verdict::Allow);
+        (Look::Content, Decision::Deny) => false,
+    }
+}
+
+impl Verdict {
+    pub(crate) fn allowed(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Allow, reason: reason.into(), rule: None, standing: Standing::Rule }
     }
 
-    #[test]
-    fn a_standing_yes_covers_the_very_thing_and_nothing_else() {
-        let grants = Grant::for_touches(&[command("cargo test"), Touch::Write(file("/w/a"))], &real);
-        assert_eq!(verdict(Mode::Default, &[command("cargo test")], &grants), Verdict::Allow);
-        assert_eq!(verdict(Mode::Default, &[Touch::Write(file("/w/a"))], &grants), Verdict::Allow);
-        assert!(matches!(verdict(Mode::Default, &[command("cargo test; rm x")], &grants), Verdict::Ask(_)));
-        assert!(matches!(verdict(Mode::Default, &[Touch::Write(file("/w/b"))], &grants), Verdict::Ask(_)));
-        let elsewhere =
-            Touch::Command { command: "cargo test".into(), directory: AbsPath::new("/w/sub").unwrap() };
-        assert!(matches!(verdict(Mode::Default, &[elsewhere], &grants), Verdict::Ask(_)));
-        let both = [Touch::Write(file("/w/a")), Touch::Write(file("/w/b"))];
-        assert!(matches!(verdict(Mode::Default, &both, &grants), Verdict::Ask(_)));
+    pub(crate) fn ask(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Ask, reason: reason.into(), rule: None, standing: Standing::Rule }
     }
 
-    #[test]
-    fn a_standing_yes_never_lifts_a_refusal() {
-        let grants = Grant::for_touches(&[command("ls")], &real);
-        assert!(matches!(verdict(Mode::Plan, &[command("ls")], &grants), Verdict::Deny(_)));
+    pub(crate) fn deny(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Deny, reason: reason.into(), rule: None, standing: Standing::Never }
+    }
+
+    fn within_session(self) -> Self {
+        Self { standing: Standing::Session, ..self }
+    }
+
+    fn by_rule(decision: Decision, placed: &PlacedRule) -> Self {
+        let verb = match decision {
+            Decision::Allow => "allows it",
+            Decision::Ask => "asks for it",
+            Decision::Deny => "denies it",
+        };
+        let cited =
+            Cited { text: placed.rule.to_string(), behavior: placed.behavior, source: placed.source.clone() };
+        Self {
+            decision,
+            reason: format!("the rule {} in {} {verb}", cited.text, cited.source),
+            rule: Some(cited),
+            standing: Standing::Never,
+        }
+    }
+
+    fn by_mode(mode: Mode, act: Act) -> Self {
+        let what = match act {
+            Act::Look => "files are read",
+            Act::Edit => "files are changed",
+            Act::Command => "commands run",
+            Act::Reach => "anything outside is reached",
+        };
+        match mode.stance(act) {
+            Stance::Allow => Self::allowed(format!("mode {} allows it", mode.name())),
+            Stance::Ask => Self::ask(format!("mode {} asks before {what}", mode.name())),
+            Stance::Refuse => Self::deny(format!("mode {} does not let it happen that {what}", mode.name())),
+        }
+    }
+
+    /// The stricter of two verdicts, the first of equals; a yes reaches only as far as both let it.
+    fn and(self, other: Self) -> Self {
+        let standing = match (self.decision, other.decision) {
+            (Decision::Ask, Decision::Ask) => self.standing.min(other.standing),
+            (Decision::Ask, _) => self.standing,
+            (_, Decision::Ask) => other.standing,
+            _ => self.standing.min(other.standing),
+        };
+        let stricter = if other.decision > self.decision { other } else { self };
+        Self { standing, ..stricter }
     }
 }

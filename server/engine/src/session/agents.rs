@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::agents::{AgentTypes, KnownAgents};
 use crate::event::Item;
@@ -16,8 +16,11 @@ use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::thread::Thread;
 
-/// So many sub-agents work at once.
-pub(crate) const MAX_AT_WORK: usize = 20;
+/// So deep sub-agents call sub-agents.
+pub(crate) const MAX_DEPTH: usize = 2;
+
+/// So many sub-agents of one depth work at once; the others wait.
+const MAX_AT_WORK: usize = 10;
 
 /// A sub-agent as its records add up.
 #[derive(Clone, Debug, Default)]
@@ -52,10 +55,12 @@ pub struct AgentView {
 }
 
 /// What a live session keeps about sub-agents beside its records.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agents {
     types: Mutex<Arc<AgentTypes>>,
     at_work: Mutex<BTreeSet<AgentId>>,
+    /// By depth: one that waits for those it called must not take the place of any of them.
+    places: [Semaphore; MAX_DEPTH],
     alone: tokio::sync::Mutex<()>,
 }
 
@@ -65,27 +70,27 @@ pub(crate) struct AtWork<'a> {
     id: AgentId,
 }
 
-/// Why a sub-agent cannot begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// It works for another call.
-    Busy,
-    /// Too many are at work.
-    TooMany,
+impl Default for Agents {
+    fn default() -> Self {
+        Self {
+            types: Mutex::default(),
+            at_work: Mutex::default(),
+            places: std::array::from_fn(|_| Semaphore::new(MAX_AT_WORK)),
+            alone: tokio::sync::Mutex::default(),
+        }
+    }
 }
 
 impl Agents {
-    /// Notes that a sub-agent is at work.
-    pub(crate) fn begin(&self, id: &AgentId) -> Result<AtWork<'_>, Refusal> {
-        let mut at_work = lock(&self.at_work);
-        if at_work.contains(id) {
-            return Err(Refusal::Busy);
-        }
-        if at_work.len() >= MAX_AT_WORK {
-            return Err(Refusal::TooMany);
-        }
-        at_work.insert(id.clone());
-        Ok(AtWork { agents: self, id: id.clone() })
+    /// Notes that a sub-agent is at work; `None` when it is already.
+    pub(crate) fn begin(&self, id: &AgentId) -> Option<AtWork<'_>> {
+        lock(&self.at_work).insert(id.clone()).then(|| AtWork { agents: self, id: id.clone() })
+    }
+
+    /// Waits for a place among the sub-agents called by a conversation of that depth.
+    pub(crate) async fn place(&self, depth: usize) -> Option<SemaphorePermit<'_>> {
+        // Never closed.
+        self.places.get(depth)?.acquire().await.ok()
     }
 
     /// Waits until nothing runs that has to run alone, and keeps others of the kind from it.

@@ -44,7 +44,7 @@ pub(crate) struct Assignment {
     /// The name of its model profile; `None` for that of the session.
     pub(crate) model: Option<String>,
     /// How many conversations stand above it.
-    pub(crate) depth: u32,
+    pub(crate) depth: usize,
     /// Is told the titles of the calls that begin to run.
     pub(crate) tell: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -81,7 +81,7 @@ impl<'a> Conversation<'a> {
 
     /// The mode in which its calls are judged, while the session is in `mode`.
     pub(crate) fn mode(&self, mode: Mode) -> Mode {
-        self.mode_limit().map_or(mode, |limit| mode.stricter(limit))
+        self.mode_limit().map_or(mode, |limit| mode.within(limit))
     }
 
     /// The mode it keeps to where the session's is not stricter.
@@ -96,7 +96,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// How many conversations stand above it.
-    pub(crate) fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> usize {
         self.assignment.as_ref().map_or(0, |assignment| assignment.depth)
     }
 

@@ -148,6 +148,7 @@ impl Session {
                 scope: Scope::Once,
                 feedback: None,
                 updated_input: None,
+                rules: None,
                 hunks: Some(accepted),
                 by: "review".to_owned(),
             };

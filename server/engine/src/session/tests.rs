@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::engine::{Engine, EngineOptions, NewSession};
+use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies};
 use crate::event::{EventRecord, NoticeLevel, Subscription};
 use crate::host::NoEditor;
 use crate::model::{
@@ -205,6 +205,8 @@ impl Bench {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             host: Arc::new(NoEditor),
             models: Models::for_test(Arc::clone(&model) as Arc<dyn Model>),
+            policies: Arc::new(NoPolicies),
+            concurrency: CONCURRENCY,
             save_before_commands: true,
             deliveries: Deliveries::default(),
         };

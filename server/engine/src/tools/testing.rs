@@ -86,6 +86,7 @@ impl Fixture {
             workspace: self.workspace(),
             shell: Arc::new(Shell::new(self.root())),
             agents: Arc::default(),
+            may_read: Arc::new(|_, _| true),
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
         }

@@ -18,19 +18,17 @@ use crate::event::{Event, ItemBody, TurnEnd};
 use crate::ids::AgentId;
 use crate::journal::Record;
 use crate::model::{Block, Usage};
-use crate::session::agents::{MAX_AT_WORK, Refusal};
+use crate::session::agents::MAX_DEPTH;
 use crate::session::conversation::{Assignment, Conversation};
 use crate::session::thread::Thread;
 use crate::tools::task::Delegation;
 use crate::tools::{Progress, ToolError, ToolErrorKind, ToolOutput};
+use crate::turn::pipeline::cancelled;
 use crate::turn::sample::Call;
 use crate::turn::{self, Ended, Spent};
 
 /// The most model calls of a sub-agent for one call.
 pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
-
-/// So deep sub-agents call sub-agents.
-const MAX_DEPTH: u32 = 2;
 
 /// Progress is told so often at most.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -47,7 +45,13 @@ pub(super) fn run<'a>(
         let types = parent.session.agents.types();
         let kind = types.find(&delegation.kind)?;
         let id = delegation.resume.clone().unwrap_or_else(AgentId::generate);
-        let _at_work = parent.session.agents.begin(&id).map_err(|refusal| refused(&id, refusal))?;
+        let agents = &parent.session.agents;
+        let _at_work = agents.begin(&id).ok_or_else(|| busy(&id))?;
+        let _place = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled()),
+            place = agents.place(parent.depth()) => place,
+        };
         let conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
         begin(&conversation, call, kind, &delegation, &id);
         let started = Instant::now();
@@ -89,7 +93,7 @@ fn conversation<'a>(
         kind: kind.name.clone(),
         prompt: kind.prompt.clone(),
         mode: match (kind.mode, parent.mode_limit()) {
-            (Some(mode), Some(limit)) => Some(mode.stricter(limit)),
+            (Some(mode), Some(limit)) => Some(limit.within(mode)),
             (mode, limit) => mode.or(limit),
         },
         model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
@@ -175,16 +179,9 @@ fn result(
     Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(kind_of, message, hint) })
 }
 
-fn refused(id: &AgentId, refusal: Refusal) -> ToolError {
-    let (message, hint) = match refusal {
-        Refusal::Busy => {
-            (format!("The sub-agent {id} works for another call."), "Wait for its result first.")
-        }
-        Refusal::TooMany => {
-            (format!("{MAX_AT_WORK} sub-agents are at work already."), "Call it again when some have ended.")
-        }
-    };
-    ToolError::new(ToolErrorKind::Failed, message, hint)
+fn busy(id: &AgentId) -> ToolError {
+    let message = format!("The sub-agent {id} works for another call.");
+    ToolError::new(ToolErrorKind::Failed, message, "Wait for its result first.")
 }
 
 /// Tells the call what its sub-agent begins to do, not too often.

@@ -15,21 +15,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff;
 use crate::edit::ledger::Change;
-use crate::event::{CallOutcome, CallState, Event};
+use crate::event::{CallOutcome, CallState, Event, NoticeLevel};
 use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::model::Block;
-use crate::paths::Target;
-use crate::permission::gate::{Circumstances, judge};
-use crate::permission::{Answered, Decision, Grant, Outcome, PermissionPrompt, Preview, Scope, Verdict};
+use crate::permission::gate::Case;
+use crate::permission::{Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, Scope, Verdict};
 use crate::session::Session;
 use crate::session::conversation::Conversation;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
 use crate::tools::{
-    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
+    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
 };
 use crate::turn::delegate;
+use crate::turn::prompt;
 use crate::turn::sample::Call;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -88,7 +88,7 @@ impl Pipeline<'_> {
 
         trace(self.call, Stage::Permission);
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
-        let verdict = self.judge(tool.as_ref(), &plan)?;
+        let verdict = self.judge(tool.as_ref(), &plan, &self.call.input)?;
 
         // Hooks join here: they may refuse, ask, or change the arguments, which then are planned and judged anew.
         trace(self.call, Stage::PreHook);
@@ -96,11 +96,11 @@ impl Pipeline<'_> {
         trace(self.call, Stage::Confirmation);
         let confirmed = match verdict {
             None => Confirmed { plan, remark: String::new(), names: Vec::new() },
-            Some(reason) => self.confirm(tool.as_ref(), plan, reason, &context).await?,
+            Some(verdict) => self.confirm(tool.as_ref(), plan, &verdict, &context).await?,
         };
 
         trace(self.call, Stage::Execution);
-        let result = self.execute(tool.facts().kind, confirmed.plan, &confirmed.names, context).await;
+        let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
         self.session.withdraw_proposals(&confirmed.names);
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
@@ -141,33 +141,22 @@ impl Pipeline<'_> {
         }
     }
 
-    /// `None` when the call may run, the reason to ask when the user decides.
-    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan) -> Result<Option<String>, ToolError> {
-        let (mode, grants) = {
-            let state = self.session.state();
-            (self.conversation.mode(state.mode), state.grants.clone())
-        };
-        let deliveries = self.session.deliveries();
-        let workspace = &self.session.workspace;
-        let (contains, real) =
-            (|target: &Target| workspace.contains(target), |target: &Target| workspace.real(target));
-        let delivery = |target: &Target| {
-            let of = |target: &Target| {
-                let named = (target, workspace.roots());
-                deliveries.reaching(named, (&workspace.real(target), workspace.real_roots()))
-            };
-            // A folder is made for what is written into it.
-            of(target)
-                .or_else(|| plan.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
-        };
-        let circumstances =
-            Circumstances { mode, grants: &grants, contains: &contains, real: &real, delivery: &delivery };
-        match judge(tool.facts().kind, &plan.touches, &circumstances) {
-            Verdict::Allow => Ok(None),
-            Verdict::Ask(reason) => Ok(Some(reason)),
-            Verdict::Deny(reason) => Err(ToolError::new(
+    /// The mode in which the call is judged.
+    fn mode(&self) -> Mode {
+        self.conversation.mode(self.session.mode())
+    }
+
+    /// `None` when the call may run, the verdict when the user decides.
+    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Option<Verdict>, ToolError> {
+        let facts = tool.facts();
+        let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
+        let verdict = self.session.judge(&case, self.mode());
+        match verdict.decision {
+            GateDecision::Allow => Ok(None),
+            GateDecision::Ask => Ok(Some(verdict)),
+            GateDecision::Deny => Err(ToolError::new(
                 ToolErrorKind::Denied,
-                format!("{} was refused: {reason}.", plan.title),
+                format!("{} was refused: {}.", plan.title, verdict.reason),
                 "Do not try it another way; go on without it.",
             )),
         }
@@ -179,10 +168,11 @@ impl Pipeline<'_> {
         &self,
         tool: &dyn ErasedTool,
         plan: Plan,
-        reason: String,
+        verdict: &Verdict,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
-        let prompt = self.prompt(&plan, reason);
+        let prompt = prompt::prompt(self.conversation, self.call, &plan, verdict);
+        let offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
@@ -203,12 +193,13 @@ impl Pipeline<'_> {
             None => Ok(plan),
             // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
             Some(input) => {
-                self.plan(tool, input, context).await.and_then(|plan| self.judge(tool, &plan).map(|_| plan))
+                let planned = self.plan(tool, input.clone(), context).await;
+                planned.and_then(|plan| self.judge(tool, &plan, &input).map(|_| plan))
             }
         };
         let grants = match &planned {
             // What stands from now on is what runs now, not what the model had asked for.
-            Ok(plan) if answer.allow && answer.scope == Scope::Session => self.grants(plan),
+            Ok(plan) if answer.allow && answer.scope != Scope::Once => prompt::grants(self.session, plan),
             _ => Vec::new(),
         };
         let decision = Decision {
@@ -219,6 +210,10 @@ impl Pipeline<'_> {
             by: answer.by.clone(),
             feedback: answer.feedback.clone(),
         };
+        if !grants.is_empty() && matches!(answer.scope, Scope::Project | Scope::User) {
+            self.keep(&answer, &offers).await;
+        }
+        // Even if no file could be written, the same call is not asked for again.
         self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
         self.session.sync().await;
         let accepted = match (&answer.updated_input, answer.allow) {
@@ -270,81 +265,51 @@ impl Pipeline<'_> {
         }
     }
 
-    fn grants(&self, plan: &Plan) -> Vec<Grant> {
-        Grant::for_touches(&plan.touches, &|target| self.session.workspace.real(target))
-    }
-
-    fn prompt(&self, plan: &Plan, reason: String) -> PermissionPrompt {
-        let workspace = &self.session.workspace;
-        let grants = self.grants(plan);
-        let preview = match (&plan.action, plan.touches.as_slice()) {
-            (Action::Change(change), _) => Preview::Diff {
-                paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
-                unified: diff::preview(change, workspace),
-            },
-            (_, [Touch::Command { command, directory }, ..]) => {
-                Preview::Command { command: command.clone(), cwd: directory.to_string() }
-            }
-            (_, touches) => Preview::Paths {
-                paths: touches
-                    .iter()
-                    .filter_map(|touch| match touch {
-                        Touch::Read(target) | Touch::Write(target) => {
-                            Some(shown(target, &workspace.real(target)))
-                        }
-                        Touch::Fetch { url } => Some(url.to_string()),
-                        Touch::Named { name, .. } => Some(name.clone()),
-                        Touch::Command { .. } => None,
-                    })
-                    .collect(),
-            },
-        };
-        let rule = match grants.as_slice() {
-            [] => None,
-            grants => Some(grants.iter().map(Grant::rule).collect::<Vec<_>>().join(", ")),
-        };
-        let mut scopes = vec![Scope::Once];
-        scopes.extend(rule.is_some().then_some(Scope::Session));
-        PermissionPrompt {
-            id: PermissionId::generate(),
-            call: self.call.id.clone(),
-            item: self.call.item.clone(),
-            agent: self.conversation.agent.clone(),
-            tool: self.call.name.clone(),
-            title: plan.title.clone(),
-            reason: match &self.conversation.assignment {
-                None => reason,
-                Some(assignment) => {
-                    format!("{reason} (asked by the sub-agent `{}`)", assignment.kind)
-                }
-            },
-            preview,
-            risks: risks(plan, |target| workspace.contains(target)),
-            scopes,
-            rule,
-            input: self.call.input.clone(),
-            timestamp: jiff::Timestamp::now(),
+    /// Keeps a standing yes that reaches beyond the session.
+    async fn keep(&self, answer: &Answer, offers: &[Offer]) {
+        let offered = offers.iter().find(|offer| offer.scope == answer.scope).map(|offer| &offer.rules);
+        let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
+        for error in self.session.keep_rules(answer.scope, rules).await {
+            let hint =
+                "It counts until this session ends; the rule can be written into the settings by hand.";
+            self.conversation.notice(
+                &self.call.turn,
+                NoticeLevel::Warning,
+                format!("A standing answer was not kept: {error}."),
+                Some(hint.to_owned()),
+            );
         }
     }
 
     async fn execute(
         &self,
-        kind: ToolKind,
+        tool: &dyn ErasedTool,
         plan: Plan,
         names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        if self.cancel.is_cancelled() {
-            return Err(cancelled());
+        if let Action::Delegate(delegation) = plan.action {
+            // It takes no place: its own calls do.
+            self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
+            let progress = Arc::clone(&context.progress);
+            return delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await;
         }
+        let kind = tool.facts().kind;
         // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
         // command has changed is told from what was there before.
         let _alone = match kind {
             ToolKind::ReadOnly => None,
             ToolKind::Write | ToolKind::Execute => tokio::select! {
-                alone = self.session.agents.alone() => Some(alone),
+                biased;
                 () = self.cancel.cancelled() => return Err(cancelled()),
+                alone = self.session.agents.alone() => Some(alone),
             },
+        };
+        // Only what runs takes a place; a call that waits for the user holds back nobody.
+        let _place = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(cancelled()),
+            place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
         };
         self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
         if kind != ToolKind::ReadOnly {
@@ -361,23 +326,33 @@ impl Pipeline<'_> {
             Action::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.session.command_runs();
                 let scan = self.session.before_command().await;
-                let result = self.work(work, context).await;
+                let result = self.work(work, context, tool.timeout()).await;
                 // Whatever became of the command: what it changed until then it changed.
                 self.session.after_command(scan, &self.change(None)).await;
                 result
             }
-            Action::Run(work) => self.work(work, context).await,
-            Action::Delegate(delegation) => {
-                let progress = Arc::clone(&context.progress);
-                delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await
-            }
+            Action::Run(work) => self.work(work, context, tool.timeout()).await,
+            Action::Delegate(_) => Err(fault(self.call)),
         }
     }
 
-    /// Runs the work in a task of its own, so that it can be given up when it does not heed a cancel.
-    async fn work(&self, work: RunFn, context: CallContext) -> Result<ToolOutput, ToolError> {
+    /// Runs the work in a task of its own, so that it can be given up when it heeds neither a cancel nor its time.
+    async fn work(
+        &self,
+        work: RunFn,
+        context: CallContext,
+        limit: Option<Duration>,
+    ) -> Result<ToolOutput, ToolError> {
+        let stop = context.cancel.clone();
         let mut task = tokio::spawn(async move { work(context).await });
+        let over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
         let ended = tokio::select! {
+            biased;
             ended = &mut task => ended,
             () = self.cancel.cancelled() => match within_grace(&mut task).await {
                 Some(ended) => ended,
@@ -386,6 +361,13 @@ impl Pipeline<'_> {
                     return Err(cancelled());
                 }
             },
+            () = over => {
+                stop.cancel();
+                if within_grace(&mut task).await.is_none() {
+                    task.abort();
+                }
+                return Err(timed_out(self.call, limit.unwrap_or_default()));
+            }
         };
         ended.unwrap_or_else(|_| Err(fault(self.call)))
     }
@@ -399,7 +381,8 @@ impl Pipeline<'_> {
             workspace: Arc::clone(&session.workspace),
             shell: Arc::clone(&session.shell),
             agents: Arc::new(session.known_agents()),
-            cancel: self.cancel.clone(),
+            may_read: session.may_read(self.mode()),
+            cancel: self.cancel.child_token(),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
                 if *latest != text {
@@ -415,11 +398,6 @@ async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option
     tokio::time::timeout(CANCEL_GRACE, task).await.ok()
 }
 
-/// A path, and where it leads when it is a link.
-fn shown(target: &Target, real: &Target) -> String {
-    if target == real { target.to_string() } else { format!("{target} → {real}") }
-}
-
 fn fault(call: &Call) -> ToolError {
     tracing::error!(call = %call.id, tool = %call.name, "the tool panicked");
     ToolError::new(
@@ -429,7 +407,15 @@ fn fault(call: &Call) -> ToolError {
     )
 }
 
-fn cancelled() -> ToolError {
+fn timed_out(call: &Call, limit: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Timeout,
+        format!("{} was stopped after {} ms, the time it is given.", call.name, limit.as_millis()),
+        "Ask for less in one call, for example a smaller folder or a narrower pattern.",
+    )
+}
+
+pub(super) fn cancelled() -> ToolError {
     ToolError::new(
         ToolErrorKind::Cancelled,
         "The user cancelled this call.",
@@ -443,26 +429,6 @@ fn refused(title: &str, feedback: Option<&str>) -> ToolError {
         _ => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
     };
     ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
-}
-
-/// What could go wrong with a call, for the prompt.
-fn risks(plan: &Plan, contains: impl Fn(&Target) -> bool) -> Vec<String> {
-    plan.touches
-        .iter()
-        .filter_map(|touch| match touch {
-            Touch::Command { .. } => {
-                Some("The command runs with your rights; what it does cannot be undone from here.".to_owned())
-            }
-            Touch::Read(target) | Touch::Write(target) if !contains(target) => {
-                Some(format!("{target} is outside the workspace."))
-            }
-            Touch::Fetch { .. } => Some(
-                "What is in the address leaves this machine, and the page may try to mislead the model."
-                    .to_owned(),
-            ),
-            Touch::Read(_) | Touch::Write(_) | Touch::Named { .. } => None,
-        })
-        .collect()
 }
 
 // -- formatting -----------------------------------------------------------------------------------------------------

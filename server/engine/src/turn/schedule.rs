@@ -1,20 +1,19 @@
 //! When the calls of one answer run.
 //!
-//! Rule: in the order of the calls; neighbours that are safe beside each other run together, at most
-//! [`CONCURRENCY`] at once, and any other call waits for all before it and holds back all after it. Unknown tools
-//! count as unsafe. Results join the history in the order of the calls, whatever order they come in.
+//! Rule: a call begins when all earlier ones have ended that touch what it touches ([`super::order`]); those that may
+//! touch anything, unknown tools among them, run alone. A call that waits for the user holds back nobody else: places to
+//! run are taken by running calls only. Results join the history in the order of the calls, whatever order they come in.
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
 use crate::session::conversation::Conversation;
+use crate::tools::ToolKind;
+use crate::tools::declared::declared;
+use crate::turn::order::{Reach, waits};
 use crate::turn::pipeline;
 use crate::turn::sample::Call;
-
-/// The most calls that run at once.
-const CONCURRENCY: usize = 10;
 
 /// Runs all calls; every one of them has a result afterwards, or the turn was cancelled and they are sealed.
 pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cancel: &CancellationToken) {
@@ -23,51 +22,40 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
         let (call, name) = (call.id.clone(), call.name.clone());
         session.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
+    let waits = waits(&calls.iter().map(|call| reach(conversation, call)).collect::<Vec<_>>());
+    let ended: Vec<_> = calls.iter().map(|_| CancellationToken::new()).collect();
     // All of them at once: a call that waits can be cancelled as well as one that runs.
-    let calls = calls.into_iter().map(|call| (session.register_call(&call.id, cancel), call)).collect();
-    for group in groups(calls, |(_, call)| is_safe(conversation, call)) {
-        if cancel.is_cancelled() {
-            return;
+    let calls: Vec<_> =
+        calls.into_iter().map(|call| (session.register_call(&call.id, cancel), call)).collect();
+    join_all(calls.into_iter().enumerate().map(|(place, (token, call))| {
+        let (waits, ended) = (&waits[place], &ended);
+        async move {
+            let all_earlier = join_all(waits.iter().map(|earlier| ended[*earlier].cancelled()));
+            tokio::select! {
+                biased;
+                _ = all_earlier => {}
+                () = token.cancelled() => {}
+            }
+            // What is left when the turn is cancelled is sealed with it.
+            if !cancel.is_cancelled() {
+                pipeline::run(conversation, call, token).await;
+            }
+            ended[place].cancel();
         }
-        stream::iter(group)
-            .for_each_concurrent(CONCURRENCY, |(cancel, call)| pipeline::run(conversation, call, cancel))
-            .await;
-    }
+    }))
+    .await;
 }
 
-fn is_safe(conversation: &Conversation<'_>, call: &Call) -> bool {
-    conversation.tools.find(&call.name).is_some_and(|tool| tool.facts().concurrency_safe)
-}
-
-/// Splits calls into groups that run one after another; only safe calls share a group.
-fn groups<T>(calls: Vec<T>, is_safe: impl Fn(&T) -> bool) -> Vec<Vec<T>> {
-    let mut groups: Vec<Vec<T>> = Vec::new();
-    let mut open = false;
-    for call in calls {
-        let safe = is_safe(&call);
-        match groups.last_mut() {
-            Some(group) if open && safe => group.push(call),
-            _ => groups.push(vec![call]),
-        }
-        open = safe;
-    }
-    groups
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn safe_neighbours_share_a_group_and_unsafe_calls_are_barriers() {
-        let split = |calls: &str| {
-            groups(calls.chars().collect(), |call| call.is_lowercase())
-                .into_iter()
-                .map(|group| group.into_iter().collect::<String>())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(split("abWcdXYe"), ["ab", "W", "cd", "X", "Y", "e"]);
-        assert_eq!(split("W"), ["W"]);
-        assert_eq!(split(""), Vec::<String>::new());
+/// What a call may touch, as far as its order goes.
+fn reach(conversation: &Conversation<'_>, call: &Call) -> Reach {
+    let session = conversation.session;
+    let Some(tool) = conversation.tools.find(&call.name) else { return Reach::Anything };
+    let resolve =
+        |path: &str| session.workspace.resolve(path).ok().map(|target| session.workspace.real(&target));
+    let declared = declared(&call.name, &call.input, &session.workspace.cwd(), &resolve);
+    match (tool.facts().kind, tool.facts().concurrency_safe, declared) {
+        (_, true, declared) => Reach::Only(declared.unwrap_or_default()),
+        (ToolKind::Write, false, Some(declared)) => Reach::Only(declared),
+        (ToolKind::ReadOnly | ToolKind::Write | ToolKind::Execute, false, _) => Reach::Anything,
     }
 }

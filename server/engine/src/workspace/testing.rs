@@ -220,6 +220,7 @@ impl Rig {
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(root.clone())),
             agents: Arc::default(),
+            may_read: Arc::new(|_, _| true),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::{Analysis, SimpleCommand};
+
 /// The commands a rule speaks of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CommandPattern(String);
@@ -28,5 +30,20 @@ impl FromStr for CommandPattern {
 impl fmt::Display for CommandPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
+    }
+}
+
+impl CommandPattern {
+    /// Whether an allow rule with this text lets the command run.
+    #[must_use]
+    pub fn allows(&self, command: &SimpleCommand) -> bool {
+        command.argv.iter().all(|word| word.literal) && command.text == self.0
+    }
+
+    /// Whether a deny or ask rule with this text concerns any part of a line.
+    #[must_use]
+    pub fn forbids(&self, analysis: &Analysis) -> bool {
+        analysis.unknowns.iter().any(|unknown| unknown.opaque)
+            || analysis.commands.iter().any(|command| self.allows(command))
     }
 }

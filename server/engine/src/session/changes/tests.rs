@@ -4,7 +4,7 @@ use HunkState::{Applied, Conflict};
 
 use super::*;
 use crate::edit::{Author, FileChange};
-use crate::engine::{Engine, EngineOptions, Models, NewSession};
+use crate::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, NoPolicies};
 use crate::event::Subscription;
 use crate::ids::{CallId, ChangeId, TurnId};
 use crate::journal;
@@ -29,6 +29,8 @@ impl Desk {
             home: rig.root().join("../state"),
             host: rig.editor.clone(),
             models: Models::new(Ok(Profile::demo())),
+            policies: Arc::new(NoPolicies),
+            concurrency: CONCURRENCY,
             save_before_commands: true,
             deliveries: Deliveries::default(),
         };

@@ -1,0 +1,171 @@
+//! Modes: how much the agent may do unasked.
+//!
+//! Rule: a mode is a row of one table, and what it says of an act is said here alone. A mode only ever speaks when no
+//! rule does; it lifts neither a refusal nor an ask rule, nor the guard over places that steer other programs.
+
+use serde::{Deserialize, Serialize};
+
+/// How much the agent may do unasked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// Reads run; edits and commands ask.
+    #[default]
+    Default,
+    /// Reads and edits inside the workspace run; commands ask.
+    AcceptEdits,
+    /// Reads run; edits and commands that do more than look are refused.
+    Plan,
+    /// Reads run, and what a rule allows; nothing asks, the rest is refused.
+    DontAsk,
+    /// Everything runs that no rule, guard or floor holds back.
+    BypassPermissions,
+    /// Everything asks, reads too.
+    Approval,
+    /// Reads run; edits are refused; commands that do more than look ask.
+    Readonly,
+}
+
+/// What a call does, as far as modes tell one thing from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Looks at files of the workspace, or runs a command that is known to do no more.
+    Look,
+    /// Changes files of the workspace.
+    Edit,
+    /// Runs a command whose effects are not known beforehand.
+    Command,
+    /// Tells somebody outside something, or lets something be used that acts by itself.
+    Reach,
+}
+
+/// What a mode says of an act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stance {
+    /// It runs.
+    Allow,
+    /// The user decides.
+    Ask,
+    /// It is refused.
+    Refuse,
+}
+
+impl Mode {
+    /// All modes in the order in which clients list them.
+    pub const ALL: [Self; 7] = [
+        Self::Default,
+        Self::AcceptEdits,
+        Self::Plan,
+        Self::DontAsk,
+        Self::BypassPermissions,
+        Self::Approval,
+        Self::Readonly,
+    ];
+
+    /// The name used in settings and on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::DontAsk => "dontAsk",
+            Self::BypassPermissions => "bypassPermissions",
+            Self::Approval => "approval",
+            Self::Readonly => "readonly",
+        }
+    }
+
+    /// The mode of that name, in this product's spelling or another agent's. `auto` means different things in
+    /// different agents and is nobody's name here; `dontAsk` refuses what is not allowed, whatever other agents take it
+    /// for.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "default" | "DEFAULT" => Some(Self::Default),
+            "acceptEdits" | "AUTO_EDIT" | "autoEdit" => Some(Self::AcceptEdits),
+            "plan" | "PLAN" => Some(Self::Plan),
+            "dontAsk" => Some(Self::DontAsk),
+            "bypassPermissions" | "YOLO" | "yolo" => Some(Self::BypassPermissions),
+            "approval" => Some(Self::Approval),
+            "readonly" => Some(Self::Readonly),
+            _ => None,
+        }
+    }
+
+    /// The mode in which a part of the work is judged that is to keep to `limit`: that one, where it is nowhere looser
+    /// than this.
+    #[must_use]
+    pub fn within(self, limit: Self) -> Self {
+        let acts = [Act::Look, Act::Edit, Act::Command, Act::Reach];
+        if acts.iter().all(|act| limit.stance(*act) >= self.stance(*act)) { limit } else { self }
+    }
+
+    /// What the mode says of an act when no rule speaks.
+    #[must_use]
+    pub fn stance(self, act: Act) -> Stance {
+        use Stance::{Allow, Ask, Refuse};
+        let [look, edit, command, reach] = match self {
+            Self::Default => [Allow, Ask, Ask, Ask],
+            Self::AcceptEdits => [Allow, Allow, Ask, Ask],
+            Self::Plan => [Allow, Refuse, Refuse, Ask],
+            Self::DontAsk => [Allow, Refuse, Refuse, Refuse],
+            Self::BypassPermissions => [Allow, Allow, Allow, Allow],
+            Self::Approval => [Ask, Ask, Ask, Ask],
+            Self::Readonly => [Allow, Refuse, Ask, Ask],
+        };
+        match act {
+            Act::Look => look,
+            Act::Edit => edit,
+            Act::Command => command,
+            Act::Reach => reach,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mode_is_found_by_its_name_and_by_the_names_of_other_agents() {
+        for mode in Mode::ALL {
+            assert_eq!(Mode::parse(mode.name()), Some(mode));
+        }
+        let others =
+            [("AUTO_EDIT", Mode::AcceptEdits), ("YOLO", Mode::BypassPermissions), ("PLAN", Mode::Plan)];
+        for (name, mode) in others {
+            assert_eq!(Mode::parse(name), Some(mode));
+        }
+        assert_eq!(Mode::parse("auto"), None);
+    }
+
+    #[test]
+    fn no_mode_is_stricter_about_looking_than_about_anything_else() {
+        let severity = |stance| match stance {
+            Stance::Allow => 0,
+            Stance::Ask => 1,
+            Stance::Refuse => 2,
+        };
+        for mode in Mode::ALL {
+            for act in [Act::Edit, Act::Command, Act::Reach] {
+                assert!(severity(mode.stance(act)) >= severity(mode.stance(Act::Look)), "{mode:?} {act:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_never_makes_a_mode_looser() {
+        for mode in Mode::ALL {
+            for limit in Mode::ALL {
+                let within = mode.within(limit);
+                for act in [Act::Look, Act::Edit, Act::Command, Act::Reach] {
+                    assert!(within.stance(act) >= mode.stance(act), "{mode:?} {limit:?} {act:?}");
+                }
+            }
+        }
+        assert_eq!(Mode::BypassPermissions.within(Mode::Plan), Mode::Plan);
+        assert_eq!(Mode::Default.within(Mode::BypassPermissions), Mode::Default);
+        assert_eq!(Mode::DontAsk.within(Mode::Plan), Mode::DontAsk);
+    }
+}

@@ -1,0 +1,91 @@
+//! What users, projects and administrators have settled about permissions, as the gate takes it.
+//!
+//! Rule: a policy is read whole and never changed; a newer one replaces it between two calls.
+
+use std::sync::Arc;
+
+use crate::paths::AbsPath;
+use crate::permission::gate::Confinement;
+use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
+use crate::permission::{Scope, Sensitive};
+
+/// What was settled beforehand.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The rules, in any order.
+    pub rules: Vec<PlacedRule>,
+    /// Which files hold secrets.
+    pub sensitive: Sensitive,
+    /// What holds commands back.
+    pub confinement: Confinement,
+    /// Folders beside the workspace that count as part of it.
+    pub additional: Vec<AbsPath>,
+    /// What of the settings cannot be used, and where it stands.
+    pub problems: Vec<Problem>,
+}
+
+impl Default for Policy {
+    /// Nothing settled: no rules, no sandbox, the built-in table of secrets.
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            sensitive: Sensitive::default(),
+            confinement: Confinement::Off,
+            additional: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// Why a rule was not kept or not removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeepError {
+    /// There are no settings to keep it in.
+    #[error("there are no settings files here to keep rules in")]
+    NoSettings,
+    /// The text is no rule.
+    #[error("`{rule}` is no rule: {reason}")]
+    BadRule {
+        /// The text.
+        rule: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file could not be read or written.
+    #[error("{0}")]
+    File(String),
+}
+
+/// Where a policy comes from, and where standing answers are kept.
+pub trait PolicySource: Send + Sync {
+    /// The policy as it is now. The same `Arc` as before when nothing has changed; cheap then.
+    fn current(&self) -> Arc<Policy>;
+
+    /// Whether standing answers can be kept beyond the session.
+    fn can_keep(&self) -> bool {
+        false
+    }
+
+    /// Keeps a rule in the user's own settings of the project or of all projects, and says in which file.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the file is then as it was.
+    fn keep(&self, _scope: Scope, _behavior: Behavior, _rule: &Rule) -> Result<AbsPath, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Removes a rule from the file it stands in.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the file is then as it was.
+    fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<(), KeepError> {
+        Err(KeepError::NoSettings)
+    }
+}
+
+/// The same policy always.
+impl PolicySource for Arc<Policy> {
+    fn current(&self) -> Arc<Policy> {
+        Arc::clone(self)
+    }
+}

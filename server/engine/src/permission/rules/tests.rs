@@ -1,0 +1,110 @@
+//! Rules against what calls touch.
+
+mod cases;
+mod properties;
+
+use super::*;
+
+pub(super) fn path(text: &str) -> AbsPath {
+    AbsPath::new(text).unwrap()
+}
+
+pub(super) fn file(text: &str) -> Target {
+    Target::File(path(text))
+}
+
+pub(super) fn placed(behavior: Behavior, rule: &str, layer: Layer) -> PlacedRule {
+    let source = Source { layer, file: None, place: None };
+    PlacedRule { behavior, rule: rule.parse().unwrap(), source, root: Some(path("/w")) }
+}
+
+/// Rules of the project `/w`, seen from `/w/sub`; `/home/me` is home, `/w/link` leads to `/w/real`, and beneath
+/// `/loud` letter case does not count.
+pub(super) fn compile(rules: Vec<PlacedRule>) -> (Rules, Vec<Problem>) {
+    let real = |path: &AbsPath| match path.as_path().strip_prefix("/w/link") {
+        Ok(rest) => self::path("/w/real").join(rest),
+        Err(_) => path.clone(),
+    };
+    let is_loud = |path: &AbsPath| path.as_path().starts_with("/loud");
+    let (cwd, home) = (path("/w/sub"), path("/home/me"));
+    Rules::new(rules, &Places { cwd: &cwd, home: Some(&home), real: &real, is_case_insensitive: &is_loud })
+}
+
+pub(super) fn rules(of: &[(Behavior, &str)]) -> Rules {
+    let rules = of.iter().map(|(behavior, rule)| placed(*behavior, rule, Layer::Project)).collect();
+    let (rules, problems) = compile(rules);
+    assert_eq!(problems, []);
+    rules
+}
+
+#[test]
+fn the_strongest_layer_is_told_first() {
+    let layers = [Layer::User, Layer::Managed, Layer::Local];
+    let rules = layers.map(|layer| placed(Behavior::Deny, "Read(a)", layer)).to_vec();
+    let (rules, _) = compile(rules);
+    let found = rules.find(Behavior::Deny, &Subject::Read { given: &file("/x/a"), real: &file("/x/a") });
+    assert_eq!(found.unwrap().source.layer, Layer::Managed);
+    let order: Vec<_> = rules.iter().map(|rule| rule.source.layer).collect();
+    assert_eq!(order, [Layer::Managed, Layer::Local, Layer::User]);
+}
+
+#[test]
+fn what_cannot_be_allowed_is_left_out_and_told() {
+    let wrong = ["Bash(run_in_background:true)", "Write*", "*", "mcp__*", "mcp__a*__b"];
+    let (rules, problems) = compile(wrong.map(|rule| placed(Behavior::Allow, rule, Layer::User)).to_vec());
+    assert_eq!((rules.iter().count(), problems.len()), (0, wrong.len()));
+    for behavior in [Behavior::Deny, Behavior::Ask] {
+        let (_, problems) = compile(wrong.map(|rule| placed(behavior, rule, Layer::User)).to_vec());
+        assert_eq!(problems, []);
+    }
+}
+
+#[test]
+fn a_denied_name_takes_tools_from_the_list() {
+    for (rule, gone, there) in [
+        ("Edit", &["Edit", "MultiEdit", "Write", "NotebookEdit", "fs_write"][..], &["Read", "Bash"][..]),
+        ("Read", &["Read", "NotebookRead", "Grep", "Glob", "LS"], &["Edit", "Bash"]),
+        ("Write", &["Write"], &["Edit"]),
+        ("Agent", &["Task"], &["Bash"]),
+        ("Web*", &["WebFetch", "WebSearch"], &["Read"]),
+        ("*", &["Read", "Task", "mcp__a__b", "Other"], &[]),
+        ("mcp__a", &["mcp__a__b", "mcp__a__c"], &["mcp__ab__c"]),
+        ("mcp__a__*", &["mcp__a__b"], &["mcp__b__b"]),
+        ("Bash(*)", &[], &["Bash"]),
+        ("Read(**)", &[], &["Read"]),
+    ] {
+        let rules = rules(&[(Behavior::Deny, rule), (Behavior::Allow, "Read"), (Behavior::Ask, "Bash")]);
+        for tool in gone {
+            assert!(rules.removes(tool).is_some(), "{rule} {tool}");
+        }
+        for tool in there {
+            assert!(rules.removes(tool).is_none(), "{rule} {tool}");
+        }
+    }
+}
+
+#[test]
+fn command_rules_are_told_in_order_with_those_that_cover_all() {
+    let rules = rules(&[
+        (Behavior::Deny, "Bash(rm -rf:*)"),
+        (Behavior::Deny, "*sh"),
+        (Behavior::Deny, "Bash"),
+        (Behavior::Allow, "Bash(ls)"),
+        (Behavior::Deny, "Bash(description:x)"),
+    ]);
+    let told: Vec<_> = rules
+        .command_patterns(Behavior::Deny)
+        .map(|(commands, rule)| (matches!(commands, Commands::All), rule.rule.to_string()))
+        .collect();
+    let expected = [(false, "Bash(rm -rf:*)"), (true, "*sh"), (true, "Bash")];
+    assert_eq!(told, expected.map(|(is_all, rule)| (is_all, rule.to_owned())));
+}
+
+#[test]
+fn where_a_rule_is_from_is_told_in_words() {
+    let place = Some(Place { line: 2, column: 4, end_line: 2, end_column: 9 });
+    let source = Source { layer: Layer::Project, file: Some(path("/w/.kode/settings.json")), place };
+    assert_eq!(source.to_string(), "project settings, /w/.kode/settings.json:3");
+    let source = Source { layer: Layer::CommandLine, file: None, place: None };
+    assert_eq!(source.to_string(), "command line");
+}

@@ -1,0 +1,193 @@
+//! Files that hold secrets or other people's data, by their names.
+//!
+//! Rule: a file of high sensitivity is refused to every tool in every mode, one of medium sensitivity is asked for even
+//! where reading is free; only the user's own settings change the table. Letter case does not matter.
+
+use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use serde::{Deserialize, Serialize};
+
+use crate::paths::AbsPath;
+
+/// Keys, credentials and environments: with them somebody else can act as the user.
+const HIGH: [&str; 32] = [
+    ".env",
+    ".env.*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.ppk",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    ".netrc",
+    "_netrc",
+    ".pypirc",
+    ".git-credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    "credentials",
+    "credentials.json",
+    "credentials.toml",
+    "service-account*.json",
+    "client_secret*.json",
+    ".ssh/**",
+    ".gnupg/**",
+    ".aws/**",
+    ".config/gcloud/**",
+    ".kube/config",
+    ".docker/config.json",
+];
+
+/// Data and logs: often personal, seldom needed.
+const MEDIUM: [&str; 6] = ["*.sqlite", "*.sqlite3", "*.db", "*.mdb", "*.log", ".npmrc"];
+
+/// What looks like a secret and is made to be shown.
+const HARMLESS: [&str; 6] =
+    [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".ssh/*.pub"];
+
+/// How careful to be with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sensitivity {
+    /// Like any other file.
+    None,
+    /// Asked for even where reading is free.
+    Medium,
+    /// Refused.
+    High,
+}
+
+/// One line of the user's own table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SensitiveRule {
+    /// A glob on the end of the path: `*.log`, `secrets/**`.
+    pub pattern: String,
+    /// How careful to be with what it matches.
+    pub level: Sensitivity,
+}
+
+/// Which files are sensitive.
+#[derive(Clone, Debug)]
+pub struct Sensitive {
+    own: Vec<(GlobMatcher, Sensitivity)>,
+    harmless: GlobSet,
+    high: GlobSet,
+    medium: GlobSet,
+}
+
+impl Default for Sensitive {
+    fn default() -> Self {
+        Self { own: Vec::new(), harmless: table(&HARMLESS), high: table(&HIGH), medium: table(&MEDIUM) }
+    }
+}
+
+impl Sensitive {
+    /// The built-in table with the user's own lines before it; the first line that matches decides.
+    ///
+    /// # Errors
+    /// The pattern that is no glob, and why.
+    pub fn new(rules: &[SensitiveRule]) -> Result<Self, globset::Error> {
+        let line = |rule: &SensitiveRule| Ok((anywhere(&rule.pattern)?.compile_matcher(), rule.level));
+        let own = rules.iter().map(line).collect::<Result<_, globset::Error>>()?;
+        Ok(Self { own, ..Self::default() })
+    }
+
+    /// How careful to be with a file.
+    #[must_use]
+    pub fn of(&self, path: &AbsPath) -> Sensitivity {
+        let path = path.as_path();
+        if let Some((_, level)) = self.own.iter().find(|(glob, _)| glob.is_match(path)) {
+            return *level;
+        }
+        if self.harmless.is_match(path) {
+            Sensitivity::None
+        } else if self.high.is_match(path) {
+            Sensitivity::High
+        } else if self.medium.is_match(path) {
+            Sensitivity::Medium
+        } else {
+            Sensitivity::None
+        }
+    }
+}
+
+/// A glob for the end of a path, wherever the path begins.
+fn anywhere(pattern: &str) -> Result<Glob, globset::Error> {
+    let pattern = if pattern.starts_with('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+    GlobBuilder::new(&pattern).case_insensitive(true).literal_separator(true).build()
+}
+
+fn table(patterns: &[&str]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        match anywhere(pattern) {
+            Ok(glob) => {
+                set.add(glob);
+            }
+            Err(error) => tracing::error!(pattern, %error, "a built-in pattern cannot be read"),
+        }
+    }
+    set.build().unwrap_or_else(|error| {
+        tracing::error!(%error, "the built-in table of sensitive files cannot be used");
+        GlobSet::empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(path: &str) -> Sensitivity {
+        Sensitive::default().of(&AbsPath::new(path).unwrap())
+    }
+
+    #[test]
+    fn all_lines_of_the_built_in_table_can_be_read() {
+        for pattern in HIGH.iter().chain(&MEDIUM).chain(&HARMLESS) {
+            anywhere(pattern).unwrap();
+        }
+    }
+
+    #[test]
+    fn keys_and_credentials_are_high_and_data_is_medium() {
+        for path in [
+            "/w/.env",
+            "/w/app/.ENV.production",
+            "/w/tls/server.pem",
+            "/home/u/.ssh/config",
+            "/home/u/.ssh/keys/old",
+            "/home/u/.aws/credentials",
+            "/w/credentials.json",
+            "/w/id_ed25519",
+        ] {
+            assert_eq!(level(path), Sensitivity::High, "{path}");
+        }
+        for path in ["/w/app.sqlite", "/w/var/server.log", "/w/.npmrc"] {
+            assert_eq!(level(path), Sensitivity::Medium, "{path}");
+        }
+        for path in
+            ["/w/.env.example", "/w/src/env.rs", "/w/keyboard.rs", "/home/u/.ssh/id_rsa.pub", "/w/log.rs"]
+        {
+            assert_eq!(level(path), Sensitivity::None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_users_own_lines_come_first() {
+        let rule = |pattern: &str, level| SensitiveRule { pattern: pattern.to_owned(), level };
+        let rules = [rule("*.log", Sensitivity::None), rule("vault/**", Sensitivity::High)];
+        let sensitive = Sensitive::new(&rules).unwrap();
+        let of = |path: &str| sensitive.of(&AbsPath::new(path).unwrap());
+        assert_eq!(of("/w/a.log"), Sensitivity::None);
+        assert_eq!(of("/w/vault/a/b"), Sensitivity::High);
+        assert_eq!(of("/w/.env"), Sensitivity::High);
+        assert!(Sensitive::new(&[rule("[", Sensitivity::None)]).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! What a standing yes could be: the narrowest useful rules for a call, and what they would have spared.
+//!
+//! Rule: what is offered covers the call it is offered for and is shown as the text that will be written; nothing is
+//! offered for what is not understood.
+
+use url::Url;
+
+use crate::paths::{AbsPath, Target};
+use crate::permission::shell;
+use crate::tools::Touch;
+
+/// The rules that would let a call run, relative to the settings of `root` where they can be; empty when there are none
+/// worth keeping.
+#[must_use]
+pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
+    let mut rules = Vec::new();
+    for touch in touches {
+        let of_touch = match touch {
+            Touch::Read(target) => path_rule("Read", target, root).into_iter().collect(),
+            Touch::Write(target) => path_rule("Edit", target, root).into_iter().collect(),
+            // Leaving the sandbox is settled where the sandbox is: under `sandbox.excludedCommands`.
+            Touch::Command { outside_sandbox: true, .. } => Vec::new(),
+            Touch::Command { command, directory, outside_sandbox: false } => {
+                command_rules(command, directory)
+            }
+            Touch::Fetch { url } => host_rule(url).into_iter().collect(),
+            Touch::Named { tool: "WebSearch", .. } => vec!["WebSearch".to_owned()],
+            Touch::Named { tool, name } => {
+                vec![format!("{tool}({})", name.split(' ').next().unwrap_or_default())]
+            }
+        };
+        // A rule for a part of a call spares no question.
+        if of_touch.is_empty() {
+            return Vec::new();
+        }
+        rules.extend(of_touch);
+    }
+    rules.dedup();
+    rules
+}
+
+fn command_rules(command: &str, directory: &AbsPath) -> Vec<String> {
+    let analysis = shell::analyse(command, directory);
+    shell::propose(&analysis).iter().map(|pattern| format!("Bash({pattern})")).collect()
+}
+
+fn host_rule(url: &Url) -> Option<String> {
+    url.host_str().map(|host| format!("WebFetch(domain:{host})"))
+}
+
+fn path_rule(tool: &str, target: &Target, root: Option<&AbsPath>) -> Option<String> {
+    let path = target.file()?;
+    let relative = root.and_then(|root| path.as_path().strip_prefix(root.as_path()).ok());
+    let (anchor, path) = match relative {
+        Some(relative) if !relative.as_os_str().is_empty() => ("/", relative),
+        Some(_) | None => ("//", path.as_path().strip_prefix("/").ok()?),
+    };
+    // A name that is not text cannot stand in a rule.
+    Some(format!("{tool}({anchor}{})", escaped(path.to_str()?)))
+}
+
+/// A path as a pattern that matches it and nothing else.
+fn escaped(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | '!' | '#') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permission::rules::Rule;
+
+    #[test]
+    fn the_rule_for_a_file_names_that_file_and_can_be_read_again() {
+        let root = AbsPath::new("/w").unwrap();
+        let of = |path: &str, root| {
+            let found = rules(&[Touch::Write(Target::File(AbsPath::new(path).unwrap()))], root);
+            found.iter().for_each(|rule| assert_eq!(rule.parse::<Rule>().unwrap().to_string(), *rule));
+            found
+        };
+        assert_eq!(of("/w/src/main.rs", Some(&root)), ["Edit(/src/main.rs)"]);
+        assert_eq!(of("/etc/hosts", Some(&root)), ["Edit(//etc/hosts)"]);
+        assert_eq!(of("/w/src/main.rs", None), ["Edit(//w/src/main.rs)"]);
+        assert_eq!(of("/w/a[1]*.rs", Some(&root)), ["Edit(/a\\[1\\]\\*.rs)"]);
+    }
+
+    #[test]
+    fn nothing_is_offered_when_a_part_of_the_call_cannot_be_kept() {
+        let touches = [
+            Touch::Write(Target::File(AbsPath::new("/w/a").unwrap())),
+            Touch::Write(Target::Untitled("untitled:1".to_owned())),
+        ];
+        assert_eq!(rules(&touches, None), [""; 0]);
+    }
+}

@@ -1,0 +1,227 @@
+//! What the gate goes by in one session: policy, standing answers, workspace.
+//!
+//! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::event::ItemBody;
+use crate::paths::{AbsPath, Target};
+use crate::permission::gate::{self, Case, Circumstances, Verdict};
+use crate::permission::policy::{KeepError, Policy, PolicySource};
+use crate::permission::rules::{
+    Behavior, Layer, PlacedRule, Places, Problem, Rule, RuleError, Rules, Source,
+};
+use crate::permission::{Delivery, GateDecision, Grant, Mode, Scope, Spared};
+use crate::session::Session;
+use crate::session::changes::lock;
+use crate::tools::declared::declared;
+use crate::tools::{MayRead, ToolKind};
+use crate::workspace::{Workspace, blocking};
+
+/// So many of the newest calls are looked at to say what a rule would have spared.
+const SPARED_LOOK: usize = 50;
+
+/// What the gate goes by, until the policy or a standing answer changes.
+#[derive(Clone, Debug)]
+pub(crate) struct InForce {
+    /// What was settled beforehand.
+    pub(crate) policy: Arc<Policy>,
+    /// Its rules and those of this session's standing answers, ready for use.
+    pub(crate) rules: Rules,
+    /// What of the rules cannot be used.
+    pub(crate) problems: Vec<Problem>,
+    /// The session's standing answers.
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// The picture the gate goes by, made anew when what it is made from has changed.
+pub(crate) struct Guard {
+    source: Arc<dyn PolicySource>,
+    in_force: Mutex<Option<Arc<InForce>>>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    pub(crate) fn new(source: Arc<dyn PolicySource>) -> Self {
+        Self { source, in_force: Mutex::default() }
+    }
+
+    fn in_force(&self, grants: &[Grant], cwd: &AbsPath) -> Arc<InForce> {
+        let policy = self.source.current();
+        let mut in_force = lock(&self.in_force);
+        if let Some(known) = in_force.as_ref()
+            && Arc::ptr_eq(&known.policy, &policy)
+            && known.grants == grants
+        {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(InForce::new(policy, grants, cwd));
+        *in_force = Some(Arc::clone(&made));
+        made
+    }
+}
+
+impl InForce {
+    /// The same picture with more rules of a session.
+    fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
+        let mut grants = self.grants.clone();
+        grants.extend(rules.iter().cloned().map(Grant::Rule));
+        Self::new(Arc::clone(&self.policy), &grants, cwd)
+    }
+
+    /// Makes rules ready for use.
+    pub(crate) fn new(policy: Arc<Policy>, grants: &[Grant], cwd: &AbsPath) -> Self {
+        let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
+        let mut rules = policy.rules.clone();
+        rules.extend(grants.iter().filter_map(session_rule));
+        let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
+        problems.extend(policy.problems.iter().cloned());
+        Self { policy, rules, problems, grants: grants.to_vec() }
+    }
+
+    /// Judges a call in this picture.
+    pub(crate) fn judge(
+        &self,
+        case: &Case<'_>,
+        mode: Mode,
+        workspace: &Workspace,
+        delivery: &dyn Fn(&Target) -> Option<Delivery>,
+    ) -> Verdict {
+        self.within(mode, workspace, delivery, |circumstances| gate::judge(case, circumstances))
+    }
+
+    fn within<T>(
+        &self,
+        mode: Mode,
+        workspace: &Workspace,
+        delivery: &dyn Fn(&Target) -> Option<Delivery>,
+        ask: impl FnOnce(&Circumstances<'_>) -> T,
+    ) -> T {
+        let additional = &self.policy.additional;
+        let real = |target: &Target| workspace.real(target);
+        let contains = |target: &Target| {
+            workspace.contains(target)
+                || real(target)
+                    .file()
+                    .is_some_and(|path| additional.iter().any(|folder| path.is_within(folder)))
+        };
+        ask(&Circumstances {
+            mode,
+            rules: &self.rules,
+            grants: &self.grants,
+            sensitive: &self.policy.sensitive,
+            confinement: &self.policy.confinement,
+            contains: &contains,
+            real: &real,
+            delivery,
+            is_plain_git: &crate::permission::git::is_plain,
+        })
+    }
+}
+
+impl Session {
+    /// What the gate goes by now.
+    pub(crate) fn in_force(&self) -> Arc<InForce> {
+        let grants = self.state().grants.clone();
+        self.guard.in_force(&grants, &self.workspace.cwd())
+    }
+
+    /// Judges a call by everything that is in force now.
+    pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Verdict {
+        let deliveries = self.deliveries();
+        let workspace = &self.workspace;
+        let delivery = |target: &Target| {
+            let of = |target: &Target| {
+                let named = (target, workspace.roots());
+                deliveries.reaching(named, (&workspace.real(target), workspace.real_roots()))
+            };
+            // A folder is made for what is written into it.
+            of(target)
+                .or_else(|| case.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
+        };
+        self.in_force().judge(case, mode, workspace, &delivery)
+    }
+
+    /// Which files a search may look into: those that may be read without anybody being asked.
+    pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
+        let (in_force, workspace) = (self.in_force(), Arc::clone(&self.workspace));
+        Arc::new(move |target, look| {
+            in_force.within(mode, &workspace, &|_| None, |circumstances| {
+                gate::may_read(target, look, circumstances)
+            })
+        })
+    }
+}
+
+impl Session {
+    /// Whether standing answers can be kept beyond this session.
+    pub(crate) fn can_keep_rules(&self) -> bool {
+        self.guard.source.can_keep()
+    }
+
+    /// Keeps rules that allow, in the settings. Answers what could not be kept.
+    pub(crate) async fn keep_rules(&self, scope: Scope, rules: Vec<String>) -> Vec<KeepError> {
+        let source = Arc::clone(&self.guard.source);
+        blocking(move || {
+            let keep = |text: &String| {
+                let bad =
+                    |error: RuleError| KeepError::BadRule { rule: text.clone(), reason: error.to_string() };
+                source.keep(scope, Behavior::Allow, &text.parse::<Rule>().map_err(bad)?)
+            };
+            rules.iter().map(keep).filter_map(Result::err).collect()
+        })
+        .await
+    }
+
+    /// What rules would have spared the user among the newest calls of this session.
+    pub(crate) fn spared_by(&self, rules: &[String]) -> Spared {
+        let cwd = self.workspace.cwd();
+        let calls: Vec<_> = {
+            let state = self.state();
+            let calls = state.main.items.iter().rev().filter_map(|item| match &item.body {
+                ItemBody::ToolCall(call) => Some((call.name.clone(), call.kind?, call.input.clone())),
+                _ => None,
+            });
+            calls.take(SPARED_LOOK).collect()
+        };
+        let (without, mode) = (self.in_force(), self.mode());
+        let with = without.with_rules(rules, &cwd);
+        let resolve = |path: &str| self.workspace.resolve(path).ok();
+        let runs = |picture: &InForce, (tool, kind, input): &(String, ToolKind, Value)| {
+            let touches = declared(tool, input, &cwd, &resolve)?;
+            let case = Case { tool, kind: *kind, input, touches: &touches };
+            Some(picture.judge(&case, mode, &self.workspace, &|_| None).decision == GateDecision::Allow)
+        };
+        let spared = calls
+            .iter()
+            .filter(|call| runs(&without, call) == Some(false) && runs(&with, call) == Some(true));
+        Spared { matched: count(spared.count()), of: count(calls.len()) }
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A standing answer as a rule.
+fn session_rule(grant: &Grant) -> Option<PlacedRule> {
+    let Grant::Rule(text) = grant else { return None };
+    match text.parse::<Rule>() {
+        Ok(rule) => {
+            let source = Source { layer: Layer::Session, file: None, place: None };
+            Some(PlacedRule { behavior: Behavior::Allow, rule, source, root: None })
+        }
+        Err(error) => {
+            tracing::warn!(rule = %text, %error, "a standing answer cannot be read and does not count");
+            None
+        }
+    }
+}

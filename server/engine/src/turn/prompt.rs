@@ -1,0 +1,136 @@
+//! What the user is asked before a call runs.
+//!
+//! Rule: the prompt shows exactly what will happen and exactly what a standing yes would cover, made by the same code that
+//! carries both out.
+
+use crate::edit::diff;
+use crate::ids::PermissionId;
+use crate::paths::Target;
+use crate::permission::gate::Standing;
+use crate::permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
+use crate::session::Session;
+use crate::session::conversation::Conversation;
+use crate::tools::{Action, Plan, Touch};
+use crate::turn::sample::Call;
+
+/// Longer lines are shown with both ends only; such a line gets no standing yes, because nobody has seen all of it.
+const SHOWN_WHOLE: usize = 4_000;
+
+/// The prompt for a call whose verdict is to ask.
+pub(super) fn prompt(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    plan: &Plan,
+    verdict: &Verdict,
+) -> PermissionPrompt {
+    let session = conversation.session;
+    let offers = offers(session, plan, verdict);
+    let mut scopes = vec![Scope::Once];
+    scopes.extend(offers.iter().map(|offer| offer.scope));
+    PermissionPrompt {
+        id: PermissionId::generate(),
+        call: call.id.clone(),
+        item: call.item.clone(),
+        agent: conversation.agent.clone(),
+        tool: call.name.clone(),
+        title: plan.title.clone(),
+        reason: match &conversation.assignment {
+            None => verdict.reason.clone(),
+            Some(assignment) => {
+                format!("{} (asked by the sub-agent `{}`)", verdict.reason, assignment.kind)
+            }
+        },
+        preview: preview(session, plan),
+        risks: risks(plan, |target| session.workspace.contains(target)),
+        scopes,
+        offers,
+        input: call.input.clone(),
+        timestamp: jiff::Timestamp::now(),
+    }
+}
+
+/// What a yes for the session allows.
+pub(super) fn grants(session: &Session, plan: &Plan) -> Vec<Grant> {
+    Grant::for_touches(&plan.touches, &|target| session.workspace.real(target))
+}
+
+/// The standing answers the user may give: only what lets the same call run unasked the next time.
+fn offers(session: &Session, plan: &Plan, verdict: &Verdict) -> Vec<Offer> {
+    let cut = plan.touches.iter().any(|touch| match touch {
+        Touch::Command { command, .. } => command.len() > SHOWN_WHOLE,
+        Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
+    });
+    if cut || verdict.standing == Standing::Never {
+        return Vec::new();
+    }
+    let mut offers = Vec::new();
+    let grants: Vec<_> = grants(session, plan).iter().map(Grant::rule).collect();
+    if !grants.is_empty() {
+        offers.push(Offer { scope: Scope::Session, rules: grants, spared: None });
+    }
+    if verdict.standing == Standing::Rule && session.can_keep_rules() {
+        for scope in [Scope::Project, Scope::User] {
+            let root = (scope == Scope::Project).then(|| session.workspace.cwd());
+            let rules = standing::rules(&plan.touches, root.as_ref());
+            if !rules.is_empty() {
+                let spared = Some(session.spared_by(&rules));
+                offers.push(Offer { scope, rules, spared });
+            }
+        }
+    }
+    offers
+}
+
+fn preview(session: &Session, plan: &Plan) -> Preview {
+    let workspace = &session.workspace;
+    match (&plan.action, plan.touches.as_slice()) {
+        (Action::Change(change), _) => Preview::Diff {
+            paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
+            unified: diff::preview(change, workspace),
+        },
+        (_, [Touch::Command { command, directory, .. }, ..]) => {
+            Preview::Command { command: command.clone(), cwd: directory.to_string() }
+        }
+        (_, touches) => Preview::Paths {
+            paths: touches
+                .iter()
+                .filter_map(|touch| match touch {
+                    Touch::Read(target) | Touch::Write(target) => {
+                        Some(shown(target, &workspace.real(target)))
+                    }
+                    Touch::Fetch { url } => Some(url.to_string()),
+                    Touch::Named { name, .. } => Some(name.clone()),
+                    Touch::Command { .. } => None,
+                })
+                .collect(),
+        },
+    }
+}
+
+/// A path, and where it leads when it is a link.
+fn shown(target: &Target, real: &Target) -> String {
+    if target == real { target.to_string() } else { format!("{target} → {real}") }
+}
+
+/// What could go wrong with a call.
+fn risks(plan: &Plan, contains: impl Fn(&Target) -> bool) -> Vec<String> {
+    plan.touches
+        .iter()
+        .filter_map(|touch| match touch {
+            Touch::Command { outside_sandbox: true, .. } => Some(
+                "The command runs outside the sandbox: it reaches the network and everything you can reach."
+                    .to_owned(),
+            ),
+            Touch::Command { .. } => {
+                Some("The command runs with your rights; what it does cannot be undone from here.".to_owned())
+            }
+            Touch::Read(target) | Touch::Write(target) if !contains(target) => {
+                Some(format!("{target} is outside the workspace."))
+            }
+            Touch::Fetch { .. } => {
+                Some("What the page says reaches the model, and the site learns of the request.".to_owned())
+            }
+            Touch::Read(_) | Touch::Write(_) | Touch::Named { .. } => None,
+        })
+        .collect()
+}
