@@ -477,6 +477,14 @@
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
+--- A sub-agent began to work for a call.
+---@class kode.Event.SubagentStarted: kode.SubagentStarted
+---@field type "subagent_started"
+
+--- A sub-agent ended its work for a call.
+---@class kode.Event.SubagentEnded: kode.SubagentEnded
+---@field type "subagent_ended"
+
 --- One model call used tokens.
 ---@class kode.Event.TokenUsage: kode.TokenUsage
 ---@field type "token_usage"
@@ -530,6 +538,8 @@
 ---| kode.Event.CheckpointCreated
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
+---| kode.Event.SubagentStarted
+---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
 ---| kode.Event.ModelRetry
 ---| kode.Event.AgentResumed
@@ -769,6 +779,12 @@
 ---@field since? integer Number of the newest event that the client has seen. With it the events after that one are sent again, which a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
 
+--- Which sub-agent is shown, and how much of it.
+---@class kode.LoadSubagentParams
+---@field sessionId kode.SessionId The session.
+---@field agentId kode.AgentId The sub-agent.
+---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
+
 --- A file, folder or document that the user names; the server reads it.
 ---@class kode.MentionPart
 ---@field uri kode.Uri What is named.
@@ -871,6 +887,7 @@
 ---@field permissionId kode.PermissionId Names the prompt in the answer.
 ---@field callId kode.CallId The call that waits.
 ---@field itemId kode.ItemId The call's item in the transcript.
+---@field agentId? kode.AgentId The sub-agent that made the call; absent for the session's own conversation.
 ---@field tool string The tool.
 ---@field title string One line for people.
 ---@field reason string Why the user is asked.
@@ -1233,6 +1250,29 @@
 ---@class kode.StorageFailure
 ---@field message string What happened and where.
 
+--- A sub-agent of a session as it is at one moment.
+---@class kode.Subagent
+---@field agentId kode.AgentId The sub-agent.
+---@field agentType string The name of its type.
+---@field description string What it was called for first, in a few words.
+---@field items kode.Item[] The newest items of its transcript, oldest first.
+---@field moreItems boolean Whether there are older items.
+---@field usage kode.Usage Tokens of all its turns.
+
+--- A sub-agent ended its work for a call.
+---@class kode.SubagentEnded
+---@field agentId kode.AgentId The sub-agent.
+---@field ok boolean Whether it said all it had to say.
+---@field usage kode.Usage Tokens it took for this call.
+---@field durationMs integer Milliseconds from its start.
+
+--- A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.
+---@class kode.SubagentStarted
+---@field agentId kode.AgentId The sub-agent.
+---@field callId kode.CallId The call it works for.
+---@field agentType string The name of its type.
+---@field description string What it is about, in a few words.
+
 --- An agent message grew.
 ---@class kode.TextChunk
 ---@field itemId kode.ItemId The item.
@@ -1419,6 +1459,7 @@
 ---@field ["agent/session/new"] fun(params: kode.NewSessionParams): kode.NewSessionResult Begins a session and follows it: its events are sent from now on. Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
 ---@field ["agent/session/list"] fun(params: kode.ListSessionsParams): kode.ListSessionsResult Lists the sessions of this workspace. Errors: `invalidParams`.
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
 ---@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and says what is in force now. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
@@ -1458,6 +1499,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "6acf95ac1b3d8927728ed371cafd1ce494204dd3252ba1ad73a32f3b78023c71"
+M.schema_hash = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "6acf95ac1b3d8927728ed371cafd1ce494204dd3252ba1ad73a32f3b78023c71";
+export const SCHEMA_HASH = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -511,6 +511,10 @@ export type Event =
     | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
+    /** A sub-agent began to work for a call. */
+    | ({ type: "subagent_started" } & SubagentStarted)
+    /** A sub-agent ended its work for a call. */
+    | ({ type: "subagent_ended" } & SubagentEnded)
     /** One model call used tokens. */
     | ({ type: "token_usage" } & TokenUsage)
     /** A model call failed and is tried again. */
@@ -851,6 +855,16 @@ export interface LoadSessionParams {
     items?: number;
 }
 
+/** Which sub-agent is shown, and how much of it. */
+export interface LoadSubagentParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** The most items wanted, counted from the newest; the server may give fewer. */
+    items?: number;
+}
+
 /** A file, folder or document that the user names; the server reads it. */
 export interface MentionPart {
     /** What is named. */
@@ -1016,6 +1030,8 @@ export interface PermissionPrompt {
     callId: CallId;
     /** The call's item in the transcript. */
     itemId: ItemId;
+    /** The sub-agent that made the call; absent for the session's own conversation. */
+    agentId?: AgentId;
     /** The tool. */
     tool: string;
     /** One line for people. */
@@ -1572,6 +1588,46 @@ export interface StorageFailure {
     message: string;
 }
 
+/** A sub-agent of a session as it is at one moment. */
+export interface Subagent {
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** The name of its type. */
+    agentType: string;
+    /** What it was called for first, in a few words. */
+    description: string;
+    /** The newest items of its transcript, oldest first. */
+    items: Item[];
+    /** Whether there are older items. */
+    moreItems: boolean;
+    /** Tokens of all its turns. */
+    usage: Usage;
+}
+
+/** A sub-agent ended its work for a call. */
+export interface SubagentEnded {
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** Whether it said all it had to say. */
+    ok: boolean;
+    /** Tokens it took for this call. */
+    usage: Usage;
+    /** Milliseconds from its start. */
+    durationMs: number;
+}
+
+/** A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id. */
+export interface SubagentStarted {
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** The call it works for. */
+    callId: CallId;
+    /** The name of its type. */
+    agentType: string;
+    /** What it is about, in a few words. */
+    description: string;
+}
+
 /** An agent message grew. */
 export interface TextChunk {
     /** The item. */
@@ -1885,6 +1941,12 @@ export interface Requests {
      * Errors: `unknownSession`, `storageFailure`.
      */
     "agent/session/load": { params: LoadSessionParams; result: Snapshot };
+    /**
+     * Gives what a sub-agent of a live session did, as it is now.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/subagent/load": { params: LoadSubagentParams; result: Subagent };
     /**
      * Ends a live session: what runs is cancelled, the journal stays.
      *

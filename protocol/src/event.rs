@@ -13,8 +13,8 @@ use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::session::RunState;
 use crate::text::{
-    CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId, Timestamp,
-    TurnId, Uri,
+    AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
+    Timestamp, TurnId, Uri,
 };
 use crate::todo::{Todo, TodoCounts, TodoReminderReason};
 use crate::turn::{QueuedPrompt, StopReason, Usage};
@@ -119,6 +119,10 @@ pub enum Event {
     Rewound(Rewound),
     /// A file that this session has read was changed by somebody else.
     FileChanged(FileChanged),
+    /// A sub-agent began to work for a call.
+    SubagentStarted(SubagentStarted),
+    /// A sub-agent ended its work for a call.
+    SubagentEnded(SubagentEnded),
     /// One model call used tokens.
     TokenUsage(TokenUsage),
     /// A model call failed and is tried again.
@@ -426,6 +430,34 @@ pub struct FileChanged {
     pub uri: Uri,
     /// Whether it is gone.
     pub deleted: bool,
+}
+
+/// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentStarted {
+    /// The sub-agent.
+    pub agent_id: AgentId,
+    /// The call it works for.
+    pub call_id: CallId,
+    /// The name of its type.
+    pub agent_type: String,
+    /// What it is about, in a few words.
+    pub description: String,
+}
+
+/// A sub-agent ended its work for a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentEnded {
+    /// The sub-agent.
+    pub agent_id: AgentId,
+    /// Whether it said all it had to say.
+    pub ok: bool,
+    /// Tokens it took for this call.
+    pub usage: Usage,
+    /// Milliseconds from its start.
+    pub duration_ms: u64,
 }
 
 /// One model call used tokens.

@@ -27,7 +27,8 @@ use crate::permission::{
 use crate::question::RespondQuestionParams;
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
-    ListSessionsResult, LoadSessionParams, NewSessionParams, NewSessionResult, Snapshot,
+    ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult, Snapshot,
+    Subagent,
 };
 use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
@@ -125,6 +126,10 @@ requests! {
     ///
     /// Errors: `unknownSession`, `storageFailure`.
     LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
+    /// Gives what a sub-agent of a live session did, as it is now.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    LoadSubagent = "agent/subagent/load", LoadSubagentParams => Subagent;
     /// Ends a live session: what runs is cancelled, the journal stays.
     ///
     /// Errors: `unknownSession`.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::text::{CallId, HunkId, ItemId, PermissionId, SessionId, Timestamp};
+use crate::text::{AgentId, CallId, HunkId, ItemId, PermissionId, SessionId, Timestamp};
 
 /// How much the agent may do unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +42,9 @@ pub struct PermissionPrompt {
     pub call_id: CallId,
     /// The call's item in the transcript.
     pub item_id: ItemId,
+    /// The sub-agent that made the call; absent for the session's own conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     /// The tool.
     pub tool: String,
     /// One line for people.

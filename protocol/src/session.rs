@@ -10,7 +10,7 @@ use crate::event::Bookmark;
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
-use crate::text::{SessionId, Timestamp, Uri};
+use crate::text::{AgentId, SessionId, Timestamp, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
@@ -139,6 +139,37 @@ pub struct Snapshot {
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
     /// Tokens of all turns.
+    pub usage: Usage,
+}
+
+/// Which sub-agent is shown, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadSubagentParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The sub-agent.
+    pub agent_id: AgentId,
+    /// The most items wanted, counted from the newest; the server may give fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
+}
+
+/// A sub-agent of a session as it is at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Subagent {
+    /// The sub-agent.
+    pub agent_id: AgentId,
+    /// The name of its type.
+    pub agent_type: String,
+    /// What it was called for first, in a few words.
+    pub description: String,
+    /// The newest items of its transcript, oldest first.
+    pub items: Vec<Item>,
+    /// Whether there are older items.
+    pub more_items: bool,
+    /// Tokens of all its turns.
     pub usage: Usage,
 }
 

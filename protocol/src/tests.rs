@@ -124,6 +124,11 @@ fn every_event_keeps_its_form() {
             json!({ "type": "checkpoint_created", "checkpointId": "ckpt_1", "turnId": "turn_1" }),
             json!({ "type": "rewound", "itemId": "item_1" }),
             json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
+            json!({
+                "type": "subagent_started", "agentId": "agent_1", "callId": "call_1", "agentType": "explore",
+                "description": "Find it",
+            }),
+            json!({ "type": "subagent_ended", "agentId": "agent_1", "ok": true, "usage": usage(), "durationMs": 5 }),
             json!({ "type": "token_usage", "turnId": "turn_1", "usage": usage() }),
             json!({ "type": "model_retry", "attempt": 1, "delayMs": 500, "reason": "overloaded" }),
             json!({ "type": "agent_resumed", "sealed": ["call_1"], "skippedRecords": 0 }),

@@ -23,6 +23,7 @@ use kode_engine::permission::{
     Scope,
 };
 use kode_engine::session::Snapshot;
+use kode_engine::session::agents::AgentView;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 
@@ -124,6 +125,19 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         todos: question::todos(&snapshot.todos),
         queue: snapshot.queue.into_iter().map(queued).collect(),
         usage: usage(snapshot.usage),
+    }
+}
+
+/// A sub-agent as it is.
+#[must_use]
+pub fn sub_agent(agent: AgentView) -> wire::Subagent {
+    wire::Subagent {
+        agent_id: agent_id(&agent.id),
+        agent_type: agent.kind,
+        description: agent.description,
+        items: agent.items.into_iter().map(item).collect(),
+        more_items: agent.more_items,
+        usage: usage(agent.usage),
     }
 }
 
@@ -343,6 +357,7 @@ pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::Permission
         permission_id: permission_id(&prompt.id),
         call_id: call_id(&prompt.call),
         item_id: item_id(&prompt.item),
+        agent_id: prompt.agent.as_ref().map(agent_id),
         tool: prompt.tool,
         title: prompt.title,
         reason: prompt.reason,
@@ -522,6 +537,22 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
+        }
+        Event::SubagentStarted { agent, call, kind, description } => {
+            wire::Event::SubagentStarted(wire::SubagentStarted {
+                agent_id: agent_id(&agent),
+                call_id: call_id(&call),
+                agent_type: kind,
+                description,
+            })
+        }
+        Event::SubagentEnded { agent, ok, usage: used, duration_ms } => {
+            wire::Event::SubagentEnded(wire::SubagentEnded {
+                agent_id: agent_id(&agent),
+                ok,
+                usage: usage(used),
+                duration_ms,
+            })
         }
         Event::TokenUsage { turn, usage: used } => {
             wire::Event::TokenUsage(wire::TokenUsage { turn_id: turn_id(&turn), usage: usage(used) })

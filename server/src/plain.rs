@@ -102,6 +102,10 @@ impl PlainSurface {
         if !self.watches {
             return;
         }
+        // What a sub-agent says is for the call it works for, which tells what comes of it; its steps are steps.
+        if event.is_of_sub_agent() && !matches!(event, Event::ToolStart { .. }) {
+            return;
+        }
         match event {
             Event::TurnStarted { turn } => self.begin(turn.as_str()).await,
             Event::ToolStart { item } => {

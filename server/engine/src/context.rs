@@ -8,11 +8,14 @@ use crate::model::{Block, Message, ModelRequest, Role};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::SessionState;
-use crate::session::conversation::Conversation;
+use crate::session::conversation::{Assignment, Conversation};
 use crate::tools::Offering;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
+
+/// What all sub-agents are told, whoever has written their prompt.
+const AGENT_RULES: &str = include_str!("agents/prompts/rules.md");
 
 /// Between the parts of the system prompt.
 const RULE_LINE: &str = "\n\n---\n\n";
@@ -24,9 +27,16 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
     let in_force = session.in_force();
     let can_diagnose = session.workspace.can_diagnose();
     let mut messages = conversation.read(|thread| normalise(&thread.messages));
+    let agents = session.agents.types();
     let state = session.state();
     let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
-    let offering = Offering { mode: state.mode, can_diagnose, catalog: &catalog, is_denied: &is_denied };
+    let offering = Offering {
+        mode: conversation.mode(state.mode),
+        can_diagnose,
+        catalog: &catalog,
+        is_denied: &is_denied,
+        agents: &agents,
+    };
     let tools = conversation.tools.declarations_for(&offering);
     let reminder = conversation.agent.is_none().then(|| session.reminder_for(&state, &tools)).flatten();
     // Last, and with this request alone: what stands before it stays the prefix of the next request.
@@ -34,7 +44,7 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
         last.content.push(Block::Text { text });
     }
     ModelRequest {
-        system: vec![system_prompt(&state)],
+        system: vec![system_prompt(&state, conversation.assignment.as_ref())],
         messages,
         tools,
         max_tokens: profile.max_tokens,
@@ -44,7 +54,11 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
     }
 }
 
-fn system_prompt(state: &SessionState) -> String {
+fn system_prompt(state: &SessionState, assignment: Option<&Assignment>) -> String {
+    let environment = environment(&state.cwd, &state.roots, started(state));
+    if let Some(assignment) = assignment {
+        return [environment.as_str(), &assignment.prompt, AGENT_RULES.trim()].join(RULE_LINE);
+    }
     let base = match state.mode {
         Mode::Plan => PLAN_PROMPT,
         Mode::Default
@@ -54,7 +68,7 @@ fn system_prompt(state: &SessionState) -> String {
         | Mode::Approval
         | Mode::Readonly => BASE_PROMPT,
     };
-    [environment(&state.cwd, &state.roots, started(state)), base.trim().to_owned()].join(RULE_LINE)
+    [environment.as_str(), base.trim()].join(RULE_LINE)
 }
 
 /// The day the session began: a date that moved on during a session would make every cached prompt worthless.

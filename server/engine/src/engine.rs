@@ -106,6 +106,17 @@ impl Models {
         Err(ModelError::new(ModelErrorKind::Configuration, message))
     }
 
+    /// The name of the profile that a name means: that of a profile, of a model, or a part of a model's name.
+    ///
+    /// # Errors
+    /// As [`Models::profile`].
+    pub fn resolve(&self, name: &str) -> Result<String, ModelError> {
+        let exact = |profile: &&Profile| profile.name == name || profile.model == name;
+        let alike = |profile: &&Profile| !name.is_empty() && profile.model.contains(name);
+        let found = self.profiles().find(exact).or_else(|| self.profiles().find(alike));
+        found.map_or_else(|| self.profile(name), Ok).map(|profile| profile.name.clone())
+    }
+
     /// The model of a profile, connected at the first call.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ pub mod log;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
+use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::paths::Target;
 use crate::permission::{Decision, PermissionPrompt};
@@ -262,6 +262,28 @@ pub enum Event {
         /// Whether it is gone.
         deleted: bool,
     },
+    /// A sub-agent began to work for a call, a new one or one that goes on.
+    SubagentStarted {
+        /// The sub-agent.
+        agent: AgentId,
+        /// The call it works for.
+        call: CallId,
+        /// The name of its type.
+        kind: String,
+        /// What it is about, in a few words.
+        description: String,
+    },
+    /// A sub-agent ended its work for a call.
+    SubagentEnded {
+        /// The sub-agent.
+        agent: AgentId,
+        /// Whether it said all it had to say.
+        ok: bool,
+        /// Tokens it took for this call.
+        usage: Usage,
+        /// Milliseconds from its start.
+        duration_ms: u64,
+    },
     /// Tokens of one model call.
     TokenUsage {
         /// The turn.
@@ -300,6 +322,18 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether it tells of an item in the transcript of a sub-agent, and so of nothing the session's own shows.
+    #[must_use]
+    pub fn is_of_sub_agent(&self) -> bool {
+        match self {
+            Self::ItemAdded { item }
+            | Self::ItemUpdated { item }
+            | Self::ToolStart { item }
+            | Self::ToolEnd { item } => item.agent.is_some(),
+            _ => false,
+        }
+    }
+
     /// The channel the event belongs to.
     #[must_use]
     pub fn channel(&self) -> Channel {
@@ -331,6 +365,8 @@ impl Event {
             | Self::EditsResolved { .. }
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
+            | Self::SubagentStarted { .. }
+            | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }
             | Self::ModelRetry { .. }
             | Self::AgentResumed { .. }

@@ -5,6 +5,7 @@
 //! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
 //! [`journal`] and [`settings`].
 
+pub mod agents;
 pub mod broker;
 pub mod context;
 pub mod edit;

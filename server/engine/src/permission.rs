@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{CallId, HunkId, ItemId, PermissionId};
+use crate::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
 pub use broker::{Answered, Broker, RespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Decision as GateDecision, Verdict};
@@ -38,6 +38,9 @@ pub struct PermissionPrompt {
     pub call: CallId,
     /// The call's item in the transcript.
     pub item: ItemId,
+    /// The sub-agent that made the call; `None` for the session's own conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
     /// The tool.
     pub tool: String,
     /// One line for people.

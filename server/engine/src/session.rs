@@ -3,6 +3,7 @@
 //! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
+pub mod agents;
 mod changes;
 mod checkpoint;
 mod command;
@@ -46,6 +47,7 @@ use crate::shell::Shell;
 use crate::todo::Todo;
 use crate::tools::Registry;
 use crate::workspace::{WatchReport, Workspace};
+use agents::Agents;
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
@@ -133,6 +135,7 @@ pub struct Session {
     /// The skills and commands there are, as the turn found them.
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
+    pub(crate) agents: Agents,
     guard: guard::Guard,
     /// Places to run a call in; those that wait for the user or for other calls take none.
     pub(crate) places: Semaphore,
@@ -207,6 +210,7 @@ impl Session {
             reminded: todos::Reminded::default(),
             catalog: Mutex::default(),
             changes,
+            agents: Agents::default(),
             guard: guard::Guard::new(policy),
             places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
@@ -425,8 +429,9 @@ impl Session {
             _ => false,
         };
         let state = self.state();
-        let items =
-            std::iter::once(&state.main).chain(state.agents.values()).flat_map(|thread| &thread.items);
+        let items = std::iter::once(&state.main)
+            .chain(state.agents.values().map(|agent| &agent.thread))
+            .flat_map(|thread| &thread.items);
         let mut items: Vec<Item> = items.filter(edited).cloned().collect();
         items.sort_by_key(|item| item.timestamp);
         items

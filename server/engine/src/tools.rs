@@ -19,6 +19,7 @@ pub mod read;
 mod replacement;
 pub mod skill;
 pub mod slash_command;
+pub mod task;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod think;
@@ -28,6 +29,7 @@ pub mod web_fetch;
 pub mod web_search;
 pub mod write;
 
+use task::Delegation;
 pub(crate) use walk::is_vcs_folder;
 
 use std::collections::BTreeMap;
@@ -44,6 +46,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use crate::agents::{AgentTypes, KnownAgents};
 use crate::edit::ChangeSet;
 use crate::extension::Catalog;
 use crate::ids::CallId;
@@ -148,17 +151,21 @@ pub enum Action {
     SetMode(Mode),
     /// Has the session's todo list replaced.
     SetTodos(Vec<Todo>),
+    /// Has a sub-agent do it; the result is written from its last words.
+    Delegate(Box<Delegation>),
 }
 
 /// What decides which tools the model is told of, and what of them.
 #[derive(Clone, Copy)]
 pub struct Offering<'a> {
-    /// The session's mode.
+    /// The mode of the conversation.
     pub mode: Mode,
     /// Whether the editor tells what its language servers say.
     pub can_diagnose: bool,
     /// The skills and commands there are.
     pub catalog: &'a Catalog,
+    /// The types of sub-agents there are.
+    pub agents: &'a AgentTypes,
     /// Whether a rule takes a tool away.
     pub is_denied: &'a dyn Fn(&str) -> bool,
 }
@@ -276,6 +283,8 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
+    /// The sub-agents that can be called.
+    pub agents: Arc<KnownAgents>,
     /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
     pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
@@ -384,6 +393,7 @@ impl Registry {
         registry.add(plan_mode::EnterPlanMode);
         registry.add(plan_mode::ExitPlanMode);
         registry.add(read::Read);
+        registry.add(task::Task);
         registry.add(think::Think);
         registry.add(web_fetch::WebFetch::new(Arc::new(WebClient::default())));
         registry.add(skill::Skill);
@@ -412,6 +422,14 @@ impl Registry {
     /// All tools in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn ErasedTool>> {
         self.tools.values()
+    }
+
+    /// Those whose name `keep` wants, with their aliases.
+    #[must_use]
+    pub fn only(&self, keep: impl Fn(&'static str) -> bool) -> Self {
+        let tools = self.tools.iter().filter(|(name, _)| keep(name));
+        let tools = tools.map(|(name, tool)| (*name, Arc::clone(tool))).collect();
+        Self { tools, aliases: self.aliases.clone() }
     }
 
     /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes

@@ -4,6 +4,7 @@
 //! turn ends, every call of it has a result, so that the history is one the model's provider accepts next.
 
 mod act;
+pub(crate) mod delegate;
 pub mod next;
 mod order;
 mod pipeline;
@@ -37,10 +38,26 @@ const ENDED_WITH_ERROR: &str = "the turn ended with an error";
 /// How a turn ended, and what it took.
 pub(crate) struct Ended {
     pub(crate) reason: TurnEnd,
-    pub(crate) usage: Usage,
+    pub(crate) spent: Spent,
     duration_ms: u64,
-    model_calls: u32,
-    tool_calls: u32,
+    /// What failed, when the reason is an error.
+    pub(crate) failure: Option<String>,
+}
+
+/// What a turn took, with its sub-agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) usage: Usage,
+    pub(crate) model_calls: u32,
+    pub(crate) tool_calls: u32,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.usage += other.usage;
+        self.model_calls = self.model_calls.saturating_add(other.model_calls);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+    }
 }
 
 impl Ended {
@@ -48,10 +65,10 @@ impl Ended {
         Event::Done {
             turn: turn.clone(),
             reason: self.reason,
-            usage: self.usage,
+            usage: self.spent.usage,
             duration_ms: self.duration_ms,
-            model_calls: self.model_calls,
-            tool_calls: self.tool_calls,
+            model_calls: self.spent.model_calls,
+            tool_calls: self.spent.tool_calls,
         }
     }
 }
@@ -59,25 +76,25 @@ impl Ended {
 /// Runs a turn to its end: ask the model, run the tools it calls, ask again.
 pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) -> Ended {
     let started = Instant::now();
-    let mut usage = Usage::default();
-    let (mut model_calls, mut tool_calls) = (0, 0);
+    let (mut spent, mut failure) = (Spent::default(), None);
     let reason = loop {
-        model_calls += 1;
+        spent.model_calls += 1;
         let answer = match sample::sample(conversation, turn, cancel).await {
             Sample::Answer(answer) => answer,
             Sample::Cancelled => break TurnEnd::Cancelled,
             Sample::Failed(error) => {
                 report(conversation, turn, &error);
+                failure = Some(error.to_string());
                 break TurnEnd::Error;
             }
         };
-        usage += answer.usage;
+        spent.usage += answer.usage;
         conversation.session.publish(Event::TokenUsage { turn: turn.clone(), usage: answer.usage });
         let facts = Facts {
             stop_reason: &answer.stop_reason,
             calls: answer.calls.len(),
             cancelled: cancel.is_cancelled(),
-            model_calls,
+            model_calls: spent.model_calls,
             model_call_limit: conversation.model_call_limit,
         };
         match next(Moment::Answered, &facts) {
@@ -85,7 +102,7 @@ pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: 
             Next::RunTools => {}
             Next::Stop(reason) => break reason,
         }
-        tool_calls += u32::try_from(answer.calls.len()).unwrap_or(u32::MAX);
+        spent.tool_calls += u32::try_from(answer.calls.len()).unwrap_or(u32::MAX);
         schedule::run(conversation, answer.calls.clone(), cancel).await;
         let facts = Facts { cancelled: cancel.is_cancelled(), ..facts };
         if let Next::Stop(reason) = next(Moment::ToolsRan, &facts) {
@@ -94,17 +111,21 @@ pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: 
     };
     close(conversation, turn, reason);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ended { reason, usage, duration_ms, model_calls, tool_calls }
+    spent += conversation.spent();
+    Ended { reason, spent, duration_ms, failure }
 }
 
 /// Ends a turn that a fault in this program has broken off.
-pub(crate) fn failed(session: &Session, turn: &TurnId) -> Ended {
+pub(crate) fn failed(conversation: &Conversation<'_>, turn: &TurnId) -> Ended {
     tracing::error!(%turn, "the turn panicked");
     let text = "The turn broke off because of a fault in kode-ls itself.".to_owned();
     let hint = "What was done is kept; the log has the details.".to_owned();
-    Conversation::main(session).notice(turn, NoticeLevel::Error, text, Some(hint));
-    seal_all(session, ENDED_WITH_ERROR);
-    Ended { reason: TurnEnd::Error, usage: Usage::default(), duration_ms: 0, model_calls: 0, tool_calls: 0 }
+    conversation.notice(turn, NoticeLevel::Error, text, Some(hint));
+    match conversation.agent {
+        None => drop(seal_all(conversation.session, ENDED_WITH_ERROR)),
+        Some(_) => drop(seal(conversation, ENDED_WITH_ERROR)),
+    }
+    Ended { reason: TurnEnd::Error, spent: conversation.spent(), duration_ms: 0, failure: None }
 }
 
 /// Gives every unfinished call of a session a result that says why it has none, those of sub-agents first. Answers the
@@ -147,6 +168,10 @@ fn seal(conversation: &Conversation<'_>, why: &str) -> Vec<CallId> {
 /// Leaves the history whole and says how the turn ended, where that is not plain.
 fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: TurnEnd) {
     let notice = |level, text: &str, hint: &str| {
+        // How a sub-agent ended is told to the call it works for.
+        if conversation.agent.is_some() {
+            return;
+        }
         conversation.notice(turn, level, text.to_owned(), Some(hint.to_owned()));
     };
     match reason {
@@ -186,5 +211,8 @@ fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: TurnEnd) {
 fn report(conversation: &Conversation<'_>, turn: &TurnId, error: &ModelError) {
     let (message, hint) = (error.to_string(), error.hint().to_owned());
     conversation.notice(turn, NoticeLevel::Error, message.clone(), Some(hint.clone()));
+    if conversation.agent.is_some() {
+        return;
+    }
     conversation.session.publish(Event::Error { message, hint });
 }

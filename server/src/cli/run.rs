@@ -180,8 +180,11 @@ fn line(value: &Value) -> io::Result<()> {
     terminal::output(&format!("{value}\n"))
 }
 
-/// Says on standard error what happens, one line a step.
+/// Says on standard error what happens, one line a step; of sub-agents nothing but what comes of them.
 pub(super) fn narrate(event: &Event) {
+    if event.is_of_sub_agent() {
+        return;
+    }
     match event {
         Event::ToolEnd { item } => {
             if let ItemBody::ToolCall(call) = &item.body {

@@ -161,6 +161,7 @@ mod tests {
             id: PermissionId::generate(),
             call: CallId::generate(),
             item: ItemId::generate(),
+            agent: None,
             tool: "Bash".into(),
             title: "Run ls".into(),
             reason: "test".into(),

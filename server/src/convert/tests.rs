@@ -24,12 +24,16 @@ fn call() -> CallId {
     CallId::from_external("call_1")
 }
 
+fn agent() -> AgentId {
+    AgentId::from_external("agent_1")
+}
+
 fn turn() -> TurnId {
     TurnId::from_external("turn_1")
 }
 
 fn item_with(body: ItemBody) -> Item {
-    Item { id: ItemId::from_external("item_1"), turn: turn(), agent: None, timestamp: at(), body }
+    Item { id: ItemId::from_external("item_1"), turn: turn(), agent: Some(agent()), timestamp: at(), body }
 }
 
 fn call_item() -> ToolCallItem {
@@ -46,6 +50,7 @@ fn prompt() -> PermissionPrompt {
         id: PermissionId::from_external("perm_1"),
         call: call(),
         item: ItemId::from_external("item_1"),
+        agent: None,
         tool: "Bash".into(),
         title: "Run ls".into(),
         reason: "commands ask".into(),
@@ -125,6 +130,16 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
+        (
+            Event::SubagentStarted { agent: agent(), call: call(), kind: name(), description: text() },
+            "subagent_started",
+            "monitor",
+        ),
+        (
+            Event::SubagentEnded { agent: agent(), ok: true, usage, duration_ms: 5 },
+            "subagent_ended",
+            "monitor",
+        ),
         (Event::TokenUsage { turn: turn(), usage }, "token_usage", "monitor"),
         (Event::ModelRetry { attempt: 1, delay_ms: 500, reason: reason() }, "model_retry", "monitor"),
         (Event::AgentResumed { sealed: vec![call()], skipped_records: 2 }, "agent_resumed", "monitor"),

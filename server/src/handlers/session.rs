@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::SessionId;
+use kode_engine::ids::{AgentId, SessionId};
 use kode_engine::permission::Mode;
 use kode_engine::session::Session;
 use kode_protocol as wire;
@@ -74,6 +74,17 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
     let id = SessionId::from_external(params.session_id.as_str());
     let session = agent.load_session(&id, params.since).await.map_err(error::session)?;
     snapshot(backend, &session, limit(params.items, DEFAULT_ITEMS, MOST_ITEMS))
+}
+
+/// Gives what a sub-agent did.
+pub(crate) async fn load_sub_agent(backend: &Backend, params: Params) -> Result<wire::Subagent, Failure> {
+    let params: wire::LoadSubagentParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let id = AgentId::from_external(params.agent_id.as_str());
+    let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
+    let unknown =
+        || error::invalid_params("agentId", &format!("there is no sub-agent `{id}` in this session"));
+    session.sub_agent(&id, items).map(convert::sub_agent).ok_or_else(unknown)
 }
 
 /// Ends a live session.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
-use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
+use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
@@ -170,6 +170,22 @@ pub enum Record {
     Unwound {
         /// The act that is taken back.
         resolution: ResolutionId,
+    },
+    /// A call of the session, or of a sub-agent, gave a sub-agent a task: a new one, or one that goes on.
+    Delegated {
+        /// The sub-agent.
+        agent: AgentId,
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The name of its type.
+        kind: String,
+        /// What it is about, in a few words.
+        description: String,
+        /// The name of its model profile, where it is not that of the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// Something happened in the conversation of a sub-agent.
     InAgent {

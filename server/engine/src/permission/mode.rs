@@ -40,7 +40,7 @@ pub enum Act {
 }
 
 /// What a mode says of an act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stance {
     /// It runs.
     Allow,
@@ -91,6 +91,14 @@ impl Mode {
             "readonly" => Some(Self::Readonly),
             _ => None,
         }
+    }
+
+    /// The mode in which a part of the work is judged that is to keep to `limit`: that one, where it is nowhere looser
+    /// than this.
+    #[must_use]
+    pub fn within(self, limit: Self) -> Self {
+        let acts = [Act::Look, Act::Edit, Act::Command, Act::Reach];
+        if acts.iter().all(|act| limit.stance(*act) >= self.stance(*act)) { limit } else { self }
     }
 
     /// What the mode says of an act when no rule speaks.
@@ -144,5 +152,20 @@ mod tests {
                 assert!(severity(mode.stance(act)) >= severity(mode.stance(Act::Look)), "{mode:?} {act:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_limit_never_makes_a_mode_looser() {
+        for mode in Mode::ALL {
+            for limit in Mode::ALL {
+                let within = mode.within(limit);
+                for act in [Act::Look, Act::Edit, Act::Command, Act::Reach] {
+                    assert!(within.stance(act) >= mode.stance(act), "{mode:?} {limit:?} {act:?}");
+                }
+            }
+        }
+        assert_eq!(Mode::BypassPermissions.within(Mode::Plan), Mode::Plan);
+        assert_eq!(Mode::Default.within(Mode::BypassPermissions), Mode::Default);
+        assert_eq!(Mode::DontAsk.within(Mode::Plan), Mode::DontAsk);
     }
 }

@@ -51,7 +51,8 @@ fn shell(root: &AbsPath, helper: &AbsPath) -> Shell {
 }
 
 async fn run(shell: &Shell, command: &str) -> Result<CommandOutcome, ShellError> {
-    let spec = CommandSpec { command: command.to_owned(), timeout: Duration::from_secs(60) };
+    let spec =
+        CommandSpec { command: command.to_owned(), timeout: Duration::from_secs(60), outside_sandbox: false };
     shell.run(spec, |_| (), &CancellationToken::new()).await
 }
 

@@ -3,7 +3,7 @@
 //! Rule: whatever is recorded through a conversation is recorded as its own, and what it shows says whose it is; all
 //! else (files, changes, permissions, usage) is the session's, whoever does it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
@@ -11,10 +11,12 @@ use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, NoticeLevel};
 use crate::ids::{AgentId, ItemId, TurnId};
 use crate::journal::Record;
 use crate::model::Block;
+use crate::permission::Mode;
+use crate::session::changes::lock;
 use crate::session::thread::Thread;
 use crate::session::{Session, new_item};
 use crate::tools::Registry;
-use crate::turn::MODEL_CALL_LIMIT;
+use crate::turn::{MODEL_CALL_LIMIT, Spent};
 
 /// A conversation in which a turn runs.
 pub(crate) struct Conversation<'a> {
@@ -25,17 +27,87 @@ pub(crate) struct Conversation<'a> {
     pub(crate) tools: Arc<Registry>,
     /// The most model calls of one turn.
     pub(crate) model_call_limit: u32,
+    /// How a sub-agent goes about its task; `None` for the session's own.
+    pub(crate) assignment: Option<Assignment>,
+    /// What the sub-agents have taken that were called in it.
+    spent: Mutex<Spent>,
+}
+
+/// How a sub-agent goes about its task.
+pub(crate) struct Assignment {
+    /// The name of its type.
+    pub(crate) kind: String,
+    /// Its system prompt.
+    pub(crate) prompt: String,
+    /// The mode in which it works where the session's is not stricter.
+    pub(crate) mode: Option<Mode>,
+    /// The name of its model profile; `None` for that of the session.
+    pub(crate) model: Option<String>,
+    /// How many conversations stand above it.
+    pub(crate) depth: usize,
+    /// Is told the titles of the calls that begin to run.
+    pub(crate) tell: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl<'a> Conversation<'a> {
     /// The session's own.
     pub(crate) fn main(session: &'a Session) -> Self {
-        Self { session, agent: None, tools: Arc::clone(&session.tools), model_call_limit: MODEL_CALL_LIMIT }
+        Self {
+            session,
+            agent: None,
+            tools: Arc::clone(&session.tools),
+            model_call_limit: MODEL_CALL_LIMIT,
+            assignment: None,
+            spent: Mutex::default(),
+        }
     }
 
-    /// That of a sub-agent.
+    /// That of a sub-agent at which nobody works.
     pub(crate) fn of_agent(session: &'a Session, agent: AgentId) -> Self {
         Self { agent: Some(agent), ..Self::main(session) }
+    }
+
+    /// That of a sub-agent that goes to work.
+    pub(crate) fn of_assignment(
+        session: &'a Session,
+        agent: AgentId,
+        tools: Registry,
+        model_call_limit: u32,
+        assignment: Assignment,
+    ) -> Self {
+        let (tools, assignment) = (Arc::new(tools), Some(assignment));
+        Self { tools, model_call_limit, assignment, ..Self::of_agent(session, agent) }
+    }
+
+    /// The mode in which its calls are judged, while the session is in `mode`.
+    pub(crate) fn mode(&self, mode: Mode) -> Mode {
+        self.mode_limit().map_or(mode, |limit| mode.within(limit))
+    }
+
+    /// The mode it keeps to where the session's is not stricter.
+    pub(crate) fn mode_limit(&self) -> Option<Mode> {
+        self.assignment.as_ref().and_then(|assignment| assignment.mode)
+    }
+
+    /// The name of its model profile.
+    pub(crate) fn model(&self) -> String {
+        let own = self.assignment.as_ref().and_then(|assignment| assignment.model.clone());
+        own.unwrap_or_else(|| self.session.state().model.clone())
+    }
+
+    /// How many conversations stand above it.
+    pub(crate) fn depth(&self) -> usize {
+        self.assignment.as_ref().map_or(0, |assignment| assignment.depth)
+    }
+
+    /// Adds what a sub-agent has taken.
+    pub(crate) fn spend(&self, spent: Spent) {
+        *lock(&self.spent) += spent;
+    }
+
+    /// What its sub-agents have taken.
+    pub(crate) fn spent(&self) -> Spent {
+        *lock(&self.spent)
     }
 
     /// Looks at what the conversation is now.
@@ -75,6 +147,9 @@ impl<'a> Conversation<'a> {
 
     /// Notes that a call waits for the user or begins to run, and tells of it.
     pub(crate) fn move_call(&self, item: &ItemId, state: CallState, title: &str) {
+        if let (CallState::Executing, Some(assignment)) = (state, &self.assignment) {
+            (assignment.tell)(title);
+        }
         let record =
             Record::CallMoved { item: item.clone(), at: Timestamp::now(), state, title: title.to_owned() };
         self.commit(record, |thread| {

@@ -57,14 +57,15 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         };
         session.note_told(&turn);
         session.look_for_extensions().await;
+        session.find_agent_types().await;
         session.sync().await;
         let ended =
             AssertUnwindSafe(turn::run(&Conversation::main(&session), &turn, &cancel)).catch_unwind().await;
-        let ended = ended.unwrap_or_else(|_| turn::failed(&session, &turn));
+        let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();
-        session.end_turn(&turn, ended.reason, ended.event(&turn), ended.usage);
+        session.end_turn(&turn, ended.reason, ended.event(&turn), ended.spent.usage);
         session.sync().await;
     }
     session.close_changes().await;

@@ -147,9 +147,9 @@ impl Session {
     }
 
     /// Judges a call by everything that is in force now.
-    pub(crate) fn judge(&self, case: &Case<'_>) -> Verdict {
+    pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Verdict {
         let in_force = self.in_force();
-        let mode = in_force.mode(self.mode());
+        let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
         let workspace = &self.workspace;
         let delivery = |target: &Target| {
@@ -165,8 +165,8 @@ impl Session {
     }
 
     /// Which files a search may look into: those that may be read without anybody being asked.
-    pub(crate) fn may_read(&self) -> MayRead {
-        let (in_force, mode, workspace) = (self.in_force(), self.mode(), Arc::clone(&self.workspace));
+    pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
+        let (in_force, workspace) = (self.in_force(), Arc::clone(&self.workspace));
         Arc::new(move |target, look| {
             in_force.within(mode, &workspace, &|_| None, |circumstances| {
                 gate::may_read(target, look, circumstances)

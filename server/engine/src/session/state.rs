@@ -11,6 +11,7 @@ use crate::journal::Record;
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::session::agents::Agent;
 use crate::session::thread::{self, Thread};
 use crate::session::title_from;
 use crate::todo::{Todo, TodoCounts};
@@ -34,8 +35,8 @@ pub struct SessionState {
     pub model: String,
     /// Its own conversation.
     pub main: Thread,
-    /// The conversations of its sub-agents.
-    pub agents: BTreeMap<AgentId, Thread>,
+    /// Its sub-agents.
+    pub agents: BTreeMap<AgentId, Agent>,
     /// Prompts that wait for their turn, next first, with what they will say to the model.
     pub queue: VecDeque<(QueuedPrompt, Vec<Block>)>,
     /// What the user has allowed for the whole session.
@@ -136,7 +137,20 @@ impl SessionState {
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
-            Record::InAgent { agent, record } => self.agents.entry(agent).or_default().apply(*record),
+            Record::Delegated { agent, turn: _, call: _, kind, description, model } => {
+                let agent = self.agents.entry(agent).or_default();
+                if agent.kind.is_empty() {
+                    (agent.kind, agent.description) = (kind, description);
+                }
+                agent.model = model;
+            }
+            Record::InAgent { agent, record } => {
+                let agent = self.agents.entry(agent).or_default();
+                if let Record::TurnEnded { usage, .. } = &*record {
+                    agent.usage += *usage;
+                }
+                agent.thread.apply(*record);
+            }
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
             // For audits; the call tells the rest.
             Record::Asked { .. } | Record::Replied { .. } => {}
@@ -188,13 +202,16 @@ impl SessionState {
     /// The conversation of a sub-agent, or the session's own; `None` when there is no such sub-agent.
     #[must_use]
     pub fn thread(&self, agent: Option<&AgentId>) -> Option<&Thread> {
-        agent.map_or(Some(&self.main), |agent| self.agents.get(agent))
+        match agent {
+            None => Some(&self.main),
+            Some(agent) => self.agents.get(agent).map(|agent| &agent.thread),
+        }
     }
 
     pub(crate) fn thread_mut(&mut self, agent: Option<&AgentId>) -> Option<&mut Thread> {
         match agent {
             None => Some(&mut self.main),
-            Some(agent) => self.agents.get_mut(agent),
+            Some(agent) => self.agents.get_mut(agent).map(|agent| &mut agent.thread),
         }
     }
 
@@ -213,7 +230,7 @@ impl SessionState {
         }
         let gone: BTreeSet<TurnId> = self.turns_since(turn).into_iter().collect();
         let Some(main) = self.main.rewind(&gone) else { return };
-        let cut = |(agent, thread): (&AgentId, &mut Thread)| Some((agent.clone(), thread.rewind(&gone)?));
+        let cut = |(id, agent): (&AgentId, &mut Agent)| Some((id.clone(), agent.thread.rewind(&gone)?));
         let agents = self.agents.iter_mut().filter_map(cut).collect();
         let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
         let todos = std::mem::replace(&mut self.todos, todos);
@@ -226,7 +243,7 @@ impl SessionState {
         self.main.unwind(cut.main);
         self.todos = cut.todos;
         for (agent, cut) in cut.agents {
-            self.agents.entry(agent).or_default().unwind(cut);
+            self.agents.entry(agent).or_default().thread.unwind(cut);
         }
         self.name_anew();
     }

@@ -1,6 +1,8 @@
 //! A whole session with a model that says what the test wants: order, faults, cancelling, resuming.
 
-use std::collections::VecDeque;
+mod agents;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +37,8 @@ enum Say {
 struct FakeModel {
     script: Mutex<VecDeque<Say>>,
     requests: Mutex<Vec<ModelRequest>>,
+    /// What it says instead in conversations that begin with a text: those of sub-agents.
+    tasks: Mutex<HashMap<String, VecDeque<Say>>>,
 }
 
 #[async_trait]
@@ -55,7 +59,12 @@ impl Model for FakeModel {
     ) -> Result<ModelResponse, ModelError> {
         assert_sendable(&request.messages);
         self.requests.lock().unwrap().push(request.clone());
-        let say = self.script.lock().unwrap().pop_front().unwrap_or(Say::Answer(vec![text("done")]));
+        let scripted = match request.messages[0].content.first() {
+            Some(Block::Text { text }) => self.tasks.lock().unwrap().get_mut(text).map(VecDeque::pop_front),
+            _ => None,
+        };
+        let scripted = scripted.unwrap_or_else(|| self.script.lock().unwrap().pop_front());
+        let say = scripted.unwrap_or(Say::Answer(vec![text("done")]));
         match say {
             Say::Answer(content) => {
                 for (index, block) in content.iter().enumerate() {
@@ -200,7 +209,7 @@ impl Bench {
     }
 
     fn with_tools(home: tempfile::TempDir, script: Vec<Say>, tools: Registry) -> Self {
-        let model = Arc::new(FakeModel { script: Mutex::new(script.into()), requests: Mutex::default() });
+        let model = Arc::new(FakeModel { script: Mutex::new(script.into()), ..FakeModel::default() });
         let options = EngineOptions {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             host: Arc::new(NoEditor),

@@ -95,6 +95,7 @@ impl Thread {
             | Record::Delivering { .. }
             | Record::Rewound { .. }
             | Record::Unwound { .. }
+            | Record::Delegated { .. }
             | Record::InAgent { .. } => {}
         }
     }
@@ -114,11 +115,14 @@ impl Thread {
     /// The last text the model said; empty when it said none.
     #[must_use]
     pub fn answer(&self) -> String {
-        let text = |item: &Item| match &item.body {
-            ItemBody::AgentMessage { text, .. } => Some(text.clone()),
-            _ => None,
-        };
-        self.items.iter().rev().find_map(text).unwrap_or_default()
+        last_text(&self.items)
+    }
+
+    /// The last text the model said since it was last asked; empty when it said none.
+    #[must_use]
+    pub fn turn_answer(&self) -> String {
+        let start = self.turns.last().map_or(0, |start| start.items);
+        self.items.get(start..).map(last_text).unwrap_or_default()
     }
 
     /// Goes back to before the first of these turns that is in it; what is cut off, if it has any of them.
@@ -227,4 +231,13 @@ impl Thread {
             self.messages.push(Message { role: Role::User, content });
         }
     }
+}
+
+/// The last text the model said in some items.
+fn last_text(items: &[Item]) -> String {
+    let text = |item: &Item| match &item.body {
+        ItemBody::AgentMessage { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    items.iter().rev().find_map(text).unwrap_or_default()
 }

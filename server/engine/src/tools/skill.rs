@@ -181,6 +181,7 @@ mod tests {
             can_diagnose: false,
             catalog: &catalog,
             is_denied: &|_| false,
+            agents: &crate::agents::AgentTypes::default(),
         };
         assert_eq!((Skill.describe(&offer), SlashCommand.describe(&offer)), (None, None));
     }

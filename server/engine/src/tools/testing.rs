@@ -95,6 +95,7 @@ impl Fixture {
             call_id: CallId::generate(),
             workspace: self.workspace(),
             shell: Arc::new(Shell::new(self.root())),
+            agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
@@ -127,7 +128,9 @@ impl Fixture {
         match plan.action {
             Action::Run(run) => run(context).await,
             Action::Change(_) => panic!("the tool makes a change set"),
-            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => panic!("the tool wants the session"),
+            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+                panic!("the tool wants the session")
+            }
         }
     }
 

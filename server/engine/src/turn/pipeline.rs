@@ -20,7 +20,7 @@ use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::model::Block;
 use crate::permission::gate::Case;
-use crate::permission::{Answer, Answered, Decision, GateDecision, Offer, Outcome, Scope, Verdict};
+use crate::permission::{Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, Scope, Verdict};
 use crate::session::Session;
 use crate::session::conversation::Conversation;
 use crate::session::proposal::{Accepted, Proposal};
@@ -29,6 +29,7 @@ use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
 };
 use crate::turn::act;
+use crate::turn::delegate;
 use crate::turn::prompt;
 use crate::turn::sample::Call;
 
@@ -141,11 +142,16 @@ impl Pipeline<'_> {
         }
     }
 
+    /// The mode in which the call is judged.
+    fn mode(&self) -> Mode {
+        self.conversation.mode(self.session.mode())
+    }
+
     /// `None` when the call may run, the verdict when the user decides.
     fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Option<Verdict>, ToolError> {
         let facts = tool.facts();
         let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
-        let verdict = self.session.judge(&case);
+        let verdict = self.session.judge(&case, self.mode());
         match verdict.decision {
             GateDecision::Allow => Ok(None),
             GateDecision::Ask => Ok(Some(verdict)),
@@ -166,12 +172,16 @@ impl Pipeline<'_> {
         verdict: &Verdict,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
-        let prompt = prompt::prompt(self.session, self.call, &plan, verdict);
+        let prompt = prompt::prompt(self.conversation, self.call, &plan, verdict);
         let offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
-            Action::Run(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => Proposal::default(),
+            Action::Run(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_) => Proposal::default(),
         };
         self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
@@ -283,13 +293,29 @@ impl Pipeline<'_> {
         names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
+        if let Action::Delegate(delegation) = plan.action {
+            // It takes no place: its own calls do.
+            self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
+            let progress = Arc::clone(&context.progress);
+            return delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await;
+        }
+        let kind = tool.facts().kind;
+        // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
+        // command has changed is told from what was there before.
+        let _alone = match kind {
+            ToolKind::ReadOnly => None,
+            ToolKind::Write | ToolKind::Execute => tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(cancelled()),
+                alone = self.session.agents.alone() => Some(alone),
+            },
+        };
         // Only what runs takes a place; a call that waits for the user holds back nobody.
         let place = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(cancelled()),
             place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
         };
-        let kind = tool.facts().kind;
         self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
@@ -317,6 +343,7 @@ impl Pipeline<'_> {
             }
             Action::SetMode(mode) => act::set_mode(self.conversation, mode),
             Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
+            Action::Delegate(_) => Err(fault(self.call)),
         }
     }
 
@@ -364,7 +391,8 @@ impl Pipeline<'_> {
             call_id: call.id.clone(),
             workspace: Arc::clone(&session.workspace),
             shell: Arc::clone(&session.shell),
-            may_read: session.may_read(),
+            agents: Arc::new(session.known_agents()),
+            may_read: session.may_read(self.mode()),
             cancel: self.cancel.child_token(),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,7 @@ use crate::paths::Target;
 use crate::permission::gate::Standing;
 use crate::permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::tools::{Action, Plan, Touch};
 use crate::turn::sample::Call;
 
@@ -16,7 +17,13 @@ use crate::turn::sample::Call;
 const SHOWN_WHOLE: usize = 4_000;
 
 /// The prompt for a call whose verdict is to ask.
-pub(super) fn prompt(session: &Session, call: &Call, plan: &Plan, verdict: &Verdict) -> PermissionPrompt {
+pub(super) fn prompt(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    plan: &Plan,
+    verdict: &Verdict,
+) -> PermissionPrompt {
+    let session = conversation.session;
     let offers = offers(session, plan, verdict);
     let mut scopes = vec![Scope::Once];
     scopes.extend(offers.iter().map(|offer| offer.scope));
@@ -24,9 +31,15 @@ pub(super) fn prompt(session: &Session, call: &Call, plan: &Plan, verdict: &Verd
         id: PermissionId::generate(),
         call: call.id.clone(),
         item: call.item.clone(),
+        agent: conversation.agent.clone(),
         tool: call.name.clone(),
         title: plan.title.clone(),
-        reason: verdict.reason.clone(),
+        reason: match &conversation.assignment {
+            None => verdict.reason.clone(),
+            Some(assignment) => {
+                format!("{} (asked by the sub-agent `{}`)", verdict.reason, assignment.kind)
+            }
+        },
         preview: preview(session, plan),
         risks: risks(plan, |target| session.workspace.contains(target)),
         scopes,

@@ -61,7 +61,7 @@ pub(super) async fn sample(
     cancel: &CancellationToken,
 ) -> Sample {
     let session = conversation.session;
-    let name = session.state().model.clone();
+    let name = conversation.model();
     let model = tokio::select! {
         model = session.models.connect(&name) => model,
         () = cancel.cancelled() => return Sample::Cancelled,

@@ -219,6 +219,7 @@ impl Rig {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(root.clone())),
+            agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
@@ -322,7 +323,9 @@ impl Rig {
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(diff::report(&summary, &applied, &context.workspace))
             }
-            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => panic!("{tool} wants a session"),
+            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+                panic!("{tool} wants a session")
+            }
         }
     }
 
@@ -330,7 +333,11 @@ impl Rig {
     pub(crate) async fn plan(&self, tool: &str, input: Value) -> ChangeSet {
         match self.tools.find(tool).unwrap().plan(input, &self.context).await.unwrap().action {
             Action::Change(change) => change,
-            Action::Run(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => {
+            Action::Run(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_) => {
                 panic!("{tool} plans no change")
             }
         }

@@ -1,0 +1,144 @@
+//! The sub-agents of a session: which types there are, who is at work, and what each of them did.
+//!
+//! Rule: a sub-agent works for one call at a time; what may not run beside anything else runs alone in the whole
+//! session, whichever conversation calls it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
+
+use crate::agents::{AgentTypes, KnownAgents};
+use crate::event::Item;
+use crate::ids::AgentId;
+use crate::model::Usage;
+use crate::session::Session;
+use crate::session::changes::lock;
+use crate::session::thread::Thread;
+
+/// So deep sub-agents call sub-agents.
+pub(crate) const MAX_DEPTH: usize = 2;
+
+/// So many sub-agents of one depth work at once; the others wait.
+const MAX_AT_WORK: usize = 10;
+
+/// A sub-agent as its records add up.
+#[derive(Clone, Debug, Default)]
+pub struct Agent {
+    /// The name of its type.
+    pub kind: String,
+    /// What it was called for first.
+    pub description: String,
+    /// The name of its model profile, where it is not that of the session.
+    pub model: Option<String>,
+    /// Tokens of all its turns, with those of the sub-agents it called.
+    pub usage: Usage,
+    /// Its conversation.
+    pub thread: Thread,
+}
+
+/// A sub-agent as a client sees it.
+#[derive(Clone, Debug)]
+pub struct AgentView {
+    /// The sub-agent.
+    pub id: AgentId,
+    /// The name of its type.
+    pub kind: String,
+    /// What it was called for first.
+    pub description: String,
+    /// The newest items, oldest first.
+    pub items: Vec<Item>,
+    /// Whether there are older items.
+    pub more_items: bool,
+    /// Tokens of all its turns.
+    pub usage: Usage,
+}
+
+/// What a live session keeps about sub-agents beside its records.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    types: Mutex<Arc<AgentTypes>>,
+    at_work: Mutex<BTreeSet<AgentId>>,
+    /// By depth: one that waits for those it called must not take the place of any of them.
+    places: [Semaphore; MAX_DEPTH],
+    alone: tokio::sync::Mutex<()>,
+}
+
+/// Says that a sub-agent is at work. Dropping it ends that.
+pub(crate) struct AtWork<'a> {
+    agents: &'a Agents,
+    id: AgentId,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        Self {
+            types: Mutex::default(),
+            at_work: Mutex::default(),
+            places: std::array::from_fn(|_| Semaphore::new(MAX_AT_WORK)),
+            alone: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
+impl Agents {
+    /// Notes that a sub-agent is at work; `None` when it is already.
+    pub(crate) fn begin(&self, id: &AgentId) -> Option<AtWork<'_>> {
+        lock(&self.at_work).insert(id.clone()).then(|| AtWork { agents: self, id: id.clone() })
+    }
+
+    /// Waits for a place among the sub-agents called by a conversation of that depth.
+    pub(crate) async fn place(&self, depth: usize) -> Option<SemaphorePermit<'_>> {
+        // Never closed.
+        self.places.get(depth)?.acquire().await.ok()
+    }
+
+    /// Waits until nothing runs that has to run alone, and keeps others of the kind from it.
+    pub(crate) async fn alone(&self) -> MutexGuard<'_, ()> {
+        self.alone.lock().await
+    }
+
+    /// The types, as the turn found them.
+    pub(crate) fn types(&self) -> Arc<AgentTypes> {
+        Arc::clone(&lock(&self.types))
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        lock(&self.agents.at_work).remove(&self.id);
+    }
+}
+
+impl Session {
+    /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
+    #[must_use]
+    pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
+        let state = self.state();
+        let agent = state.agents.get(id)?;
+        let skipped = agent.thread.items.len().saturating_sub(items);
+        Some(AgentView {
+            id: id.clone(),
+            kind: agent.kind.clone(),
+            description: agent.description.clone(),
+            items: agent.thread.items[skipped..].to_vec(),
+            more_items: skipped > 0,
+            usage: agent.usage,
+        })
+    }
+
+    /// Looks which types there are now.
+    pub(super) async fn find_agent_types(&self) {
+        let found = Arc::new(AgentTypes::of(self.workspace.roots().to_vec()).await);
+        *lock(&self.agents.types) = found;
+    }
+
+    /// What a call of a sub-agent may name.
+    pub(crate) fn known_agents(&self) -> KnownAgents {
+        let state = self.state();
+        // One that the conversation went back before is not known to the model any more.
+        let known = state.agents.iter().filter(|(_, agent)| !agent.thread.messages.is_empty());
+        let begun = known.map(|(id, agent)| (id.clone(), agent.kind.clone())).collect();
+        KnownAgents { types: self.agents.types(), begun }
+    }
+}

@@ -1,0 +1,117 @@
+//! Task: hands a piece of work to a sub-agent.
+//!
+//! Rule: what is called is checked here against what there is; the sub-agent itself is run by the turn, and every one
+//! of its calls is judged like any other.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::agents::{DEFAULT_TYPE, TASK};
+use crate::ids::AgentId;
+use crate::tools::{
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch,
+};
+
+/// The arguments of Task.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskInput {
+    /// What it is about, in three to five words.
+    pub description: String,
+    /// The task, with everything the sub-agent has to know: it sees nothing of this conversation.
+    pub prompt: String,
+    /// The type of agent, one of those listed above. `general-purpose` if left out.
+    #[serde(default)]
+    pub subagent_type: Option<String>,
+    /// The model to use instead of the type's own. Mostly left out.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The id of an earlier sub-agent, from its result: it goes on with all that it knows.
+    #[serde(default)]
+    pub resume: Option<String>,
+    /// Not possible yet; several calls in one answer run at the same time.
+    #[serde(default)]
+    pub run_in_background: Option<bool>,
+}
+
+/// A piece of work for a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delegation {
+    /// The name of the type.
+    pub kind: String,
+    /// What it is about, in a few words.
+    pub description: String,
+    /// The task.
+    pub prompt: String,
+    /// The model that was asked for.
+    pub model: Option<String>,
+    /// The sub-agent that goes on; `None` for a new one.
+    pub resume: Option<AgentId>,
+}
+
+/// Calls sub-agents.
+#[derive(Clone, Copy, Debug)]
+pub struct Task;
+
+#[async_trait]
+impl Tool for Task {
+    type Input = TaskInput;
+
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: TASK,
+            aliases: &["Agent", "task_run"],
+            // It does nothing by itself: what its sub-agent does is judged call by call.
+            kind: ToolKind::ReadOnly,
+            concurrency_safe: true,
+            description: "Hands a task to a sub-agent, which works on it by itself with a conversation of its own and \
+                answers once. Use it for work of many steps whose details you do not need to see, such as broad \
+                searches, and for independent pieces of work: several calls in one answer run at the same time. Do \
+                small things yourself. The user does not see the answer of a sub-agent; tell them what matters of it.",
+        }
+    }
+
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+        Some(format!("{}\n\nTypes of agents:\n{}", self.facts().description, offer.agents.listing()))
+    }
+
+    async fn plan(&self, input: TaskInput, context: &CallContext) -> Result<Plan, ToolError> {
+        let invalid =
+            |message: String, hint: &str| ToolError::new(ToolErrorKind::InvalidInput, message, hint);
+        if input.prompt.trim().is_empty() {
+            return Err(invalid("The prompt is empty.".to_owned(), "Say what the sub-agent shall do."));
+        }
+        if input.run_in_background == Some(true) {
+            return Err(invalid(
+                "Sub-agents do not run in the background yet.".to_owned(),
+                "Leave `run_in_background` out; several Task calls in one answer run at the same time.",
+            ));
+        }
+        let agents = &context.agents;
+        let resume = input.resume.filter(|id| !id.trim().is_empty()).map(AgentId::from_external);
+        let wanted = match &resume {
+            None => input.subagent_type.as_deref().unwrap_or(DEFAULT_TYPE).to_owned(),
+            Some(id) => {
+                let begun = agents.begun.get(id).ok_or_else(|| {
+                    let hint = "Take the id from the result of an earlier call, or begin a new sub-agent.";
+                    ToolError::new(ToolErrorKind::NotFound, format!("There is no sub-agent `{id}`."), hint)
+                })?;
+                if input.subagent_type.is_some_and(|named| !named.eq_ignore_ascii_case(begun)) {
+                    let message = format!("The sub-agent `{id}` is of type `{begun}`.");
+                    return Err(invalid(message, "Leave `subagent_type` out when you resume one."));
+                }
+                begun.clone()
+            }
+        };
+        let kind = agents.types.find(&wanted)?.name.clone();
+        let description = input.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let delegation =
+            Delegation { kind: kind.clone(), description, prompt: input.prompt, model: input.model, resume };
+        Ok(Plan {
+            title: format!("{kind}: {}", delegation.description),
+            touches: vec![Touch::Named { tool: TASK, name: kind }],
+            action: Action::Delegate(Box::new(delegation)),
+        })
+    }
+}

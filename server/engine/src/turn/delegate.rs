@@ -1,0 +1,211 @@
+//! What a sub-agent does for one call.
+//!
+//! Rule: the call gets one result whatever happens, and when it has it nothing of the sub-agent runs any more; a
+//! sub-agent never has more tools or rights than the conversation that called it, and its tokens count to its turn.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::agents::AgentType;
+use crate::event::{Event, ItemBody, TurnEnd};
+use crate::ids::AgentId;
+use crate::journal::Record;
+use crate::model::{Block, Usage};
+use crate::session::agents::MAX_DEPTH;
+use crate::session::conversation::{Assignment, Conversation};
+use crate::session::thread::Thread;
+use crate::tools::task::Delegation;
+use crate::tools::{Progress, ToolError, ToolErrorKind, ToolOutput};
+use crate::turn::pipeline::cancelled;
+use crate::turn::sample::Call;
+use crate::turn::{self, Ended, Spent};
+
+/// The most model calls of a sub-agent for one call.
+pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
+
+/// Progress is told so often at most.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Runs a sub-agent to the end of its work. Boxed, for a sub-agent may call sub-agents.
+pub(super) fn run<'a>(
+    parent: &'a Conversation<'a>,
+    call: &'a Call,
+    delegation: Delegation,
+    progress: Progress,
+    cancel: &'a CancellationToken,
+) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    async move {
+        let types = parent.session.agents.types();
+        let kind = types.find(&delegation.kind)?;
+        let id = delegation.resume.clone().unwrap_or_else(AgentId::generate);
+        let agents = &parent.session.agents;
+        let _at_work = agents.begin(&id).ok_or_else(|| busy(&id))?;
+        let _place = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled()),
+            place = agents.place(parent.depth()) => place,
+        };
+        let conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
+        begin(&conversation, call, kind, &delegation, &id);
+        let started = Instant::now();
+        let ended = AssertUnwindSafe(turn::run(&conversation, &call.turn, cancel)).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, &call.turn));
+        let spent = ended.spent;
+        parent.spend(spent);
+        let ok = ended.reason == TurnEnd::EndTurn;
+        let record = Record::TurnEnded { turn: call.turn.clone(), reason: ended.reason, usage: spent.usage };
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let event = Event::SubagentEnded { agent: id.clone(), ok, usage: spent.usage, duration_ms };
+        conversation.commit(record, |_| vec![event]);
+        result(&conversation, kind, &id, ended)
+    }
+    .boxed()
+}
+
+/// The conversation in which the sub-agent works.
+fn conversation<'a>(
+    parent: &Conversation<'a>,
+    kind: &AgentType,
+    delegation: &Delegation,
+    id: AgentId,
+    progress: Progress,
+) -> Result<Conversation<'a>, ToolError> {
+    let depth = parent.depth() + 1;
+    let tools = kind.registry(&parent.tools, depth < MAX_DEPTH)?;
+    let known = parent.session.state().agents.get(&id).and_then(|agent| agent.model.clone());
+    let model = match &delegation.model {
+        Some(named) => Some(parent.session.models.resolve(named).map_err(|error| {
+            let hint = "Leave `model` out to use the type's own.";
+            ToolError::new(ToolErrorKind::InvalidInput, error.to_string(), hint)
+        })?),
+        // A file may name a model of another provider: it is then that of the session.
+        None => known.or_else(|| parent.session.models.resolve(kind.model.as_deref()?).ok()),
+    };
+    let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
+    let assignment = Assignment {
+        kind: kind.name.clone(),
+        prompt: kind.prompt.clone(),
+        mode: match (kind.mode, parent.mode_limit()) {
+            (Some(mode), Some(limit)) => Some(limit.within(mode)),
+            (mode, limit) => mode.or(limit),
+        },
+        model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
+        depth,
+        tell: teller(progress),
+    };
+    Ok(Conversation::of_assignment(parent.session, id, tools, limit, assignment))
+}
+
+/// Writes the beginning: that there is the sub-agent, and what it is asked.
+fn begin(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    kind: &AgentType,
+    delegation: &Delegation,
+    id: &AgentId,
+) {
+    let record = Record::Delegated {
+        agent: id.clone(),
+        turn: call.turn.clone(),
+        call: call.id.clone(),
+        kind: kind.name.clone(),
+        description: delegation.description.clone(),
+        model: conversation.assignment.as_ref().and_then(|assignment| assignment.model.clone()),
+    };
+    let event = Event::SubagentStarted {
+        agent: id.clone(),
+        call: call.id.clone(),
+        kind: kind.name.clone(),
+        description: delegation.description.clone(),
+    };
+    conversation.session.commit(record, |_| vec![event]);
+    let text = delegation.prompt.clone();
+    let item = conversation.new_item(&call.turn, ItemBody::UserMessage { text: text.clone() });
+    let content = vec![Block::Text { text }];
+    let record = Record::Prompt { turn: call.turn.clone(), queued: None, item: item.clone(), content };
+    conversation.commit(record, |_| vec![Event::ItemAdded { item }]);
+}
+
+/// The call's result: the last words, and how to go on.
+fn result(
+    conversation: &Conversation<'_>,
+    kind: &AgentType,
+    id: &AgentId,
+    ended: Ended,
+) -> Result<ToolOutput, ToolError> {
+    let Spent { usage, model_calls, tool_calls } = ended.spent;
+    let answer = conversation.read(Thread::turn_answer);
+    let structured = json!({
+        "agentId": id, "type": kind.name, "stopReason": ended.reason, "usage": usage,
+        "modelCalls": model_calls, "toolCalls": tool_calls,
+    });
+    let why = match ended.reason {
+        TurnEnd::EndTurn => {
+            let said = if answer.is_empty() { "(The sub-agent ended without an answer.)" } else { &answer };
+            let (calls, tokens) = (counted(tool_calls, "tool call"), counted(tokens(usage), "token"));
+            return Ok(ToolOutput {
+                model_text: format!(
+                    "{said}\n\n[{id}: {calls}, {tokens}. Pass this id as `resume` to go on.]"
+                ),
+                display: format!("{calls}, {tokens}"),
+                structured: Some(structured),
+            });
+        }
+        TurnEnd::Cancelled => "was cancelled by the user".to_owned(),
+        TurnEnd::MaxTokens => "was cut off by its token limit".to_owned(),
+        TurnEnd::MaxTurns => {
+            format!("stopped after {}", counted(conversation.model_call_limit, "model call"))
+        }
+        TurnEnd::Refusal => "declined to answer".to_owned(),
+        TurnEnd::Error => {
+            format!("failed: {}", ended.failure.as_deref().unwrap_or("a fault in kode-ls itself"))
+        }
+    };
+    let (kind_of, hint) = match ended.reason {
+        TurnEnd::Cancelled => (ToolErrorKind::Cancelled, "Do not repeat it unless asked to."),
+        TurnEnd::EndTurn | TurnEnd::MaxTokens | TurnEnd::MaxTurns | TurnEnd::Refusal | TurnEnd::Error => {
+            (ToolErrorKind::Failed, "Pass its id as `resume` to let it go on, or do the rest yourself.")
+        }
+    };
+    let partial = if answer.is_empty() { String::new() } else { format!("\nIts last words:\n{answer}") };
+    let message = format!("The sub-agent {id} {why}.{partial}");
+    Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(kind_of, message, hint) })
+}
+
+fn busy(id: &AgentId) -> ToolError {
+    let message = format!("The sub-agent {id} works for another call.");
+    ToolError::new(ToolErrorKind::Failed, message, "Wait for its result first.")
+}
+
+/// Tells the call what its sub-agent begins to do, not too often.
+fn teller(progress: Progress) -> Box<dyn Fn(&str) + Send + Sync> {
+    let state = Mutex::new((0_u32, None::<Instant>));
+    Box::new(move |title| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, last) = &mut *state;
+        *count += 1;
+        let now = Instant::now();
+        if last.is_none_or(|last| now.duration_since(last) >= PROGRESS_INTERVAL) {
+            *last = Some(now);
+            progress(format!("{} · {title}", counted(*count, "tool")));
+        }
+    })
+}
+
+fn tokens(usage: Usage) -> u64 {
+    usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+}
+
+fn counted(number: impl Into<u64>, what: &str) -> String {
+    match number.into() {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
