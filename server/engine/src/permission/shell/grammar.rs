@@ -88,12 +88,15 @@ pub(super) fn opinion(text: &str) -> Opinion {
 fn parse(text: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    // The grammar was seen to read foreign memory on characters past ASCII. To the shell all of these are plain
+    // characters, so that another plain one may stand for each of their bytes.
+    let ascii: Vec<u8> = text.bytes().map(|byte| if byte.is_ascii() { byte } else { b'.' }).collect();
     let begun = Instant::now();
     let mut progress = |_: &tree_sitter::ParseState| {
         if begun.elapsed() > TIME_LIMIT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
-    parser.parse_with_options(&mut |at, _| text.as_bytes().get(at..).unwrap_or_default(), None, Some(options))
+    parser.parse_with_options(&mut |at, _| ascii.get(at..).unwrap_or_default(), None, Some(options))
 }
 
 impl Opinion {

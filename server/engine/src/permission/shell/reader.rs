@@ -8,6 +8,9 @@ use super::lexer::{self, RawWord, ends_word, quoted_body, word};
 /// How deep groups may nest; deeper ones are read as if they were flat.
 const MAX_DEPTH: usize = 64;
 
+/// How long the name of a here-document's end may be.
+const MAX_DELIMITER: usize = 64;
+
 /// A script as far as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Script {
@@ -513,7 +516,7 @@ impl Reader<'_> {
         self.blanks();
         let delimiter = word(self.text, self.at);
         self.at = delimiter.end;
-        let plain = delimiter.text.bytes().all(is_plain);
+        let plain = delimiter.text.bytes().all(is_plain) && delimiter.text.len() <= MAX_DELIMITER;
         if delimiter.expands || !delimiter.problems.is_empty() || delimiter.text.is_empty() || !plain {
             self.problem(start, "the end of a here-document is not plainly named");
         }

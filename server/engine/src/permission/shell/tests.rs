@@ -5,4 +5,5 @@
 mod bounds;
 mod differential;
 mod properties;
+mod rules;
 mod tables;

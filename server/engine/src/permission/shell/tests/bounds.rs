@@ -64,3 +64,10 @@ fn a_folder_is_known_only_where_every_way_leads_to_it() {
         assert_eq!(found.as_deref(), folder, "{line}");
     }
 }
+
+#[test]
+fn characters_that_crashed_the_grammar_are_read() {
+    let line = "*)$X!\u{1144c}\u{de0}&\u{1f574}\u{1003f}u\u{10882}\u{142}\u{a5}\u{1e08f}C'\u{1faa8}\u{1e7e9}<\u{1703}0\u{fffd}&\u{31234}/W|2:3\
+                \u{108e3}\u{a5}=-\"\u{11d91}\u{1f74}{\u{d9};/\u{1f1e6}:\u{10b51}/";
+    assert!(!at_work(line).unknowns.is_empty());
+}

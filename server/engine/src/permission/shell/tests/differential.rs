@@ -287,7 +287,7 @@ fn ground() -> Ground {
     for name in STAND_INS {
         stand_in(&programs.join(name));
     }
-    let work = root.join("up/above/work");
+    let work = root.join("up0/above/work");
     Ground { _keep: keep, root, work, lines: 0 }
 }
 
@@ -297,12 +297,17 @@ fn stand_in(path: &Path) {
 }
 
 impl Ground {
-    /// Runs a line; gives the calls (folder, program, arguments) and the files that are new or changed.
-    fn run(&mut self, line: &str) -> (Vec<Vec<String>>, Vec<PathBuf>) {
-        // A command left in the background may still write where an earlier line ran.
+    /// Takes a fresh folder for the next line: what an earlier one left in the background may still write.
+    fn next(&mut self) -> AbsPath {
+        let _ = fs::remove_dir_all(self.root.join(format!("up{}", self.lines)));
         self.lines += 1;
+        self.work = self.root.join(format!("up{}/above/work", self.lines));
+        AbsPath::new(&self.work).unwrap()
+    }
+
+    /// Runs a line; gives the calls (folder, program, arguments) and the files that are new or changed.
+    fn run(&self, line: &str) -> (Vec<Vec<String>>, Vec<PathBuf>) {
         let calls = self.root.join(format!("calls{}", self.lines));
-        let _ = fs::remove_dir_all(self.root.join("up"));
         fs::create_dir_all(self.work.join("d")).unwrap();
         fs::write(self.work.join("f1"), "old").unwrap();
         stand_in(&self.work.join("tool"));
@@ -311,7 +316,7 @@ impl Ground {
             .current_dir(&self.work)
             .env_clear()
             .env("PATH", self.root.join("programs"))
-            .env("HOME", self.root.join("up"))
+            .env("HOME", self.root.join(format!("up{}", self.lines)))
             .env("CALLS", &calls)
             .env("X", "p q")
             .env("LC_ALL", "C.UTF-8")
@@ -327,7 +332,7 @@ impl Ground {
             .map(|call| call.split_terminator('\0').map(str::to_owned).collect())
             .collect();
         let mut written = Vec::new();
-        files(&self.root.join("up"), &mut written);
+        files(&self.root.join(format!("up{}", self.lines)), &mut written);
         written.retain(|path| match path.strip_prefix(&self.work) {
             Ok(path) if path == Path::new("tool") => false,
             Ok(path) if path == Path::new("f1") => fs::read(self.work.join("f1")).unwrap() != b"old",
@@ -406,13 +411,12 @@ fn bash_does_nothing_that_an_understood_line_does_not_say() {
 
 fn compare(seed: u64, lines: usize) -> (usize, usize, Vec<String>) {
     let mut ground = ground();
-    let directory = AbsPath::new(&ground.work).unwrap();
     let mut dice = Dice(seed);
     let (mut understood, mut ran, mut wrong) = (0, 0, Vec::new());
     let mut fixed = WHOLE.iter().map(|line| (*line).to_owned());
     for _ in 0..lines {
         let line = fixed.next().unwrap_or_else(|| dice.line(2));
-        let analysis = analyse(&line, &directory);
+        let analysis = analyse(&line, &ground.next());
         if !is_safe_to_run(&line) || !analysis.unknowns.is_empty() {
             continue;
         }

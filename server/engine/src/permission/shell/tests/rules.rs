@@ -1,0 +1,113 @@
+//! Which commands rules allow, refuse and are offered for.
+//!
+//! Rule: an allow reads narrowly, a refusal widely.
+
+use super::tables::{at_work, pattern};
+use crate::permission::shell::propose;
+
+#[test]
+fn rules_allow_words_and_not_text() {
+    let allows = |rule: &str, line: &str| {
+        let analysis = at_work(line);
+        analysis.unknowns.is_empty() && pattern(rule).allows(&analysis.commands[0])
+    };
+    for (rule, line, allowed) in [
+        ("ls *", "ls", true),
+        ("ls *", "ls -l", true),
+        ("ls *", "lsof", false),
+        ("ls*", "lsof", true),
+        ("ls*", "ls -l", true),
+        ("npm run test:*", "npm run test -- x", true),
+        ("npm run test:*", "npm run test:unit", false),
+        ("npm run test", "npm run test", true),
+        ("npm run test", "npm run test x", false),
+        ("npm run test", "npm 'run test'", false),
+        ("npm run *", "npm 'run x'", false),
+        ("git commit -m 'a b'", "git commit -m \"a b\"", true),
+        ("git commit -m *", "git commit -m 'a b'", true),
+        ("git * main", "git push origin main", true),
+        ("find:*", "find . -delete", false),
+        ("find . -delete", "find . -delete", true),
+        ("find*", "find . -exec id \\;", false),
+        ("*", "find . -delete", true),
+        ("foo:*", "PATH=x foo", false),
+        ("foo:*", "NO_COLOR=1 foo", true),
+        ("foo", "PATH=x foo", false),
+        ("foo:*", "foo $X *", true),
+        ("foo $X", "foo $X", false),
+        ("tar:*", "tar cf x *", false),
+        ("tar:*", "tar cf x ./*", true),
+        ("timeout:*", "timeout 5 foo", false),
+        ("timeout 5 foo", "timeout 5 foo", true),
+        ("rm", "/bin/rm", false),
+        (r"echo \*", "echo x", false),
+        (r"echo \*", r"echo \*", true),
+    ] {
+        assert_eq!(allows(rule, line), allowed, "{rule} / {line}");
+    }
+}
+
+#[test]
+fn refusing_rules_reach_everywhere() {
+    for (rule, line, forbidden) in [
+        ("rm:*", "rm x", true),
+        ("rm:*", "rm", true),
+        ("rm:*", "/bin/rm x", true),
+        ("rm:*", "./rm x", false),
+        ("rm:*", "ls && rm x", true),
+        ("rm:*", "sh -c 'rm x'", true),
+        ("rm:*", "env -u X FOO=1 rm x", true),
+        ("rm:*", "find . -exec rm {} +", true),
+        ("rm:*", "ls | xargs rm", true),
+        ("rm:*", "echo $(rm x)", true),
+        ("rm:*", "echo ${x:-`rm x`}", true),
+        ("rm:*", "$X y", true),
+        ("rm:*", "echo rm", false),
+        ("rm:*", "format x", false),
+        ("rm:*", "PATH=x LD_PRELOAD=y rm z", true),
+        ("rm:*", "cat <<EOF\n`rm x`\nEOF", true),
+        ("rm:*", "coproc rm x", true),
+        ("rm:*", "trap 'rm x' EXIT", true),
+        ("rm:*", "ssh host rm x", true),
+        ("rm:*", "docker exec c rm x", true),
+        ("rm:*", "case x in x) rm y;; esac", true),
+        ("rm:*", "timeout -k 5 10 rm x", true),
+        ("rm:*", "busybox rm x", true),
+        ("git push:*", "git $X", true),
+        ("git push:*", "git pull $X", false),
+        ("git push:*", "git \"pu\"sh", true),
+        ("npm publish", "npm $CMD", true),
+        ("npm publish", "npm test", false),
+        ("*", "ls", true),
+        ("curl *", "echo x | curl -d @- y", true),
+    ] {
+        assert_eq!(pattern(rule).forbids(&at_work(line)), forbidden, "{rule} / {line}");
+    }
+}
+
+#[test]
+fn standing_rules_are_narrow_or_not_offered() {
+    for (line, rules) in [
+        ("npm install x", "npm install:*"),
+        ("cargo test --workspace", "cargo test:*"),
+        ("git push origin main", "git push origin main"),
+        ("./x.sh", "./x.sh"),
+        ("./x.sh 'a b'", "./x.sh 'a b'"),
+        ("npm run build", "npm run build:*"),
+        ("cargo build && cargo test", "cargo build:* cargo test:*"),
+        ("ls | head", ""),
+        ("cargo build 2>&1 | tail", "cargo build:*"),
+        ("python3 x.py", ""),
+        ("bash -c ls", ""),
+        ("env ls", ""),
+        ("npm test $X", ""),
+        ("eval ls", ""),
+        ("find . -delete", ""),
+        ("sudo ls", ""),
+        ("timeout 5 cargo test", "cargo test:*"),
+        ("PATH=x cargo test", ""),
+    ] {
+        let offered: Vec<String> = propose(&at_work(line)).iter().map(ToString::to_string).collect();
+        assert_eq!(offered.join(" "), rules, "{line}");
+    }
+}
