@@ -4,8 +4,10 @@
 //! JSON for `run`; everything for people to watch goes to standard error.
 
 pub mod demo;
+pub mod doctor;
 mod questions;
 pub mod run;
+pub mod sandbox;
 pub mod scripted;
 mod terminal;
 mod watch;
@@ -18,6 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use kode_engine::engine::Models;
 use kode_engine::model::profile::{Profile, ProfileOptions};
 use kode_engine::paths::AbsPath;
+use kode_engine::sandbox::ARGUMENT;
 
 /// A coding agent that is a language server.
 ///
@@ -45,6 +48,10 @@ enum Command {
     Run(run::RunArgs),
     /// Show one complete turn in a temporary project with the built-in scripted model
     Demo(demo::DemoArgs),
+    /// Run a command in the sandbox that the agent's commands get
+    Sandbox(sandbox::SandboxArgs),
+    /// Say what keeps commands in check on this machine
+    Doctor(doctor::DoctorArgs),
     /// Serve a scripted model on loopback, for tests of clients
     ScriptedModel(scripted::ScriptedArgs),
 }
@@ -80,11 +87,18 @@ impl ModelArgs {
 /// Parses the arguments and runs what they ask for. Help and wrong arguments end the process here, as clap does.
 #[must_use]
 pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // The helper is started for every command; it needs none of what follows.
+    if arguments.next().is_some_and(|first| first == ARGUMENT) {
+        return sandbox::helper_main(arguments);
+    }
     let cli = Cli::parse();
     let outcome = match cli.command {
         None | Some(Command::Lsp { .. }) => crate::server::main(),
         Some(Command::Run(args)) => block_on(run::run(args)),
         Some(Command::Demo(args)) => block_on(demo::run(args)),
+        Some(Command::Sandbox(args)) => sandbox::run(args),
+        Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
     };
     outcome.unwrap_or_else(|error| {

@@ -265,7 +265,9 @@ fn tools_and_models_are_listed() {
     let names: Vec<&str> =
         tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.is_sorted(), "{names:?}");
-    for name in ["AskUserQuestion", "Bash", "Edit", "ExitPlanMode", "Read", "TodoWrite", "Write"] {
+    for name in
+        ["AskUserQuestion", "Bash", "Edit", "ExitPlanMode", "LS", "Read", "Think", "TodoWrite", "WebFetch"]
+    {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
     for tool in tools["tools"].as_array().unwrap() {

@@ -137,7 +137,7 @@ impl Tree {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(path)),
-            may_read: Arc::new(|_| true),
+            may_read: Arc::new(|_, _| true),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         };
@@ -151,7 +151,9 @@ impl Tree {
             let plan = tool.plan(input.clone(), &self.context).await.expect("the arguments are good");
             match plan.action {
                 Action::Run(run) => run(self.context.clone()).await.expect("the search works"),
-                Action::Change(_) => panic!("a search changes nothing"),
+                Action::Change(_) | Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) => {
+                    panic!("a search changes nothing")
+                }
             }
         })
     }

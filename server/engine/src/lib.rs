@@ -1,8 +1,9 @@
 //! The agent behind kode-ls: models, loop, tools, permissions, workspace text, edits and sessions.
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
-//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`], the network is
-//! reached only by [`model`], and files are written only by [`workspace`] and [`journal`].
+//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
+//! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
+//! [`journal`] and [`settings`].
 
 pub mod broker;
 pub mod context;
@@ -17,9 +18,12 @@ pub mod model;
 pub mod paths;
 pub mod permission;
 pub mod question;
+pub mod sandbox;
 pub mod session;
+pub mod settings;
 pub mod shell;
 pub mod todo;
 pub mod tools;
 pub mod turn;
+pub mod web;
 pub mod workspace;

@@ -5,6 +5,7 @@
 
 pub mod broker;
 pub mod delivery;
+pub mod explain;
 pub mod gate;
 pub mod git;
 pub mod grant;
@@ -25,7 +26,7 @@ pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Decision as GateDecision, Verdict};
 pub use grant::Grant;
 pub use mode::{Act, Mode, Stance};
-pub use sensitive::{Sensitive, SensitiveRule, Sensitivity};
+pub use sensitive::{Sensitive, Sensitivity};
 
 /// What is asked of the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

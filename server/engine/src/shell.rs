@@ -11,7 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempPath;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::profile::Secret;
 use crate::paths::AbsPath;
+use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
 
 pub use output::{Captured, OUTPUT_BUDGET};
 pub use process::Exit;
@@ -39,6 +41,7 @@ pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
     secrets: Vec<Secret>,
+    sandbox: Mutex<Option<Arc<Sandbox>>>,
 }
 
 /// A command to run.
@@ -48,6 +51,8 @@ pub struct CommandSpec {
     pub command: String,
     /// How long it may take.
     pub timeout: Duration,
+    /// Whether it runs outside the sandbox, where there is one.
+    pub outside_sandbox: bool,
 }
 
 /// What became of a command that could be started.
@@ -61,6 +66,8 @@ pub struct CommandOutcome {
     pub duration: Duration,
     /// Where the next command will start.
     pub directory: AbsPath,
+    /// What became of guarded files; nothing without a sandbox.
+    pub guarded: GuardReport,
 }
 
 /// Why a command could not be started.
@@ -77,6 +84,12 @@ pub enum ShellError {
         /// Where the next command starts.
         home: AbsPath,
     },
+    /// There is to be a sandbox, and it could not be made.
+    #[error("the sandbox could not be set up: {reason}")]
+    Sandbox {
+        /// Why.
+        reason: String,
+    },
     /// The system refused.
     #[error("the shell could not be started in `{directory}`: {source}")]
     Start {
@@ -91,7 +104,7 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new() }
+        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), sandbox: Mutex::default() }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -100,10 +113,27 @@ impl Shell {
         Self { secrets, ..self }
     }
 
-    /// Another shell that withholds the same and whose commands start in `cwd`.
+    /// The same shell, whose commands run in this sandbox, or in none.
+    #[must_use]
+    pub fn sandboxed(self, sandbox: Option<Arc<Sandbox>>) -> Self {
+        Self { sandbox: Mutex::new(sandbox), ..self }
+    }
+
+    /// Has commands run in this sandbox from now on, or in none.
+    pub fn confine(&self, sandbox: Option<Arc<Sandbox>>) {
+        *self.sandbox.lock().unwrap_or_else(PoisonError::into_inner) = sandbox;
+    }
+
+    /// The sandbox commands run in, if there is one.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another shell that withholds the same, has the same sandbox, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        Self::new(cwd).withholding(self.secrets.clone())
+        Self::new(cwd).withholding(self.secrets.clone()).sandboxed(self.sandbox())
     }
 
     /// Where the next command will start.
@@ -133,19 +163,35 @@ impl Shell {
         if !directory.as_path().is_dir() {
             return Err(ShellError::NoDirectory { gone: directory, home: self.return_home() });
         }
-        let report = directory_report();
+        let sandbox = self.sandbox().filter(|_| !spec.outside_sandbox);
+        let report = directory_report(sandbox.as_deref());
         let started = Instant::now();
         for shell in SHELLS {
-            let command = prepare(shell, &spec.command, &directory, report.as_deref(), &self.secrets);
-            match process::run(command, spec.timeout, &mut on_output, cancel).await {
+            let (command, input, pending) = confined(
+                sandbox.as_deref(),
+                prepare(shell, &spec.command, &directory, report.as_deref(), &self.secrets),
+            )?;
+            match process::run(command, input, spec.timeout, &mut on_output, cancel).await {
+                Err(error) if pending.is_some() => {
+                    return Err(ShellError::Sandbox { reason: error.to_string() });
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(ShellError::Start { directory, source }),
                 Ok((exit, output)) => {
                     let duration = started.elapsed();
+                    let (exit, guarded) = match concluded(pending, exit, &output) {
+                        Ok(concluded) => concluded,
+                        Err(Failure::NotFound(_)) => continue,
+                        Err(Failure::Sandbox(reason)) => return Err(ShellError::Sandbox { reason }),
+                        Err(Failure::NotStarted(reason)) => {
+                            return Err(ShellError::Start { directory, source: io::Error::other(reason) });
+                        }
+                    };
                     if let (Exit::Code(_), Some(report)) = (exit, &report) {
                         self.follow(report).await;
                     }
-                    return Ok(CommandOutcome { exit, output, duration, directory: self.directory() });
+                    let directory = self.directory();
+                    return Ok(CommandOutcome { exit, output, duration, directory, guarded });
                 }
             }
         }
@@ -154,6 +200,10 @@ impl Shell {
 
     /// Goes where the command has gone, if it said so and the folder is there.
     async fn follow(&self, report: &Path) {
+        // The command could have put anything there, even something that is never read to its end.
+        if !tokio::fs::symlink_metadata(report).await.is_ok_and(|found| found.is_file()) {
+            return;
+        }
         let Ok(mut bytes) = tokio::fs::read(report).await else { return };
         bytes.truncate(bytes.len() - usize::from(bytes.ends_with(b"\n")));
         let Ok(directory) = AbsPath::new(PathBuf::from(OsString::from_vec(bytes))) else { return };
@@ -168,13 +218,37 @@ impl Shell {
 }
 
 /// The file a command's shell writes its last folder to. Without it the folder is just not carried over.
-fn directory_report() -> Option<TempPath> {
-    match tempfile::NamedTempFile::with_prefix("kode-ls-") {
+fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
+    let folder = sandbox.map_or_else(std::env::temp_dir, |sandbox| sandbox.scratch().as_path().to_path_buf());
+    match tempfile::NamedTempFile::with_prefix_in("kode-ls-", folder) {
         Ok(file) => Some(file.into_temp_path()),
         Err(error) => {
             tracing::warn!(%error, "no temporary file; the shell's folder is not carried over");
             None
         }
+    }
+}
+
+/// The command in the sandbox, if there is to be one, with its standard input.
+fn confined(
+    sandbox: Option<&Sandbox>,
+    command: Command,
+) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
+    let Some(sandbox) = sandbox else { return Ok((command, Stdio::null(), None)) };
+    let Prepared { command, input, pending } =
+        sandbox.prepare(&command).map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
+    Ok((command, input, Some(pending)))
+}
+
+/// How a command ended, and what became of guarded files; in a sandbox that is what the helper says.
+fn concluded(
+    pending: Option<Pending>,
+    exit: Exit,
+    output: &Captured,
+) -> Result<(Exit, GuardReport), Failure> {
+    match pending {
+        Some(pending) => pending.conclude(exit, output),
+        None => Ok((exit, GuardReport::default())),
     }
 }
 
@@ -246,7 +320,7 @@ mod tests {
     }
 
     fn spec(command: &str, timeout: Duration) -> CommandSpec {
-        CommandSpec { command: command.to_owned(), timeout }
+        CommandSpec { command: command.to_owned(), timeout, outside_sandbox: false }
     }
 
     async fn run(shell: &Shell, command: &str) -> CommandOutcome {

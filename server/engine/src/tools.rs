@@ -11,6 +11,7 @@ pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod plan_mode;
@@ -20,8 +21,11 @@ pub mod skill;
 pub mod slash_command;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod think;
 pub mod todo_write;
 mod walk;
+pub mod web_fetch;
+pub mod web_search;
 pub mod write;
 
 pub(crate) use walk::is_vcs_folder;
@@ -49,6 +53,7 @@ use crate::permission::Mode;
 use crate::question::Draft;
 use crate::shell::Shell;
 use crate::todo::Todo;
+use crate::web::WebClient;
 use crate::workspace::Workspace;
 
 /// How long the work of one call may take, where the tool does not say otherwise.
@@ -245,8 +250,17 @@ impl ToolError {
     }
 }
 
-/// Whether a file may be read without anybody being asked.
-pub type MayRead = Arc<dyn Fn(&Target) -> bool + Send + Sync>;
+/// What of a file a search shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// That it exists.
+    Name,
+    /// What is in it.
+    Content,
+}
+
+/// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
+pub type MayRead = Arc<dyn Fn(&Target, Look) -> bool + Send + Sync>;
 
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
@@ -260,7 +274,7 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
-    /// Which files a search may look into; what it says no to is left out of results, and counted.
+    /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
     pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
@@ -352,7 +366,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in tools.
+    /// The built-in tools. WebSearch is not one of them: it is added where a service is configured.
     #[must_use]
     pub fn built_in() -> Self {
         let mut registry = Self::default();
@@ -362,6 +376,7 @@ impl Registry {
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
         registry.add(plan_mode::EnterPlanMode);
@@ -370,6 +385,8 @@ impl Registry {
         registry.add(skill::Skill);
         registry.add(slash_command::SlashCommand);
         registry.add(todo_write::TodoWrite);
+        registry.add(think::Think);
+        registry.add(web_fetch::WebFetch::new(Arc::new(WebClient::default())));
         registry.add(write::Write);
         registry
     }

@@ -3,7 +3,7 @@
 //! Rule: an open document wins over the disk, saved or not; open documents change only through the host, closed
 //! files only by guarded atomic writes; nothing is written over text the session has not read.
 
-mod atomic;
+pub(crate) mod atomic;
 pub mod changes;
 pub mod encoding;
 pub mod error;

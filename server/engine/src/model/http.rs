@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::{Client, redirect};
+use reqwest::{Client, ClientBuilder, redirect};
 use url::{Host, Url};
 
 use super::{ModelError, ModelErrorKind};
@@ -76,11 +76,16 @@ pub fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn build(route: Route) -> Result<Client, String> {
+/// A client without a route yet; every client of the process begins here, because TLS needs the cryptography that
+/// this installs.
+pub(crate) fn client_builder() -> ClientBuilder {
     // An error only says that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .user_agent(USER_AGENT)
+    Client::builder().user_agent(USER_AGENT)
+}
+
+fn build(route: Route) -> Result<Client, String> {
+    let builder = client_builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(redirect::Policy::none())
         .tcp_nodelay(true);

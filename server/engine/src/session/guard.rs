@@ -70,6 +70,11 @@ impl Guard {
 }
 
 impl InForce {
+    /// The mode that counts: one that settings have switched off does not.
+    pub(crate) fn mode(&self, mode: Mode) -> Mode {
+        if mode == Mode::BypassPermissions && self.policy.is_bypass_disabled { Mode::Default } else { mode }
+    }
+
     /// The same picture with more rules of a session.
     fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
         let mut grants = self.grants.clone();
@@ -119,6 +124,7 @@ impl InForce {
             grants: &self.grants,
             sensitive: &self.policy.sensitive,
             confinement: &self.policy.confinement,
+            lost: self.policy.lost.as_deref(),
             contains: &contains,
             real: &real,
             delivery,
@@ -131,12 +137,16 @@ impl Session {
     /// What the gate goes by now.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         let grants = self.state().grants.clone();
-        self.guard.in_force(&grants, &self.workspace.cwd())
+        let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
+        // What judges a command and what holds it come from the same settings.
+        self.shell.confine(in_force.policy.sandbox.clone());
+        in_force
     }
 
     /// Judges a call by everything that is in force now.
     pub(crate) fn judge(&self, case: &Case<'_>) -> Verdict {
-        let mode = self.mode();
+        let in_force = self.in_force();
+        let mode = in_force.mode(self.mode());
         let deliveries = self.deliveries();
         let workspace = &self.workspace;
         let delivery = |target: &Target| {
@@ -148,15 +158,16 @@ impl Session {
             of(target)
                 .or_else(|| case.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
         };
-        self.in_force().judge(case, mode, workspace, &delivery)
+        in_force.judge(case, mode, workspace, &delivery)
     }
 
     /// Which files a search may look into: those that may be read without anybody being asked.
     pub(crate) fn may_read(&self) -> MayRead {
         let (in_force, mode, workspace) = (self.in_force(), self.mode(), Arc::clone(&self.workspace));
-        Arc::new(move |target| {
-            in_force
-                .within(mode, &workspace, &|_| None, |circumstances| gate::may_read(target, circumstances))
+        Arc::new(move |target, look| {
+            in_force.within(mode, &workspace, &|_| None, |circumstances| {
+                gate::may_read(target, look, circumstances)
+            })
         })
     }
 }

@@ -56,12 +56,13 @@ impl From<ExitStatus> for Exit {
 /// Runs a prepared command to its end, handing on its output as text while it comes.
 pub(super) async fn run(
     mut command: Command,
+    input: Stdio,
     limit: Duration,
     on_output: impl FnMut(&str) + Send,
     cancel: &CancellationToken,
 ) -> io::Result<(Exit, Captured)> {
     let (reader, writer) = io::pipe()?;
-    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
+    command.stdin(input).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn()?;
     let mut group = Group::of(&child)?;
     // The command holds the pipe's writing end; the output would never end while it lives.

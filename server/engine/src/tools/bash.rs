@@ -3,6 +3,7 @@
 //! Rule: whatever ends a command, the model gets what it wrote until then; anything but exit code 0 is an error.
 //! Commands see files, not editors: where the two differ the result says so.
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use serde_json::json;
 use tokio::time::{Instant, interval};
 
 use crate::paths::Target;
+use crate::sandbox::GuardReport;
 use crate::shell::{CommandOutcome, CommandSpec, Exit, ShellError};
 use crate::tools::{
     Action, CallContext, Plan, Progress, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
@@ -120,7 +122,11 @@ fn check(input: &BashInput) -> Result<CommandSpec, ToolError> {
             "Give a timeout in milliseconds within these limits, or leave it out for 120000.",
         );
     }
-    Ok(CommandSpec { command: input.command.clone(), timeout: Duration::from_millis(timeout) })
+    Ok(CommandSpec {
+        command: input.command.clone(),
+        timeout: Duration::from_millis(timeout),
+        outside_sandbox: input.outside_sandbox,
+    })
 }
 
 fn first_line(text: &str) -> String {
@@ -148,6 +154,7 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
             outcome.directory
         ));
     }
+    notes.extend(guard_notes(&outcome.guarded));
     for NotSaved { target, reason } in not_saved.iter().take(MAX_NAMED) {
         let file = context.workspace.display(target);
         notes.push(format!("Note: `{file}` could not be saved before the command ran: {reason}."));
@@ -157,6 +164,29 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
         notes.push(format!("Note: the command did not see unsaved text of {}.", named(&unsaved)));
     }
     result(&outcome, &notes, limit)
+}
+
+/// What became of guarded files, as notes.
+fn guard_notes(guarded: &GuardReport) -> Vec<String> {
+    let GuardReport { created, restored, changed, incomplete } = guarded;
+    let paths = |paths: Vec<&PathBuf>| {
+        named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+    };
+    let mut notes = Vec::new();
+    if !created.is_empty() {
+        let files = paths(created.iter().collect());
+        notes.push(format!("Note: the command created {files}, which steer other programs; tell the user."));
+    }
+    if !restored.is_empty() {
+        let files = paths(restored.iter().map(|restored| &restored.path).collect());
+        notes.push(format!("Note: commands may not change {files}; what the command did there was undone."));
+    }
+    if !changed.is_empty() {
+        let files = paths(changed.iter().map(|(path, _)| path).collect());
+        notes.push(format!("Note: the command changed {files}, which could not be put back; tell the user."));
+    }
+    notes.extend(incomplete.iter().map(|reason| format!("Note: {reason}.")));
+    notes
 }
 
 /// Runs the command while its output is reported.
@@ -268,6 +298,9 @@ fn not_started(error: &ShellError) -> ToolError {
         ShellError::NoShell => "Ask the user to install bash; until then work with the other tools.",
         ShellError::NoDirectory { .. } => {
             "Check that the command is right for that folder, then run it again."
+        }
+        ShellError::Sandbox { .. } => {
+            "Nothing was run. Tell the user; `kode-ls doctor` says what is missing. Work with the other tools until then."
         }
         ShellError::Start { .. } => {
             "Check that the folder can be entered and that the system has resources left."

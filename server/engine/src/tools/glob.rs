@@ -23,7 +23,7 @@ use crate::tools::walk::{
     OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
 use crate::tools::{
-    Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
+    Action, CallContext, Look, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
 };
 use crate::workspace::Workspace;
 
@@ -80,7 +80,7 @@ impl Tool for Glob {
                 let found =
                     run_search(&context, move |watch| find(&bases, &pattern, &documents, everywhere, watch))
                         .await?;
-                Ok(report(found, &context.workspace))
+                Ok(report(found, &context))
             }
             .boxed()
         };
@@ -274,10 +274,15 @@ fn file_modified(entry: &DirEntry) -> Option<SystemTime> {
     metadata.is_file().then(|| metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
 }
 
-fn report(found: Found, workspace: &Workspace) -> ToolOutput {
-    let Found { newest, total } = found;
+fn report(found: Found, context: &CallContext) -> ToolOutput {
+    let Found { newest, mut total } = found;
+    let workspace = &context.workspace;
+    let mut newest = newest.into_sorted_vec();
+    let listed = newest.len();
+    newest
+        .retain(|Reverse(FoundFile { target: Reverse(target), .. })| (context.may_read)(target, Look::Name));
+    total -= listed - newest.len();
     let files: Vec<String> = newest
-        .into_sorted_vec()
         .into_iter()
         .map(|Reverse(FoundFile { target: Reverse(target), .. })| result_name(workspace, &target))
         .collect();

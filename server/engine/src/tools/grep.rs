@@ -28,7 +28,8 @@ use crate::tools::walk::{
     IsFolder, OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
 use crate::tools::{
-    Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
+    Action, CallContext, Look, MayRead, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind,
+    ToolOutput, Touch,
 };
 use crate::workspace::Workspace;
 
@@ -130,7 +131,8 @@ impl Tool for Grep {
             concurrency_safe: true,
             description: "Searches the contents of files with a regular expression, as fast as ripgrep. Use it instead \
                 of running grep or rg: it also sees text in the editor that is not saved yet. Hidden files are \
-                searched; binary files and files that ignore files exclude are not.",
+                searched; binary files and files that ignore files exclude are not, and neither are secrets and files \
+                that rules keep from you.",
         }
     }
 
@@ -143,8 +145,8 @@ impl Tool for Grep {
         let touches = job.place.targets().into_iter().map(Touch::Read).collect();
         let run = move |context: CallContext| {
             async move {
-                let workspace = Arc::clone(&context.workspace);
-                run_search(&context, move |watch| job.run(&workspace, watch)).await
+                let (workspace, may_read) = (Arc::clone(&context.workspace), Arc::clone(&context.may_read));
+                run_search(&context, move |watch| job.run(&workspace, &may_read, watch)).await
             }
             .boxed()
         };
@@ -258,8 +260,10 @@ impl Job {
         })
     }
 
-    fn run(&self, workspace: &Workspace, watch: &Watch) -> ToolOutput {
+    fn run(&self, workspace: &Workspace, may_read: &MayRead, watch: &Watch) -> ToolOutput {
         let mut found = self.find(&workspace.documents(), watch);
+        // Asked of what has matched and not of all that is walked over: it takes following links.
+        found.hits.retain(|hit| may_read(&hit.target, Look::Content));
         match self.mode {
             OutputMode::FilesWithMatches => {
                 found

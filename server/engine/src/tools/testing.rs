@@ -95,7 +95,7 @@ impl Fixture {
             call_id: CallId::generate(),
             workspace: self.workspace(),
             shell: Arc::new(Shell::new(self.root())),
-            may_read: Arc::new(|_| true),
+            may_read: Arc::new(|_, _| true),
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
         }

@@ -11,7 +11,7 @@ use tempfile::{Builder, NamedTempFile};
 
 /// Replaces the contents of an existing file, given with all links followed. Returns whether it was replaced: not
 /// when `is_unchanged` says no at the last moment. A file with several hard links is cut from the others.
-pub(super) fn replace(
+pub(crate) fn replace(
     path: &Path,
     bytes: &[u8],
     metadata: &Metadata,
@@ -24,7 +24,7 @@ pub(super) fn replace(
 }
 
 /// The same with mode bits of its own; a link at `path` is itself replaced.
-pub(super) fn replace_as(
+pub(crate) fn replace_as(
     path: &Path,
     bytes: &[u8],
     metadata: &Metadata,
@@ -38,7 +38,7 @@ pub(super) fn replace_as(
 }
 
 /// Creates a file that must not exist yet, with the permissions the user's umask gives new files.
-pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut builder = Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
     #[cfg(unix)]
@@ -54,7 +54,7 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Creates a file that must not exist yet, readable by this user alone until it has its mode bits.
-pub(super) fn create_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+pub(crate) fn create_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
     set_mode(temporary.as_file(), mode)?;
     temporary.as_file().sync_all()?;
@@ -86,7 +86,7 @@ pub(super) fn link(path: &Path, target: &Path, is_unchanged: impl FnOnce() -> bo
 
 /// Whether this user may write the file. Asks for the mode bits too: to the superuser every file is writable, but
 /// one that was made read-only was made so on purpose.
-pub(super) fn is_writable(path: &Path, metadata: &Metadata) -> bool {
+pub(crate) fn is_writable(path: &Path, metadata: &Metadata) -> bool {
     #[cfg(unix)]
     let is_allowed = rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
     #[cfg(not(unix))]

@@ -219,7 +219,7 @@ impl Rig {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(root.clone())),
-            may_read: Arc::new(|_| true),
+            may_read: Arc::new(|_, _| true),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         }

@@ -1,0 +1,207 @@
+//! The sandbox for commands: the kernel as the wall, whatever the text of a command says.
+//!
+//! Rule: a command is run exactly as its policy says or not at all. What a policy is made of is data; setting it up is
+//! done by a helper process, the same program started again, which reports what it did.
+
+pub mod detect;
+mod environment;
+mod guard;
+#[cfg(target_os = "linux")]
+pub mod helper;
+pub mod policy;
+pub mod secrets;
+
+use std::fs;
+use std::io::{self, PipeWriter};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::paths::AbsPath;
+use crate::shell::{Captured, Exit};
+
+pub use detect::{Support, detect};
+pub use environment::keeps;
+pub use policy::{Enforced, Failure, GuardReport, Input, Kind, Limits, Network, Policy, Report, Restored};
+
+use policy::Request;
+
+/// The argument that makes the program the helper.
+pub const ARGUMENT: &str = "__sandbox";
+/// The file the helper leaves its report in.
+const REPORT: &str = "report.json";
+/// The folder for temporary files of commands.
+const SCRATCH: &str = "tmp";
+/// Folders of the session are its user's alone.
+const PRIVATE: u32 = 0o700;
+
+/// What a sandbox is made of.
+#[derive(Clone, Debug)]
+pub struct SandboxOptions {
+    /// The program that is the helper when it is started with [`ARGUMENT`]: the server itself.
+    pub helper: PathBuf,
+    /// What holds the commands, as [`Support::best`] gives it.
+    pub kind: Kind,
+    /// The folders commands may write in: the workspace's, and others the user has allowed.
+    pub writable: Vec<AbsPath>,
+    /// What they may not change, besides what is guarded everywhere.
+    pub read_only: Vec<AbsPath>,
+    /// What they may not see, besides what is hidden everywhere.
+    pub hidden: Vec<AbsPath>,
+    /// The user's home folder.
+    pub home: Option<AbsPath>,
+    /// The product's folder for its state.
+    pub state: AbsPath,
+    /// Which network they get.
+    pub network: Network,
+    /// How much they may use.
+    pub limits: Limits,
+}
+
+/// The sandbox of a session, with a folder for temporary files that lives as long.
+#[derive(Debug)]
+pub struct Sandbox {
+    helper: PathBuf,
+    policy: Policy,
+    folder: TempDir,
+    next: AtomicU64,
+}
+
+/// A command that is ready to be started in the sandbox.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The helper, with the command in its arguments.
+    pub command: Command,
+    /// Its standard input, where its policy is.
+    pub input: Stdio,
+    /// What has to be kept until it has ended, and then gives the report.
+    pub pending: Pending,
+}
+
+/// A command in the sandbox that has been prepared. Dropping it ends the command.
+#[derive(Debug)]
+pub struct Pending {
+    control: PathBuf,
+    _alive: PipeWriter,
+}
+
+impl Sandbox {
+    /// Makes the sandbox of a session.
+    ///
+    /// # Errors
+    /// When there is no place for its temporary files.
+    pub fn new(options: SandboxOptions) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("kode-ls-").tempdir()?;
+        let resolved = folder.path().canonicalize()?;
+        let scratch = resolved.join(SCRATCH);
+        fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
+        let SandboxOptions { helper, kind, writable, read_only, hidden, home, state, network, limits } =
+            options;
+        let mut all_hidden = secrets::places(home.as_ref(), &state);
+        all_hidden.extend(hidden);
+        let policy = Policy {
+            kind,
+            writable,
+            scratch: AbsPath::new(scratch).map_err(io::Error::other)?,
+            read_only,
+            hidden: all_hidden,
+            home,
+            network,
+            limits,
+            input: Input::None,
+        };
+        Ok(Self { helper, policy, folder, next: AtomicU64::new(0) })
+    }
+
+    /// What its commands may do.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The folder for temporary files, which commands find under the same path.
+    #[must_use]
+    pub fn scratch(&self) -> &AbsPath {
+        &self.policy.scratch
+    }
+
+    /// A folder of one command for the helper's files.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn control(&self) -> io::Result<AbsPath> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let control = self.folder.path().canonicalize()?.join(format!("command-{number}"));
+        fs::DirBuilder::new().mode(PRIVATE).create(&control)?;
+        AbsPath::new(control).map_err(io::Error::other)
+    }
+
+    /// Prepares a command to run as it would have run without, with those of its variables that commands in a
+    /// sandbox keep. Its streams are not carried over.
+    ///
+    /// # Errors
+    /// When its policy cannot be handed over.
+    pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
+        let command = command.as_std();
+        let control = self.control()?;
+        let (reader, mut writer) = io::pipe()?;
+        Request { policy: self.policy.clone(), control: control.clone() }.send(&mut writer)?;
+        let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
+        let mut prepared = Command::new(&self.helper);
+        prepared.args([ARGUMENT, "--"]).arg(command.get_program()).args(command.get_args());
+        prepared.env_clear().envs(kept);
+        if let Some(cwd) = command.get_current_dir() {
+            prepared.current_dir(cwd);
+        }
+        let pending = Pending { control: control.into(), _alive: writer };
+        Ok(Prepared { command: prepared, input: reader.into(), pending })
+    }
+}
+
+impl Pending {
+    /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
+    ///
+    /// # Errors
+    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
+    pub fn conclude(self, exit: Exit, output: &Captured) -> Result<(Exit, GuardReport), Failure> {
+        let report = fs::read(self.control.join(REPORT)).and_then(|json| {
+            let report: Report = serde_json::from_slice(&json)?;
+            Ok(report)
+        });
+        match (exit, report) {
+            (Exit::TimedOut | Exit::Cancelled, report) => Ok((exit, report.unwrap_or_default().guarded)),
+            (Exit::Code(_) | Exit::Signal(_), Err(error)) => {
+                Err(Failure::Sandbox(format!("there is no report of it: {error}")))
+            }
+            (Exit::Code(_) | Exit::Signal(_), Ok(report)) => match report {
+                Report { failure: Some(Failure::Sandbox(reason)), .. } => {
+                    let said = output.text.trim();
+                    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+                    Err(Failure::Sandbox(format!("{reason}{said}")))
+                }
+                Report { failure: Some(failure), .. } => Err(failure),
+                Report { enforced: None, .. } => Err(Failure::Sandbox("nothing was enforced".to_owned())),
+                Report { signal: Some(signal), guarded, .. } => Ok((Exit::Signal(signal), guarded)),
+                Report { signal: None, guarded, .. } => Ok((exit, guarded)),
+            },
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        remove(&self.control);
+    }
+}
+
+fn remove(folder: &Path) {
+    // The helper may be writing its report yet; the folder goes with the session at the latest.
+    if let Err(error) = fs::remove_dir_all(folder) {
+        tracing::debug!(%error, folder = %folder.display(), "the folder of a command is left until the session ends");
+    }
+}

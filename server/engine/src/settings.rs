@@ -1,0 +1,356 @@
+//! Settings files: where they are, what they say together, and writing rules into them.
+//!
+//! Rule: managed beats command line, local, project, user and default. A broken file costs itself alone and is told. What a
+//! workspace's own files loosen counts only once the user has approved that very text; what they deny always counts.
+
+mod lock;
+pub mod policy;
+mod read;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trust;
+mod values;
+mod write;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::paths::AbsPath;
+pub use crate::permission::rules::{Behavior, Layer, Place, PlacedRule, Problem, Severity, Source};
+use crate::permission::rules::{Rule, places};
+pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
+use read::Origin;
+use text::Text;
+pub use trust::{Trust, Wish};
+pub use values::{Sandbox, SensitiveFile, Sensitivity, Sourced, Values};
+pub use write::{Change, Scope};
+
+/// The folders of settings in a workspace or a home, the strongest first, each with the variable that names another
+/// place for the user's.
+const FOLDERS: [(&str, Option<&str>); 4] = [
+    (".kode-ls", Some("KODE_LS_CONFIG_DIR")),
+    (".kode", Some("KODE_CONFIG_DIR")),
+    (".claude", Some("CLAUDE_CONFIG_DIR")),
+    (".blade", None),
+];
+/// How many of these folders are ours to write into.
+const OWN_FOLDERS: usize = 2;
+/// The file that is for everyone who works here.
+const SHARED: &str = "settings.json";
+/// The file that is for this user alone.
+const LOCAL: &str = "settings.local.json";
+/// The administrator's file.
+const MANAGED: &str = "/etc/kode-ls/managed-settings.json";
+
+/// Where settings come from.
+#[derive(Clone, Debug)]
+pub struct SettingsSources {
+    /// The workspace folders; what the earlier one says is stronger.
+    pub roots: Vec<AbsPath>,
+    /// The home folder.
+    pub home: Option<AbsPath>,
+    /// The folders of the user's settings, the strongest first, as many as [`SettingsSources::new`] finds.
+    pub user_folders: Vec<AbsPath>,
+    /// The administrator's file.
+    pub managed: Option<AbsPath>,
+    /// Rules from the command line.
+    pub command_line: Vec<(Behavior, String)>,
+    /// The folder for state: approvals and locks.
+    pub state: AbsPath,
+    trust: Arc<Trust>,
+}
+
+/// What the settings say, as they were when they were loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The files that were found, the strongest first.
+    pub files: Vec<AbsPath>,
+    /// Typed values of all files together.
+    pub values: Values,
+    /// The rules in force, the strongest first.
+    pub rules: Vec<PlacedRule>,
+    /// Allow rules of the workspace's own files that are not in force, because the user has not approved them.
+    pub untrusted: Vec<PlacedRule>,
+    /// Everything, those rules included, that waits for the user's approval.
+    pub withheld: Vec<Withheld>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    has_lost: bool,
+    stamps: Vec<(AbsPath, Option<Stamp>)>,
+}
+
+/// Something a file of the workspace asks for that is not in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// What is to be approved, for [`Trust::approve`].
+    pub wish: Wish,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// Why settings cannot be written or approved.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read or written.
+    #[error("{file} cannot be read or written: {source}")]
+    Io {
+        /// The file.
+        file: AbsPath,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file does not hold what it should, and is left as it is.
+    #[error("{file} is left alone because {reason}; repair it and try again")]
+    Broken {
+        /// The file.
+        file: AbsPath,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A link leads somewhere else.
+    #[error("{file} is not written because it leads to {real}, outside of {within}; write that file by hand")]
+    Outside {
+        /// The file.
+        file: AbsPath,
+        /// Where it leads.
+        real: AbsPath,
+        /// Where it should be.
+        within: AbsPath,
+    },
+    /// Somebody else writes it all the time.
+    #[error("{file} is being written by somebody else; try again")]
+    Busy {
+        /// The file.
+        file: AbsPath,
+    },
+    /// It is no file of ours.
+    #[error("{file} belongs to another program and is only read here; change it by hand")]
+    NotOurs {
+        /// The file.
+        file: AbsPath,
+    },
+    /// There is no such place.
+    #[error("there is no folder for {0} settings; open a folder, or set HOME")]
+    NoPlace(&'static str),
+    /// The rule cannot have this behavior.
+    #[error("the rule `{rule}` cannot be written: {reason}")]
+    Rule {
+        /// The rule.
+        rule: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a file looked like from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    /// Tells a file from another that took its name within the clock's resolution.
+    identity: Option<(u64, u64, i64, i64)>,
+}
+
+/// A file that may hold settings.
+struct Candidate<'a> {
+    file: AbsPath,
+    layer: Layer,
+    root: AbsPath,
+    workspace: Option<&'a AbsPath>,
+}
+
+impl SettingsSources {
+    /// The usual places: the workspace folders, the user's folders beneath home or where the environment names them,
+    /// and the administrator's file. Settings in the environment that are no absolute path are ignored.
+    #[must_use]
+    pub fn new(
+        roots: Vec<AbsPath>,
+        home: Option<AbsPath>,
+        state: AbsPath,
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let folder = |(name, variable): (&str, Option<&str>)| {
+            let named = variable.and_then(environment).filter(|value| !value.is_empty()).map(PathBuf::from);
+            match named.map(AbsPath::new) {
+                Some(Ok(folder)) => Some(folder),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, ?variable, "a folder of settings is ignored");
+                    home.as_ref().map(|home| home.join(name))
+                }
+                None => home.as_ref().map(|home| home.join(name)),
+            }
+        };
+        let user_folders = FOLDERS.into_iter().filter_map(folder).collect();
+        let managed = AbsPath::new(MANAGED).ok();
+        let trust = Arc::new(Trust::new(&state));
+        Self { roots, home, user_folders, managed, command_line: Vec::new(), state, trust }
+    }
+
+    /// The user's approvals.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// Reads everything. Never fails: what is wrong is in [`Settings::problems`]. Blocks on the disk.
+    #[must_use]
+    pub fn load(&self) -> Settings {
+        // The stamps come first: what changes while it is read makes the settings stale.
+        let stamps = self.watched().map(|file| (file.clone(), Stamp::of(&file))).collect();
+        let mut settings = Settings { stamps, ..Settings::default() };
+        if let Err(error) = self.trust.refresh() {
+            settings.problems.push(Problem {
+                file: Some(self.trust.file().clone()),
+                place: None,
+                severity: Severity::Warning,
+                message: format!("Nothing this workspace asks for counts as approved: {error}."),
+            });
+        }
+        for candidate in self.candidates().filter(|candidate| candidate.layer < Layer::CommandLine) {
+            self.take(&candidate, &mut settings);
+        }
+        self.take_command_line(&mut settings);
+        for candidate in self.candidates().filter(|candidate| candidate.layer > Layer::CommandLine) {
+            self.take(&candidate, &mut settings);
+        }
+        settings
+    }
+
+    /// Whether any file has changed, come or gone since. Looks at each without reading it.
+    #[must_use]
+    pub fn is_stale(&self, settings: &Settings) -> bool {
+        let is_as_before = |(file, stamp): (AbsPath, &(AbsPath, Option<Stamp>))| {
+            file == stamp.0 && Stamp::of(&file) == stamp.1
+        };
+        self.watched().count() != settings.stamps.len()
+            || !self.watched().zip(&settings.stamps).all(is_as_before)
+    }
+
+    /// All files that settings depend on, there or not.
+    pub fn watched(&self) -> impl Iterator<Item = AbsPath> {
+        self.candidates().map(|candidate| candidate.file).chain([self.trust.file().clone()])
+    }
+
+    /// The files, the strongest first.
+    fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+        let managed = self.managed.iter().map(|file| Candidate {
+            file: file.clone(),
+            layer: Layer::Managed,
+            root: file_system_root(file),
+            workspace: None,
+        });
+        let of_workspace = |layer, name: &'static str| {
+            self.roots.iter().flat_map(move |root| {
+                FOLDERS.iter().map(move |(folder, _)| Candidate {
+                    file: root.join(folder).join(name),
+                    layer,
+                    root: root.clone(),
+                    workspace: Some(root),
+                })
+            })
+        };
+        let of_user = self.user_folders.iter().map(|folder| Candidate {
+            file: folder.join(SHARED),
+            layer: Layer::User,
+            root: folder.clone(),
+            workspace: None,
+        });
+        // Where the home folder is open as a workspace, the user's files are the user's.
+        let is_user_file = |candidate: &Candidate<'_>| {
+            !self.user_folders.iter().any(|folder| candidate.file == folder.join(SHARED))
+        };
+        managed
+            .chain(of_workspace(Layer::Local, LOCAL))
+            .chain(of_workspace(Layer::Project, SHARED).filter(is_user_file))
+            .chain(of_user)
+    }
+
+    fn take(&self, candidate: &Candidate<'_>, settings: &mut Settings) {
+        let text = match Text::read(&candidate.file) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(reason) => {
+                settings.files.push(candidate.file.clone());
+                return settings.lose(Problem {
+                    file: Some(candidate.file.clone()),
+                    place: None,
+                    severity: Severity::Error,
+                    message: read::broken(&reason),
+                });
+            }
+        };
+        settings.files.push(candidate.file.clone());
+        let origin = Origin {
+            file: &candidate.file,
+            layer: candidate.layer,
+            root: &candidate.root,
+            workspace: candidate.workspace,
+            home: self.home.as_ref(),
+            trust: &self.trust,
+        };
+        read::read(&origin, &text, settings);
+    }
+
+    fn take_command_line(&self, settings: &mut Settings) {
+        for (behavior, text) in &self.command_line {
+            let rule = text.parse::<Rule>().and_then(|rule| rule.check(*behavior).map(|()| rule));
+            match rule {
+                Ok(rule) => settings.rules.push(PlacedRule {
+                    behavior: *behavior,
+                    rule,
+                    source: Source { layer: Layer::CommandLine, file: None, place: None },
+                    root: None,
+                }),
+                Err(error) => {
+                    let name = behavior.name();
+                    let message =
+                        format!("The rule `{text}` ({name}) of the command line is ignored: {error}.");
+                    let problem = Problem { file: None, place: None, severity: Severity::Error, message };
+                    match behavior {
+                        Behavior::Deny | Behavior::Ask => settings.lose(problem),
+                        Behavior::Allow => {
+                            settings.problems.push(Problem { severity: Severity::Warning, ..problem });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// Whether something that would have denied or asked could not be understood, so that the rules in force protect
+    /// less than the user thinks. The problems of severity error say what.
+    #[must_use]
+    pub fn has_lost_protection(&self) -> bool {
+        self.has_lost
+    }
+
+    fn lose(&mut self, problem: Problem) {
+        self.has_lost = true;
+        self.problems.push(problem);
+    }
+}
+
+impl Stamp {
+    /// `None` for a file that is not there or cannot be looked at.
+    fn of(file: &AbsPath) -> Option<Self> {
+        let metadata = file.as_path().metadata().ok()?;
+        #[cfg(unix)]
+        let identity = {
+            use std::os::unix::fs::MetadataExt;
+            Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()))
+        };
+        #[cfg(not(unix))]
+        let identity = None;
+        Some(Self { modified: metadata.modified().ok(), length: metadata.len(), identity })
+    }
+}
+
+fn file_system_root(file: &AbsPath) -> AbsPath {
+    std::iter::successors(Some(file.clone()), AbsPath::parent).last().unwrap_or_else(|| file.clone())
+}

@@ -1,0 +1,52 @@
+//! Settings on the disk of a temporary folder.
+
+mod loading;
+mod writing;
+
+use std::fs;
+
+use super::*;
+
+/// A workspace, a home and a state folder.
+pub(super) struct Fixture {
+    folder: tempfile::TempDir,
+    pub(super) sources: SettingsSources,
+}
+
+impl Fixture {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        for name in ["work", "home", "state", "elsewhere"] {
+            fs::create_dir(path.join(name).as_path()).unwrap();
+        }
+        let (root, home) = (path.join("work"), path.join("home"));
+        let mut sources = SettingsSources::new(vec![root], Some(home), path.join("state"), &|_| None);
+        sources.managed = Some(path.join("managed.json"));
+        Self { folder, sources }
+    }
+
+    pub(super) fn path(&self, name: &str) -> AbsPath {
+        AbsPath::new(self.folder.path().canonicalize().unwrap()).unwrap().join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> AbsPath {
+        let file = self.path(name);
+        fs::create_dir_all(file.parent().unwrap().as_path()).unwrap();
+        fs::write(file.as_path(), text).unwrap();
+        file
+    }
+
+    pub(super) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name).as_path()).unwrap()
+    }
+
+    pub(super) fn load(&self) -> Settings {
+        self.sources.load()
+    }
+}
+
+/// Rules as text, with their behaviors.
+pub(super) fn told(rules: &[PlacedRule]) -> Vec<String> {
+    rules.iter().map(|rule| format!("{} {}", rule.behavior.name(), rule.rule)).collect()
+}

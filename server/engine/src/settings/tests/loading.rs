@@ -1,0 +1,330 @@
+//! What files say together, and what is told of broken ones.
+
+use serde_json::json;
+
+use super::*;
+use crate::permission::Mode;
+
+#[test]
+fn layers_and_folders_add_up_from_the_strongest_to_the_weakest() {
+    let fixture = Fixture::new();
+    let files = [
+        "managed.json",
+        "work/.kode-ls/settings.local.json",
+        "work/.kode/settings.local.json",
+        "work/.claude/settings.local.json",
+        "work/.blade/settings.local.json",
+        "work/.kode-ls/settings.json",
+        "work/.claude/settings.json",
+        "home/.kode-ls/settings.json",
+        "home/.kode/settings.json",
+        "home/.claude/settings.json",
+        "home/.blade/settings.json",
+    ];
+    for (number, file) in files.iter().enumerate().rev() {
+        fixture.write(
+            file,
+            &json!({ "permissions": { "deny": [format!("Read(x{number})"), "Bash"] } }).to_string(),
+        );
+    }
+    let settings = fixture.load();
+    assert_eq!(settings.files, files.map(|file| fixture.path(file)));
+    let numbered: Vec<_> = told(&settings.rules).into_iter().filter(|rule| rule.contains('x')).collect();
+    assert_eq!(numbered, (0..files.len()).map(|number| format!("deny Read(x{number})")).collect::<Vec<_>>());
+    let layers: Vec<_> = settings.rules.iter().step_by(2).map(|rule| rule.source.layer).collect();
+    use Layer::{Local, Managed, Project, User};
+    assert_eq!(layers, [Managed, Local, Local, Local, Local, Project, Project, User, User, User, User]);
+    assert_eq!(settings.problems, []);
+    assert!(!settings.has_lost_protection());
+    let roots: Vec<_> = settings.rules.iter().map(|rule| rule.root.clone().unwrap()).collect();
+    assert_eq!(roots[0].as_path().parent(), None, "a managed rule is relative to the file system");
+    assert_eq!(roots[2], fixture.path("work"));
+    assert_eq!(roots.last(), Some(&fixture.path("home/.blade")));
+}
+
+#[test]
+fn the_command_line_stands_between_the_administrator_and_the_files() {
+    let mut fixture = Fixture::new();
+    fixture.write("managed.json", r#"{"permissions":{"ask":["Bash"]}}"#);
+    fixture.write("work/.kode/settings.json", r#"{"permissions":{"ask":["Write"]}}"#);
+    fixture.sources.command_line = vec![
+        (Behavior::Allow, "Edit".to_owned()),
+        (Behavior::Deny, "Edit(".to_owned()),
+        (Behavior::Allow, "*".to_owned()),
+    ];
+    let settings = fixture.load();
+    assert_eq!(told(&settings.rules), ["ask Bash", "allow Edit", "ask Write"]);
+    let severities: Vec<_> = settings.problems.iter().map(|problem| problem.severity).collect();
+    assert_eq!(severities, [Severity::Error, Severity::Warning]);
+    assert!(settings.has_lost_protection());
+}
+
+#[test]
+fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
+    let fixture = Fixture::new();
+    fixture.write(
+        "home/.kode/settings.json",
+        r#"{
+          // The user's own word needs no approval.
+          "permissions": { "defaultMode": "acceptEdits", "additionalDirectories": ["~/notes", "/data", "~root/x"],
+            "disableBypassPermissionsMode": "disable", },
+          "sandbox": { "enabled": true, "excludedCommands": ["docker *"], "allowUnsandboxedCommands": false,
+            "network": { "allowedDomains": ["a.example", "b.example"], "allowLocalBinding": true },
+            "filesystem": { "denyRead": ["~/x"] } },
+          "sensitiveFiles": [{ "pattern": "*.log", "level": "none" }, { "pattern": "*.key", "level": "high" }],
+          "tools": { "maxConcurrency": 3, "other": 1 },
+          "webSearch": { "provider": "one", "more": { "a": 1 } },
+          "unknown": { "permissions": { "deny": ["Read"] } }
+        }"#,
+    );
+    fixture.write(
+        "home/.claude/settings.json",
+        r#"{ "permissions": { "defaultMode": "plan", "additionalDirectories": ["/data", "/more"] },
+          "sandbox": { "enabled": false, "excludedCommands": ["docker *", "podman *"], "network": { "deniedDomains": ["c"] } },
+          "tools": { "maxConcurrency": 9 },
+          "webSearch": { "provider": "two", "endpoint": "x", "more": { "a": 2, "b": 3 } } }"#,
+    );
+    let settings = fixture.load();
+    let values = &settings.values;
+    assert_eq!(values.default_mode.as_ref().unwrap().value, Mode::AcceptEdits);
+    let directories: Vec<_> = values.additional_directories.iter().map(|item| item.value.clone()).collect();
+    assert_eq!(directories[0], fixture.path("home/notes"));
+    assert_eq!(directories[1..], ["/data", "/more"].map(|path| AbsPath::new(path).unwrap()));
+    assert!(values.is_bypass_disabled);
+    let sandbox = &values.sandbox;
+    assert_eq!((sandbox.enabled, sandbox.auto_allow_bash), (Some(true), None));
+    assert_eq!((sandbox.allow_unsandboxed, sandbox.allow_local_binding), (Some(false), Some(true)));
+    let texts =
+        |list: &[Sourced<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>().join(" | ");
+    assert_eq!(texts(&sandbox.allowed_domains), "a.example | b.example");
+    assert_eq!(texts(&sandbox.denied_domains), "c");
+    assert_eq!(texts(&sandbox.deny_read), "~/x");
+    // Texts that are relative to different folders are not the same.
+    assert_eq!(texts(&sandbox.excluded_commands), "docker * | docker * | podman *");
+    let levels: Vec<_> = values.sensitive_files.iter().map(|item| item.value.level).collect();
+    assert_eq!(levels, [Sensitivity::None, Sensitivity::High]);
+    assert_eq!(values.max_concurrency, Some(3));
+    let expected = json!({ "provider": "one", "more": { "a": 1, "b": 3 }, "endpoint": "x" });
+    assert_eq!(values.web_search, Some(expected));
+    assert_eq!(
+        settings.problems.len(),
+        1,
+        "only the home of somebody else is wrong: {:?}",
+        settings.problems
+    );
+    assert_eq!((settings.rules, settings.untrusted), (vec![], vec![]));
+}
+
+#[test]
+fn a_broken_file_costs_itself_alone_and_is_told_where_it_breaks() {
+    for (text, place) in [
+        ("{\n  \"permissions\": { \"deny\" [\"Read\"] }\n}", Some((1, 26))),
+        ("[1]", Some((0, 0))),
+        ("{ 'permissions': {} }", Some((0, 2))),
+    ] {
+        let fixture = Fixture::new();
+        let broken = fixture.write("work/.kode/settings.json", text);
+        fixture.write("work/.claude/settings.json", r#"{"permissions":{"deny":["Bash"]}}"#);
+        let settings = fixture.load();
+        assert_eq!(told(&settings.rules), ["deny Bash"], "{text}");
+        let [problem] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
+        assert_eq!((problem.file.as_ref(), problem.severity), (Some(&broken), Severity::Error));
+        assert_eq!(problem.place.map(|place| (place.line, place.column)), place, "{text}");
+        assert!(settings.has_lost_protection());
+    }
+}
+
+#[test]
+fn what_is_no_text_file_is_told_and_never_waited_for() {
+    let fixture = Fixture::new();
+    let folder = fixture.path("work/.kode/settings.json");
+    fs::create_dir_all(folder.as_path()).unwrap();
+    fs::create_dir_all(fixture.path("work/.claude").as_path()).unwrap();
+    fs::write(fixture.path("work/.claude/settings.json").as_path(), b"{\xff}").unwrap();
+    fs::write(fixture.path("work/.blade").as_path(), "no folder").unwrap();
+    fixture.write("home/.kode/settings.json", &format!("{{}}{}", " ".repeat(1 << 20)));
+    fixture.write("home/.claude/settings.json", "");
+    let settings = fixture.load();
+    assert_eq!(settings.problems.len(), 3, "{:?}", settings.problems);
+    assert!(settings.problems.iter().all(|problem| problem.severity == Severity::Error));
+}
+
+#[test]
+fn a_bad_rule_is_told_at_its_very_place_and_the_others_stay() {
+    let fixture = Fixture::new();
+    fixture.write(
+        "home/.kode/settings.json",
+        "\u{feff}{ \"permissions\": {\r\n  \"deny\": [\"Bash\", \"é😀\", 7, \"Bash(\"],\r\n  \"allow\": [\"*\", \"LS\", \"Write(x)\"],\r\n  \"ask\": {}\r\n} }",
+    );
+    let settings = fixture.load();
+    assert_eq!(told(&settings.rules), ["deny Bash", "allow LS", "allow Edit(x)"]);
+    let told: Vec<_> = settings
+        .problems
+        .iter()
+        .map(|problem| {
+            let place = problem.place.unwrap();
+            (problem.severity, place.line, place.column, place.end_line, place.end_column)
+        })
+        .collect();
+    use Severity::{Error, Warning};
+    let expected = [
+        (Error, 1, 19, 1, 24),
+        (Error, 1, 26, 1, 27),
+        (Error, 1, 29, 1, 36),
+        (Warning, 2, 12, 2, 15),
+        (Warning, 2, 23, 2, 33),
+        (Error, 3, 9, 3, 11),
+    ];
+    assert_eq!(told, expected, "{:#?}", settings.problems);
+    assert_eq!(settings.rules[0].source.place.map(|place| (place.line, place.column)), Some((1, 11)));
+}
+
+#[test]
+fn nothing_that_denies_hides_behind_a_key_that_stands_there_twice() {
+    let fixture = Fixture::new();
+    fixture.write(
+        "home/.kode/settings.json",
+        r#"{"permissions":{"deny":["Bash"],"deny":["Read"]},"permissions":{"deny":["Write"]}}"#,
+    );
+    let settings = fixture.load();
+    assert_eq!(told(&settings.rules), ["deny Bash", "deny Read", "deny Write"]);
+    assert_eq!(settings.problems.len(), 2);
+}
+
+const LOOSENING: &str = r#"{
+  "permissions": { "allow": ["Bash(ls)"], "deny": ["Read(x)"], "ask": ["Write"], "defaultMode": "acceptEdits",
+    "additionalDirectories": ["../other"] },
+  "sandbox": { "enabled": false, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": true,
+    "excludedCommands": ["a"], "network": { "allowedDomains": ["b"], "allowLocalBinding": true },
+    "filesystem": { "allowWrite": ["c"], "denyWrite": ["d"] } },
+  "sensitiveFiles": [{ "pattern": ".env", "level": "none" }, { "pattern": "x", "level": "high" }],
+  "tools": { "maxConcurrency": 2 },
+  "webSearch": { "endpoint": "http://x" }
+}"#;
+
+#[test]
+fn what_a_workspace_loosens_waits_for_the_user_and_what_it_narrows_does_not() {
+    for name in ["settings.json", "settings.local.json"] {
+        let fixture = Fixture::new();
+        let file = fixture.write(&format!("work/.kode/{name}"), LOOSENING);
+        let settings = fixture.load();
+        assert_eq!(told(&settings.rules), ["deny Read(x)", "ask Write"]);
+        assert_eq!(told(&settings.untrusted), ["allow Bash(ls)"]);
+        let expected = Values {
+            sandbox: Sandbox { deny_write: settings.values.sandbox.deny_write.clone(), ..Sandbox::default() },
+            sensitive_files: settings.values.sensitive_files.clone(),
+            ..Values::default()
+        };
+        assert_eq!(settings.values, expected);
+        assert_eq!((expected.sandbox.deny_write.len(), expected.sensitive_files.len()), (1, 1));
+        assert_eq!(settings.withheld.len(), 13, "{:#?}", settings.withheld);
+
+        assert_eq!(fixture.sources.trust().approve_all(&settings, &file).unwrap(), 13);
+        assert!(fixture.sources.is_stale(&settings));
+        let settings = fixture.load();
+        assert_eq!((settings.withheld.as_slice(), settings.untrusted.as_slice()), (&[][..], &[][..]));
+        assert_eq!(told(&settings.rules), ["allow Bash(ls)", "deny Read(x)", "ask Write"]);
+        assert_eq!(settings.values.sandbox.enabled, Some(false));
+        assert_eq!(settings.values.additional_directories[0].value, fixture.path("other"));
+    }
+}
+
+#[test]
+fn an_approval_is_for_that_text_in_that_file_of_that_workspace() {
+    let fixture = Fixture::new();
+    let allow = |rule: &str| json!({ "permissions": { "allow": [rule] } }).to_string();
+    let file = fixture.write("work/.kode/settings.json", &allow("Bash(ls)"));
+    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
+
+    fixture.write("work/.kode/settings.json", &allow("Bash(ls -l)"));
+    assert_eq!(told(&fixture.load().untrusted), ["allow Bash(ls -l)"], "another text");
+    fixture.write("work/.kode/settings.json", &allow("Bash(ls)"));
+    fixture.write("work/.claude/settings.json", &allow("Bash(ls)"));
+    let settings = fixture.load();
+    assert_eq!((settings.rules.len(), settings.untrusted.len()), (1, 1), "another file");
+
+    let mut elsewhere = fixture.sources.clone();
+    elsewhere.roots = vec![fixture.path("elsewhere")];
+    fixture.write("elsewhere/.kode/settings.json", &allow("Bash(ls)"));
+    assert_eq!(told(&elsewhere.load().untrusted), ["allow Bash(ls)"], "another workspace");
+
+    std::os::unix::fs::symlink("work", fixture.path("link").as_path()).unwrap();
+    elsewhere.roots = vec![fixture.path("link")];
+    assert_eq!(elsewhere.load().rules.len(), 1, "the same workspace by another name");
+}
+
+#[test]
+fn approvals_that_cannot_be_read_approve_nothing_and_are_left_alone() {
+    let fixture = Fixture::new();
+    let file = fixture.write("work/.kode/settings.json", r#"{"permissions":{"allow":["Bash"]}}"#);
+    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fixture.sources.trust().file().as_path().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    fixture.write("state/approvals.json", "{");
+    let settings = fixture.load();
+    assert_eq!((settings.untrusted.len(), settings.problems.len()), (1, 1));
+    assert!(matches!(
+        fixture.sources.trust().approve_all(&settings, &file),
+        Err(SettingsError::Broken { .. })
+    ));
+    assert_eq!(fixture.text("state/approvals.json"), "{");
+}
+
+#[test]
+fn no_file_in_the_workspace_switches_permissions_off() {
+    let fixture = Fixture::new();
+    for name in ["settings.json", "settings.local.json"] {
+        fixture
+            .write(&format!("work/.kode/{name}"), r#"{"permissions":{"defaultMode":"bypassPermissions"}}"#);
+    }
+    let settings = fixture.load();
+    assert_eq!((settings.values.default_mode, settings.withheld.as_slice()), (None, &[][..]));
+    assert_eq!(settings.problems.len(), 2);
+    fixture.write("home/.kode/settings.json", r#"{"permissions":{"defaultMode":"bypassPermissions"}}"#);
+    assert_eq!(fixture.load().values.default_mode.unwrap().value, Mode::BypassPermissions);
+}
+
+#[test]
+fn settings_are_stale_once_a_file_comes_changes_or_goes() {
+    let fixture = Fixture::new();
+    let mut settings = fixture.load();
+    assert!(!fixture.sources.is_stale(&settings));
+    for (what, text) in [("comes", Some("{}")), ("changes", Some("{\"permissions\":{}}")), ("goes", None)] {
+        match text {
+            Some(text) => drop(fixture.write("work/.claude/settings.local.json", text)),
+            None => fs::remove_file(fixture.path("work/.claude/settings.local.json").as_path()).unwrap(),
+        }
+        assert!(fixture.sources.is_stale(&settings), "{what}");
+        settings = fixture.load();
+        assert!(!fixture.sources.is_stale(&settings), "{what}");
+    }
+}
+
+#[test]
+fn the_environment_names_other_folders_of_the_user() {
+    let fixture = Fixture::new();
+    let elsewhere = fixture.path("elsewhere");
+    let environment = |name: &str| match name {
+        "KODE_CONFIG_DIR" => Some(elsewhere.as_path().as_os_str().to_owned()),
+        "CLAUDE_CONFIG_DIR" => Some("relative".into()),
+        _ => None,
+    };
+    let home = fixture.path("home");
+    let sources = SettingsSources::new(vec![], Some(home.clone()), fixture.path("state"), &environment);
+    let expected = [home.join(".kode-ls"), elsewhere.clone(), home.join(".claude"), home.join(".blade")];
+    assert_eq!(sources.user_folders, expected);
+    assert_eq!(sources.file(Scope::User).unwrap(), elsewhere.join("settings.json"));
+    assert!(matches!(sources.file(Scope::Local), Err(SettingsError::NoPlace("local"))));
+}
+
+#[test]
+fn in_the_home_folder_the_users_files_are_the_users() {
+    let mut fixture = Fixture::new();
+    fixture.sources.roots = vec![fixture.path("home")];
+    fixture.write("home/.kode/settings.json", r#"{"permissions":{"allow":["Bash(ls)"]}}"#);
+    let settings = fixture.load();
+    assert_eq!(settings.rules.iter().map(|rule| rule.source.layer).collect::<Vec<_>>(), [Layer::User]);
+    assert_eq!(settings.untrusted, []);
+}

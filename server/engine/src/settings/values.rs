@@ -1,0 +1,112 @@
+//! The settings that are typed, merged over all files.
+//!
+//! Rule: files are taken in from the strongest to the weakest: a scalar stays once it is set, a list grows by what it does
+//! not hold yet.
+
+use serde_json::Value;
+
+use crate::paths::AbsPath;
+use crate::permission::Mode;
+use crate::permission::rules::{PathPattern, Source};
+
+/// A value and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it comes from.
+    pub source: Source,
+    /// The folder that relative paths in it are relative to, if its file has one.
+    pub root: Option<AbsPath>,
+}
+
+/// Typed settings of all files together. `None` and empty mean that no file in force says anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values {
+    /// `permissions.defaultMode`: the mode sessions begin in.
+    pub default_mode: Option<Sourced<Mode>>,
+    /// `permissions.additionalDirectories`: folders that are reached like the workspace.
+    pub additional_directories: Vec<Sourced<AbsPath>>,
+    /// `permissions.disableBypassPermissionsMode` is `"disable"` somewhere.
+    pub is_bypass_disabled: bool,
+    /// `sandbox`.
+    pub sandbox: Sandbox,
+    /// `sensitiveFiles`, the strongest first: the first that matches decides.
+    pub sensitive_files: Vec<Sourced<SensitiveFile>>,
+    /// `tools.maxConcurrency`: how many calls may run beside each other.
+    pub max_concurrency: Option<usize>,
+    /// `webSearch`, merged key by key, for whoever searches.
+    pub web_search: Option<Value>,
+}
+
+/// `sandbox`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// `enabled`.
+    pub enabled: Option<bool>,
+    /// `autoAllowBashIfSandboxed`.
+    pub auto_allow_bash: Option<bool>,
+    /// `allowUnsandboxedCommands`.
+    pub allow_unsandboxed: Option<bool>,
+    /// `excludedCommands`: commands that run outside of it, as in the parentheses of `Bash(…)`.
+    pub excluded_commands: Vec<Sourced<String>>,
+    /// `network.allowedDomains`, as written.
+    pub allowed_domains: Vec<Sourced<String>>,
+    /// `network.deniedDomains`, as written.
+    pub denied_domains: Vec<Sourced<String>>,
+    /// `network.allowLocalBinding`.
+    pub allow_local_binding: Option<bool>,
+    /// `filesystem.allowWrite`, as written.
+    pub allow_write: Vec<Sourced<String>>,
+    /// `filesystem.denyWrite`, as written.
+    pub deny_write: Vec<Sourced<String>>,
+    /// `filesystem.denyRead`, as written.
+    pub deny_read: Vec<Sourced<String>>,
+}
+
+/// How a file is protected beyond the built-in table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SensitiveFile {
+    /// Which files.
+    pub pattern: PathPattern,
+    /// How sensitive they are.
+    pub level: Sensitivity,
+}
+
+/// How sensitive a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sensitivity {
+    /// Like any other.
+    None,
+    /// The user is asked.
+    Medium,
+    /// It is refused.
+    High,
+}
+
+impl Sensitivity {
+    /// All of them with their names in settings.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("none", Self::None), ("medium", Self::Medium), ("high", Self::High)];
+}
+
+/// Adds what a list does not hold yet.
+pub(super) fn append<T: PartialEq>(list: &mut Vec<Sourced<T>>, item: Sourced<T>) {
+    if !list.iter().any(|known| known.value == item.value && known.root == item.root) {
+        list.push(item);
+    }
+}
+
+/// Fills in what the stronger value does not say.
+pub(super) fn merge(strong: &mut Value, weak: &Value) {
+    if let (Value::Object(strong), Value::Object(weak)) = (strong, weak) {
+        for (key, value) in weak {
+            match strong.get_mut(key) {
+                Some(known) => merge(known, value),
+                None => {
+                    strong.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `kode-ls sandbox`: runs one command in the sandbox that the agent's commands get.
+//!
+//! Rule: the command's output and exit code are passed on as they are; what is said about the sandbox goes to
+//! standard error. Without a sandbox nothing is run.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use kode_engine::paths::AbsPath;
+use kode_engine::sandbox::{
+    Failure, GuardReport, Input, Kind, Limits, Network, Policy, Report, Sandbox, SandboxOptions, detect,
+};
+
+use crate::cli::{terminal, working_directory};
+use crate::display::printable;
+use crate::home;
+
+/// The exit code when there is no sandbox for the command.
+const EXIT_NO_SANDBOX: u8 = 125;
+
+/// The arguments of `kode-ls sandbox`.
+#[derive(Debug, Args)]
+pub struct SandboxArgs {
+    /// What holds the command
+    #[arg(long, value_enum, default_value_t)]
+    kind: KindArg,
+    /// Let it write in this folder too, besides the current one; may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    write: Vec<PathBuf>,
+    /// Keep it from changing this file or folder; may be repeated
+    #[arg(long, value_name = "PATH")]
+    read_only: Vec<PathBuf>,
+    /// Keep it from seeing this file or folder; may be repeated
+    #[arg(long, value_name = "PATH")]
+    hide: Vec<PathBuf>,
+    /// Let it use the network
+    #[arg(long, conflicts_with = "allow_host")]
+    network: bool,
+    /// Let it reach this host alone; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// How many processes it may have at a time
+    #[arg(long, value_name = "NUMBER")]
+    max_processes: Option<u64>,
+    /// Say what is enforced
+    #[arg(long)]
+    verbose: bool,
+    /// The command
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// What holds the command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum KindArg {
+    /// The best there is
+    #[default]
+    Auto,
+    /// Namespaces made by bubblewrap
+    Bubblewrap,
+    /// Landlock and seccomp alone, the weaker kind
+    Landlock,
+}
+
+impl KindArg {
+    fn choose(self) -> Result<Kind, String> {
+        match self {
+            Self::Auto => detect().best(),
+            Self::Bubblewrap => detect().bubblewrap(),
+            Self::Landlock => detect().landlock_alone(),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When its policy cannot be made; that there is no sandbox is exit code 125.
+pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
+    let kind = match args.kind.choose() {
+        Ok(kind) => kind,
+        Err(reason) => {
+            terminal::error_line(&format!("kode-ls: there is no sandbox here, so nothing was run: {reason}"));
+            return Ok(ExitCode::from(EXIT_NO_SANDBOX));
+        }
+    };
+    let sandbox = Sandbox::new(options(kind, &args)?).context("no folder for temporary files")?;
+    let policy = Policy { input: Input::Rest, ..sandbox.policy().clone() };
+    let control = sandbox.control().context("no folder for temporary files")?;
+    let (report, code) = helper(policy, control, &args.command);
+    tell(&report, args.verbose);
+    Ok(code)
+}
+
+fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
+    let cwd = working_directory(None)?;
+    let absolute = |paths: &[PathBuf]| paths.iter().map(|path| cwd.join(path)).collect::<Vec<_>>();
+    let mut writable = vec![cwd.clone()];
+    writable.extend(absolute(&args.write));
+    let home = etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok());
+    Ok(SandboxOptions {
+        helper: std::env::current_exe().context("the program does not know where it is")?,
+        kind,
+        writable,
+        read_only: absolute(&args.read_only),
+        hidden: absolute(&args.hide),
+        home,
+        state: home::folder()?,
+        network: match (args.network, args.allow_host.is_empty()) {
+            (true, _) => Network::On,
+            (false, true) => Network::Off,
+            (false, false) => Network::Allowed { hosts: args.allow_host.clone() },
+        },
+        limits: Limits {
+            processes: args.max_processes.unwrap_or(Limits::default().processes),
+            ..Limits::default()
+        },
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn helper(policy: Policy, control: AbsPath, command: &[OsString]) -> (Report, ExitCode) {
+    kode_engine::sandbox::helper::run(policy, control, command)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn helper(_policy: Policy, _control: AbsPath, _command: &[OsString]) -> (Report, ExitCode) {
+    // No kind is ever chosen where there is no helper.
+    (Report::default(), ExitCode::from(EXIT_NO_SANDBOX))
+}
+
+/// Runs the helper on the arguments after its own.
+#[must_use]
+pub fn helper_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    return kode_engine::sandbox::helper::main(arguments);
+    #[cfg(not(target_os = "linux"))]
+    {
+        drop(arguments);
+        ExitCode::from(EXIT_NO_SANDBOX)
+    }
+}
+
+fn tell(report: &Report, verbose: bool) {
+    let say = |text: String| terminal::error_line(&format!("kode-ls: {}", printable(&text)));
+    match &report.failure {
+        Some(Failure::Sandbox(reason)) => say(format!("the command was not run: {reason}")),
+        Some(Failure::NotFound(reason) | Failure::NotStarted(reason)) => say(reason.clone()),
+        None => {}
+    }
+    let GuardReport { created, restored, changed, incomplete } = &report.guarded;
+    for path in created {
+        say(format!("it created {}, which steers other programs", path.display()));
+    }
+    for restored in restored {
+        let aside = restored.set_aside.as_ref().map_or("", |_| "; what it had put there is gone");
+        say(format!("it changed {}, which was put back{aside}", restored.path.display()));
+    }
+    for (path, reason) in changed {
+        say(format!("it changed {}, which could not be put back: {reason}", path.display()));
+    }
+    incomplete.iter().for_each(|reason| say(reason.clone()));
+    if let (true, Some(enforced)) = (verbose, &report.enforced) {
+        say(format!(
+            "held by {} (landlock {}, seccomp {}, network {})",
+            enforced.kind,
+            enforced.landlock,
+            if enforced.seccomp { "on" } else { "off" },
+            enforced.network
+        ));
+        enforced.weaker.iter().for_each(|reason| say(format!("weaker: {reason}")));
+    }
+}
