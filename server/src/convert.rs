@@ -467,11 +467,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
                 tool_calls,
             })
         }
-        Event::PermissionRequired { prompt: asked } => {
-            wire::Event::PermissionRequired(Box::new(wire::PermissionRequired {
-                prompt: prompt(session, *asked),
-            }))
-        }
+        Event::PermissionRequired { prompt: asked } => required(session, *asked),
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
         Event::QuestionAsked { question } => question::asked(session, *question),
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
@@ -527,6 +523,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn required(session: &SessionId, asked: PermissionPrompt) -> wire::Event {
+    wire::Event::PermissionRequired(Box::new(wire::PermissionRequired { prompt: prompt(session, asked) }))
 }
 
 fn stop_reason(reason: TurnEnd) -> wire::StopReason {
