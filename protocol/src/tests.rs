@@ -45,6 +45,25 @@ fn check_union<T: Serialize + DeserializeOwned + JsonSchema>(tag: &str, cases: &
 
 const AT: &str = "2025-03-01T09:30:00Z";
 
+fn question() -> Value {
+    json!({
+        "sessionId": "ses_1", "questionId": "ques_1", "callId": "call_1", "itemId": "item_1",
+        "questions": [{
+            "question": "Which?", "header": "Color", "options": [{ "label": "red", "description": "warm" }],
+            "multiSelect": false,
+        }],
+        "plan": "1. Paint.", "timestamp": AT,
+    })
+}
+
+fn todo() -> Value {
+    json!({ "content": "Paint", "status": "in_progress", "activeForm": "Painting" })
+}
+
+fn counts() -> Value {
+    json!({ "total": 1, "pending": 0, "inProgress": 1, "completed": 0 })
+}
+
 fn item(body: Value) -> Value {
     json!({ "itemId": "item_1", "turnId": "turn_1", "timestamp": AT, "body": body })
 }
@@ -78,7 +97,7 @@ fn prompt() -> Value {
         "sessionId": "ses_1", "permissionId": "perm_1", "callId": "call_1", "itemId": "item_1", "tool": "Bash",
         "title": "Run ls", "reason": "commands ask in this mode",
         "preview": { "type": "command", "command": "ls", "cwd": "/w" }, "risks": ["reads"],
-        "scopes": ["once", "session"], "rule": "Bash(ls)", "input": { "command": "ls" }, "timestamp": AT,
+        "scopes": ["once", "session"], "offers": [], "text": "", "input": { "command": "ls" }, "timestamp": AT,
     })
 }
 
@@ -109,6 +128,13 @@ fn every_event_keeps_its_form() {
                 "type": "permission_decided", "permissionId": "perm_1", "callId": "call_1",
                 "outcome": "deny", "scope": "once", "by": "panel", "feedback": "not now",
             }),
+            json!({ "type": "question_asked", "question": question() }),
+            json!({
+                "type": "question_answered", "questionId": "ques_1", "callId": "call_1", "outcome": "answered",
+                "answers": [{ "labels": ["red"], "text": "dark" }], "feedback": "thanks", "by": "panel",
+            }),
+            json!({ "type": "todo_changed", "todos": [todo()], "counts": counts() }),
+            json!({ "type": "todo_reminder", "reason": "stale" }),
             json!({ "type": "state_changed", "state": "WORKING" }),
             json!({ "type": "mode_changed", "mode": "acceptEdits", "model": "main" }),
             json!({ "type": "queue_changed", "queue": [{ "queueId": "queue_1", "text": "next" }] }),
@@ -162,6 +188,7 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "unknownSession", "hint": "h" }),
         json!({ "kind": "unknownPermission", "hint": "h" }),
         json!({ "kind": "unknownCall", "hint": "h" }),
+        json!({ "kind": "unknownQuestion", "hint": "h" }),
         json!({ "kind": "sessionBusy", "hint": "h" }),
         json!({ "kind": "unknownHunk", "hint": "h" }),
         json!({ "kind": "unknownResolution", "hint": "h" }),
@@ -196,7 +223,8 @@ fn a_snapshot_keeps_its_form() {
         "sessionId": "ses_1", "title": "Fix it", "bookmark": { "seq": 0, "timestamp": AT }, "state": "PAUSED",
         "mode": "bypassPermissions", "model": { "name": "main", "provider": "anthropic" },
         "items": item_bodies().into_iter().map(item).collect::<Vec<_>>(), "moreItems": true,
-        "pendingPermissions": [prompt()], "queue": [{ "queueId": "queue_1", "text": "next" }],
+        "pendingPermissions": [prompt()], "questions": [question()], "todos": [todo()],
+        "queue": [{ "queueId": "queue_1", "text": "next" }],
         "usage": usage(),
     }));
 }
@@ -350,7 +378,7 @@ fn what_a_newer_server_sends_is_skipped() {
         "event": { "type": "state_changed", "state": "READY", "since": AT }, "extra": {},
     });
     assert!(serde_json::from_value::<AgentEventParams>(event).is_ok());
-    assert_eq!(read::<Event>(json!({ "type": "todo_changed", "todos": [] })), Event::Unknown);
+    assert_eq!(read::<Event>(json!({ "type": "from_the_future", "todos": [] })), Event::Unknown);
     assert_eq!(read::<ItemBody>(json!({ "type": "plan", "steps": [1] })), ItemBody::Unknown);
     assert_eq!(read::<Preview>(json!({ "type": "picture", "data": "" })), Preview::Unknown);
     let error = read::<ErrorData>(json!({ "kind": "untrustedWorkspace", "hint": "trust it" }));

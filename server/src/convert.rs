@@ -483,24 +483,12 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
                 tool_calls,
             })
         }
-        Event::PermissionRequired { prompt: asked } => {
-            wire::Event::PermissionRequired(Box::new(wire::PermissionRequired {
-                prompt: prompt(session, *asked),
-            }))
-        }
+        Event::PermissionRequired { prompt: asked } => required(session, *asked),
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
-        Event::QuestionAsked { question } => {
-            let question = question::question(session, *question);
-            wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question }))
-        }
+        Event::QuestionAsked { question } => question::asked(session, *question),
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
-        Event::TodoChanged { todos } => wire::Event::TodoChanged(wire::TodoChanged {
-            counts: question::todo_counts(&todos),
-            todos: question::todos(&todos),
-        }),
-        Event::TodoReminder { reason } => {
-            wire::Event::TodoReminder(wire::TodoReminder { reason: question::reminder_reason(reason) })
-        }
+        Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
+        Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
         }
@@ -567,6 +555,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn required(session: &SessionId, asked: PermissionPrompt) -> wire::Event {
+    wire::Event::PermissionRequired(Box::new(wire::PermissionRequired { prompt: prompt(session, asked) }))
 }
 
 fn stop_reason(reason: TurnEnd) -> wire::StopReason {

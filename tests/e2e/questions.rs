@@ -1,6 +1,6 @@
 //! What the model asks the user: answers, races, cancelling, plans; and the todo list and skills beside it.
 
-use kode_e2e::{Project, Script, Session, Step, call, say, step, text_of};
+use kode_e2e::{Client, Offer, Project, Reply, Script, Session, Step, call, say, step, text_of};
 use serde_json::{Value, json};
 
 fn question() -> Step {
@@ -231,9 +231,7 @@ fn a_skill_is_listed_by_what_it_is_for_and_read_when_it_is_used() {
     project.write(".claude/skills/release-it/SKILL.md", skill);
     let client = project.open();
     let session = client.session();
-    let turn = session.prompt("go");
-    session.allow(0);
-    session.wait_done(&turn);
+    session.run("go");
     let request = project.model.last_request();
     let tools = request["tools"].as_array().unwrap();
     let listed = tools.iter().find(|tool| tool["name"] == "Skill").expect("it is offered");
@@ -244,4 +242,111 @@ fn a_skill_is_listed_by_what_it_is_for_and_read_when_it_is_used() {
     );
     let (text, is_error) = only_result(&project);
     assert!(!is_error && text.ends_with("Bump the version to 1.2."), "{text}");
+}
+
+fn ask(client: &Client) {
+    let arguments = json!([{ "text": "go" }]);
+    client.call("workspace/executeCommand", json!({ "command": "kode.ask", "arguments": arguments }));
+}
+
+/// Waits for the `n`th message request, counted from 0.
+fn asked(client: &Client, n: usize) -> Value {
+    client.wait_for("a message request", |received| received.of("window/showMessageRequest").nth(n).cloned())
+}
+
+fn shown(client: &Client, text: &str) {
+    client.wait_for(&format!("the message {text:?}"), |received| {
+        let mut messages = received.of("window/showMessage");
+        let fits =
+            |message: &&Value| message["params"]["message"].as_str().is_some_and(|said| said.contains(text));
+        messages.find(fits).map(drop)
+    });
+}
+
+fn titles(request: &Value) -> Vec<String> {
+    let actions = request["params"]["actions"].as_array().expect("actions").iter();
+    actions.map(|action| action["title"].as_str().expect("a title").to_owned()).collect()
+}
+
+fn two_questions() -> Script {
+    let mut input = question_input();
+    let options = json!([{ "label": "fast" }, { "label": "small" }, { "label": "safe" }]);
+    let several =
+        json!({ "question": "What matters?", "header": "Aims", "options": options, "multiSelect": true });
+    input["questions"].as_array_mut().unwrap().push(several);
+    Script::new([call("AskUserQuestion", input), say("Thanks to you.")])
+}
+
+#[test]
+fn an_editor_without_a_plugin_asks_one_thing_after_the_other_by_messages() {
+    let project = Project::new(&two_questions());
+    let client = project.connect(&Offer::plain());
+    ask(&client);
+    let first = asked(&client, 0);
+    assert!(first["params"]["message"].as_str().unwrap().contains("Which library?"), "{first}");
+    assert_eq!(titles(&first), ["serde", "miniserde", "Do not answer"]);
+    client.answer(&first, json!({ "title": "serde" }));
+    let second = asked(&client, 1);
+    assert_eq!(titles(&second), ["fast", "small", "safe", "Do not answer"]);
+    client.answer(&second, json!({ "title": "small" }));
+    let third = asked(&client, 2);
+    assert_eq!(titles(&third), ["fast", "safe", "Done", "Do not answer"]);
+    client.answer(&third, json!({ "title": "safe" }));
+    client.answer(&asked(&client, 3), json!({ "title": "Done" }));
+    shown(&client, "Thanks to you.");
+    let (text, is_error) = only_result(&project);
+    assert!(!is_error && text.contains("→ serde") && text.contains("→ small, safe"), "{text}");
+}
+
+#[test]
+fn a_closed_message_leaves_the_question_open_for_the_command() {
+    let project = Project::new(&two_questions());
+    let client = project.connect(&Offer::plain());
+    ask(&client);
+    client.answer(&asked(&client, 0), Value::Null);
+    shown(&client, "kode.answer");
+    let answer = |argument: Value| {
+        let params = json!({ "command": "kode.answer", "arguments": [argument] });
+        client.request("workspace/executeCommand", params)
+    };
+    let error = answer(json!({})).unwrap_err();
+    assert!(error.kind() == "invalidParams" && error.message.contains("What matters?"), "{error:?}");
+    answer(json!({ "answers": ["in words", ["fast", "safe"]] })).unwrap();
+    shown(&client, "Thanks to you.");
+    let (text, _) = only_result(&project);
+    assert!(text.contains("→ in words") && text.contains("→ fast, safe"), "{text}");
+    assert_eq!(answer(json!({ "refuse": true })).unwrap_err().kind(), "unknownQuestion");
+}
+
+#[test]
+fn nobody_there_is_an_answer_at_once() {
+    let project = Project::new(&Script::new([question(), say("On my own.")]));
+    let output = project.run(&["run", "go"], "");
+    assert_eq!((output.code, output.stdout.as_str()), (0, "On my own.\n"), "{output:?}");
+    let (text, is_error) = only_result(&project);
+    assert!(is_error && text.contains("Nobody is there to answer"), "{text}");
+}
+
+#[test]
+fn what_the_language_servers_say_reaches_the_model_from_an_editor_that_tells_it() {
+    let script = Script::new([call("Diagnostics", json!({ "path": "{{cwd}}/a.txt" })), say("Seen.")]);
+    let project = Project::new(&script);
+    project.write("a.txt", "äöü oops\n");
+    let uri = project.uri("a.txt");
+    let client = project.start();
+    let told = uri.clone();
+    client.on_request("agent/editor/diagnostics", move |_, request| {
+        assert_eq!(request["params"]["uris"], json!([told]));
+        let range = json!({ "start": { "line": 0, "character": 4 }, "end": { "line": 0, "character": 8 } });
+        let diagnostic =
+            json!({ "range": range, "severity": 1, "message": "unknown word", "source": "spell" });
+        Reply::Result(json!({ "files": [{ "uri": told, "version": 1, "diagnostics": [diagnostic] }] }))
+    });
+    let offer = Offer::kode().with("/experimental/kode/diagnostics", json!(true));
+    client.initialize(offer.params(&project.workspace()));
+    client.editor.open(&uri, "äöü oops\n");
+    client.session().run("go");
+    let (text, is_error) = only_result(&project);
+    assert!(!is_error && text.contains("1:5 error: unknown word [spell]"), "{text}");
+    assert!(offered(&project.model.last_request()).contains(&"Diagnostics".to_owned()));
 }

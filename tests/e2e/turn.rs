@@ -196,8 +196,10 @@ fn a_prompt_handed_in_while_busy_is_queued_and_then_runs() {
     assert_eq!(session.snapshot()["queue"], json!([]));
 }
 
+/// The newest prompt, without what the model is reminded of beside it.
 fn last_text(request: &Value) -> String {
-    text_of(&request["messages"].as_array().unwrap().last().unwrap()["content"])
+    let text = text_of(&request["messages"].as_array().unwrap().last().unwrap()["content"]);
+    text.split("<system-reminder>").next().unwrap_or_default().to_owned()
 }
 
 #[test]

@@ -33,6 +33,12 @@ pub fn question(session: &SessionId, question: Question) -> wire::Question {
     }
 }
 
+/// The event that tells of a question.
+#[must_use]
+pub fn asked(session: &SessionId, asked: Question) -> wire::Event {
+    wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question: question(session, asked) }))
+}
+
 /// What became of a question.
 #[must_use]
 pub fn resolved(resolved: Resolved) -> wire::QuestionAnswered {
@@ -84,12 +90,19 @@ pub fn todo_counts(todos: &[Todo]) -> wire::TodoCounts {
     }
 }
 
-/// Why the model was reminded of its list.
+/// That the list is another one.
 #[must_use]
-pub fn reminder_reason(reason: TodoReminder) -> wire::TodoReminderReason {
-    match reason {
+pub fn todo_changed(list: &[Todo]) -> wire::TodoChanged {
+    wire::TodoChanged { todos: todos(list), counts: todo_counts(list) }
+}
+
+/// That the model was reminded of its list.
+#[must_use]
+pub fn todo_reminder(reason: TodoReminder) -> wire::TodoReminder {
+    let reason = match reason {
         TodoReminder::Initial => wire::TodoReminderReason::Initial,
         TodoReminder::Stale => wire::TodoReminderReason::Stale,
         TodoReminder::Changed => wire::TodoReminderReason::Changed,
-    }
+    };
+    wire::TodoReminder { reason }
 }
