@@ -2,6 +2,17 @@
 --
 -- A newer server may send fields, events, items and previews that are not in here: skip what you do not know.
 
+--- A rule to write.
+---@class kode.AddRuleParams
+---@field sessionId kode.SessionId The session whose project is meant.
+---@field scope kode.Scope `project` or `user`.
+---@field behavior kode.RuleBehavior What it says.
+---@field rule string Its text.
+
+--- Where a rule was written.
+---@class kode.AddRuleResult
+---@field file string The path of the file.
+
 --- An event with its place.
 ---@class kode.AgentEventParams
 ---@field sessionId kode.SessionId The session it is about.
@@ -27,6 +38,15 @@
 ---@alias kode.Amended
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
 ---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+
+--- A settings file of the workspace to approve.
+---@class kode.ApproveSettingsParams
+---@field sessionId kode.SessionId The session whose project is meant.
+---@field file string The path of the file, as listed among what is withheld.
+
+--- What was approved.
+---@class kode.ApproveSettingsResult
+---@field approved integer How many settings count from now on.
 
 --- A state a call was in, and since when.
 ---@class kode.AuditEntry
@@ -214,6 +234,28 @@
 ---@field selection? kode.Range The selection in it, or the cursor as an empty range.
 ---@field openUris? kode.Uri[] The documents that are open to the user.
 
+--- One thing that a language server says.
+---@class kode.EditorDiagnostic
+---@field range kode.Range Where.
+---@field severity? integer How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error.
+---@field message string What is wrong.
+---@field source? string Which server says so; absent when that is not known.
+---@field code? string The server's name for it, as text; absent when it has none.
+
+--- About which files the language servers are asked.
+---@class kode.EditorDiagnosticsParams
+---@field uris kode.Uri[] The files or documents; all that the editor knows something about when there are none.
+
+--- What the language servers say. A file without diagnostics may be left out.
+---@class kode.EditorDiagnosticsResult
+---@field files? kode.EditorFileDiagnostics[] The files.
+
+--- What the language servers say about one file.
+---@class kode.EditorFileDiagnostics
+---@field uri kode.Uri The file or document.
+---@field version? integer The version of the document that they are about; absent when that is not known.
+---@field diagnostics kode.EditorDiagnostic[] What they say, without what this server has published itself.
+
 --- Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
 --- `agent/edits/list` told of these files is out of date.
 ---@class kode.EditsChanged
@@ -235,6 +277,11 @@
 --- No permission prompt of that id, or it is long closed.
 ---@class kode.ErrorData.UnknownPermission
 ---@field kind "unknownPermission"
+---@field hint string What to do next, for people.
+
+--- No question of that id, or it is long closed.
+---@class kode.ErrorData.UnknownQuestion
+---@field kind "unknownQuestion"
 ---@field hint string What to do next, for people.
 
 --- No call of that id runs or waits in this session; it may have ended.
@@ -303,6 +350,7 @@
 ---@alias kode.ErrorData
 ---| kode.ErrorData.UnknownSession
 ---| kode.ErrorData.UnknownPermission
+---| kode.ErrorData.UnknownQuestion
 ---| kode.ErrorData.UnknownCall
 ---| kode.ErrorData.SessionBusy
 ---| kode.ErrorData.UnknownHunk
@@ -365,6 +413,14 @@
 ---@class kode.Event.PermissionDecided: kode.PermissionDecided
 ---@field type "permission_decided"
 
+--- The model asks the user something.
+---@class kode.Event.QuestionAsked: kode.QuestionAsked
+---@field type "question_asked"
+
+--- A question was answered or withdrawn.
+---@class kode.Event.QuestionAnswered: kode.QuestionAnswered
+---@field type "question_answered"
+
 --- The session's state changed.
 ---@class kode.Event.StateChanged: kode.StateChanged
 ---@field type "state_changed"
@@ -392,6 +448,14 @@
 --- A call was carried out.
 ---@class kode.Event.ToolExecuted: kode.ToolExecuted
 ---@field type "tool_executed"
+
+--- The todo list was written, or is another one since the conversation went back or forward.
+---@class kode.Event.TodoChanged: kode.TodoChanged
+---@field type "todo_changed"
+
+--- The model was reminded of its todo list.
+---@class kode.Event.TodoReminder: kode.TodoReminder
+---@field type "todo_reminder"
 
 --- Hunks came, went or changed.
 ---@class kode.Event.EditsChanged: kode.EditsChanged
@@ -458,6 +522,8 @@
 ---| kode.Event.Done
 ---| kode.Event.PermissionRequired
 ---| kode.Event.PermissionDecided
+---| kode.Event.QuestionAsked
+---| kode.Event.QuestionAnswered
 ---| kode.Event.StateChanged
 ---| kode.Event.ModeChanged
 ---| kode.Event.QueueChanged
@@ -465,6 +531,8 @@
 ---| kode.Event.ToolTimeout
 ---| kode.Event.ToolDenied
 ---| kode.Event.ToolExecuted
+---| kode.Event.TodoChanged
+---| kode.Event.TodoReminder
 ---| kode.Event.EditsChanged
 ---| kode.Event.EditsResolved
 ---| kode.Event.CheckpointCreated
@@ -478,6 +546,21 @@
 ---| kode.Event.StorageFailure
 ---| kode.Event.Error
 ---| kode.Event.Gap
+
+--- A call to explain.
+---@class kode.ExplainPermissionParams
+---@field sessionId kode.SessionId The session whose rules and workspace count.
+---@field tool string The tool, by any of its names.
+---@field input any The arguments.
+---@field mode? kode.Mode The mode to suppose; the session's when absent.
+
+--- What would become of a call.
+---@class kode.ExplainPermissionResult
+---@field decision kode.RuleBehavior What would happen.
+---@field rule? string The rule that decided; absent when none did.
+---@field source? string Where that rule stands, for people.
+---@field reason string Why, for people.
+---@field proposed? string[] Rules that would let it run unasked, where a rule can.
 
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
@@ -559,6 +642,13 @@
 ---| kode.InputPart.Text
 ---| kode.InputPart.Mention
 ---| kode.InputPart.Selection
+
+--- One thing that is asked.
+---@class kode.Inquiry
+---@field question string The question, for people.
+---@field header string What it is about in at most twelve characters.
+---@field options kode.QuestionOption[] The answers on offer; the user may always say something else.
+---@field multiSelect boolean Whether several of them may be chosen.
 
 --- One item of the transcript.
 ---@class kode.Item
@@ -646,6 +736,17 @@
 ---@class kode.ListPermissionsResult
 ---@field permissions kode.PermissionPrompt[] The prompts, oldest first within a session.
 
+--- Which rules are meant.
+---@class kode.ListRulesParams
+---@field sessionId kode.SessionId The session whose rules are listed.
+
+--- The rules of a session.
+---@class kode.ListRulesResult
+---@field mode kode.Mode The mode that counts when no rule speaks; another than the session's where settings have switched that one off.
+---@field rules kode.RuleEntry[] The rules in force, the strongest layer first.
+---@field withheld kode.WithheldSetting[] What files of the workspace ask for and the user has not approved; it does not count.
+---@field problems kode.SettingsProblem[] What in the settings cannot be used.
+
 --- Which part of the list is wanted.
 ---@class kode.ListSessionsParams
 ---@field limit? integer The most sessions of one answer; the server may give fewer.
@@ -655,6 +756,15 @@
 ---@class kode.ListSessionsResult
 ---@field sessions kode.SessionSummary[] The sessions of this workspace, the one last used first.
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
+
+--- Whose list is wanted.
+---@class kode.ListTodosParams
+---@field sessionId kode.SessionId The session.
+
+--- A list.
+---@class kode.ListTodosResult
+---@field todos kode.Todo[] The list in the model's order; empty when there is none.
+---@field counts kode.TodoCounts How many of them are how far.
 
 --- Nothing to choose.
 ---@class kode.ListToolsParams
@@ -816,6 +926,48 @@
 ---| kode.Preview.Diff
 ---| kode.Preview.Paths
 
+--- What the user is asked; the call behind it waits, and nothing else.
+---@class kode.Question
+---@field sessionId kode.SessionId The session.
+---@field questionId kode.QuestionId Names the question in the answer.
+---@field callId kode.CallId The call that waits.
+---@field itemId kode.ItemId The call's item in the transcript.
+---@field questions kode.Inquiry[] What is asked, one to four things; all of them are answered at once.
+---@field plan? string The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning, to accept the plan, and to accept it and edit without asking, in this order.
+---@field timestamp kode.Timestamp When it was asked.
+
+--- The answer to one thing that was asked: options, or words, or both.
+---@class kode.QuestionAnswer
+---@field labels? string[] The labels of the chosen options.
+---@field text? string What the user says in words of their own.
+
+--- A question was answered or withdrawn.
+---@class kode.QuestionAnswered
+---@field questionId kode.QuestionId The question.
+---@field callId kode.CallId The call.
+---@field outcome kode.QuestionOutcome How it ended.
+---@field answers? kode.QuestionAnswer[] The answers; empty unless it was answered.
+---@field feedback? string Words for the model besides; absent when there were none.
+---@field by string Which surface or client ended it, or `cancel`.
+
+--- The model asks the user something.
+---@class kode.QuestionAsked
+---@field question kode.Question What is asked.
+
+--- Names a question that the model puts to the user.
+---@alias kode.QuestionId string
+
+--- An answer on offer.
+---@class kode.QuestionOption
+---@field label string What is chosen; no two of a question are the same.
+---@field description string What choosing it means; may be empty.
+
+--- How a question ended.
+---@alias kode.QuestionOutcome
+---| "answered" # It was answered.
+---| "refused" # The user did not want to answer.
+---| "cancelled" # The call, the turn or the session was cancelled before anyone answered.
+
 --- The queue of prompts changed.
 ---@class kode.QueueChanged
 ---@field queue kode.QueuedPrompt[] The queue now, next first.
@@ -841,6 +993,17 @@
 ---@class kode.RefusedResolution
 ---@field sessionId kode.SessionId The session.
 ---@field reason string Why not, for people.
+
+--- A rule to remove.
+---@class kode.RemoveRuleParams
+---@field sessionId kode.SessionId The session whose project is meant.
+---@field file string The path of the file it stands in, as listed.
+---@field behavior kode.RuleBehavior What it says.
+---@field rule string Its text.
+
+--- What became of a rule that was to be removed.
+---@class kode.RemoveRuleResult
+---@field removed boolean False when it did not stand there.
 
 --- An act that was begun.
 ---@class kode.Resolution
@@ -871,6 +1034,13 @@
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
 ---@field rules? string[] With a yes that is kept in settings: the rules to keep instead of those offered.
 ---@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of them when absent. The model is told what was left out.
+
+--- An answer to a question.
+---@class kode.RespondQuestionParams
+---@field sessionId kode.SessionId The session.
+---@field questionId kode.QuestionId The question.
+---@field answers? kode.QuestionAnswer[] One answer for each thing asked, in order; absent when the user does not want to answer.
+---@field feedback? string Words for the model besides.
 
 --- What is to be restored.
 ---@class kode.RestoreCheckpointParams
@@ -927,6 +1097,24 @@
 --- The conversation went back to before a prompt: this item and all after it are gone.
 ---@class kode.Rewound
 ---@field itemId kode.ItemId The first item that is gone.
+
+--- What a rule says about what it speaks of.
+---@alias kode.RuleBehavior
+---| "deny" # It is refused.
+---| "ask" # The user decides each time.
+---| "allow" # It runs unasked.
+
+--- A rule in force.
+---@class kode.RuleEntry
+---@field behavior kode.RuleBehavior What it says.
+---@field rule string Its text.
+---@field source kode.RuleSource Where it stands.
+
+--- Where a setting stands.
+---@class kode.RuleSource
+---@field layer string The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`.
+---@field file? string The path of the file, if it is from one.
+---@field line? integer The line in that file, from 1, where it is known.
 
 --- What a session is doing.
 ---@alias kode.RunState
@@ -989,6 +1177,13 @@
 ---@field state kode.SessionPresence Whether it is live.
 ---@field mode? kode.Mode Its mode; absent where that cannot be told without reading all of it.
 
+--- Something in the settings that cannot be used.
+---@class kode.SettingsProblem
+---@field severe boolean Whether something that should protect does not; otherwise something is merely ignored.
+---@field message string What is wrong and what to do.
+---@field file? string The path of the file, if it is in one.
+---@field line? integer The line in that file, from 1, where it is known.
+
 --- A session as it is at one moment.
 ---@class kode.Snapshot
 ---@field sessionId kode.SessionId The session.
@@ -1000,6 +1195,8 @@
 ---@field items kode.Item[] The newest items of the transcript, oldest first.
 ---@field moreItems boolean Whether there are older items.
 ---@field pendingPermissions kode.PermissionPrompt[] The prompts that wait for the user, oldest first.
+---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
+---@field todos? kode.Todo[] The todo list.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
 ---@field usage kode.Usage Tokens of all turns.
 
@@ -1097,6 +1294,40 @@
 
 --- A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`.
 ---@alias kode.Timestamp string
+
+--- One thing to do.
+---@class kode.Todo
+---@field content string What is to be done.
+---@field status kode.TodoStatus How far it is.
+---@field activeForm string The same while it is being done.
+
+--- The todo list was written, or is another one since the conversation went back or forward.
+---@class kode.TodoChanged
+---@field todos kode.Todo[] The list now.
+---@field counts kode.TodoCounts How many of them are how far.
+
+--- How many entries of the list are how far.
+---@class kode.TodoCounts
+---@field total integer All of them.
+---@field pending integer Not begun.
+---@field inProgress integer Being done now.
+---@field completed integer Done.
+
+--- The model was reminded of its todo list.
+---@class kode.TodoReminder
+---@field reason kode.TodoReminderReason Why.
+
+--- Why the model was reminded of its list.
+---@alias kode.TodoReminderReason
+---| "initial" # The conversation begins and there is no list.
+---| "stale" # The list was not written for a while.
+---| "changed" # The list has changed.
+
+--- How far a thing to do is.
+---@alias kode.TodoStatus
+---| "pending" # Not begun.
+---| "in_progress" # Being done now.
+---| "completed" # Done.
 
 --- One model call used tokens.
 ---@class kode.TokenUsage
@@ -1217,6 +1448,12 @@
 ---@class kode.UserMessage
 ---@field text string The text.
 
+--- Something a file of the workspace asks for that needs the user's approval.
+---@class kode.WithheldSetting
+---@field key string The setting, such as `permissions.allow`.
+---@field value string Its value as it stands in the file.
+---@field source kode.RuleSource Where it stands.
+
 --- All requests of the client.
 ---@class kode.Requests
 ---@field ["agent/session/new"] fun(params: kode.NewSessionParams): kode.NewSessionResult Begins a session and follows it: its events are sent from now on. Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
@@ -1230,6 +1467,13 @@
 ---@field ["agent/tool/cancel"] fun(params: kode.CancelToolParams): kode.CancelResult Cancels one call of the running turn; its siblings go on. Errors: `unknownSession`, `unknownCall`.
 ---@field ["agent/permission/respond"] fun(params: kode.RespondPermissionParams) Answers a permission prompt; the first answer wins. Errors: `unknownSession`, `unknownPermission`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/permission/list"] fun(params: kode.ListPermissionsParams): kode.ListPermissionsResult Lists the permission prompts that wait. Errors: `unknownSession`.
+---@field ["agent/permission/rules"] fun(params: kode.ListRulesParams): kode.ListRulesResult Lists the rules in force, what waits for approval, and what cannot be used. Errors: `unknownSession`.
+---@field ["agent/permission/addRule"] fun(params: kode.AddRuleParams): kode.AddRuleResult Writes a rule into the user's settings of this project or of all projects. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it stands in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/approve"] fun(params: kode.ApproveSettingsParams): kode.ApproveSettingsResult Approves all that a settings file of the workspace asks for, as it was last listed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/explain"] fun(params: kode.ExplainPermissionParams): kode.ExplainPermissionResult Says what would become of a call, without running anything. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
+---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/edits/resolve"] fun(params: kode.ResolveEditsParams): kode.ResolveEditsResult Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/edits/revert"] fun(params: kode.RevertEditsParams): kode.Resolution Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too. Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
@@ -1243,6 +1487,7 @@
 --- All requests of the server.
 ---@class kode.ServerRequests
 ---@field ["agent/editor/save"] fun(params: kode.SaveDocumentsParams): kode.SaveDocumentsResult Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
+---@field ["agent/editor/diagnostics"] fun(params: kode.EditorDiagnosticsParams): kode.EditorDiagnosticsResult Tells what all language servers of the editor say about files. Sent only to clients that have offered `diagnostics`.
 
 --- All notifications of the server.
 ---@class kode.Notifications
@@ -1254,6 +1499,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "8ddb9511adc929cc01cb4a97f74119e4014ff89da2749db0f3aa5fd8694487d5"
+M.schema_hash = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038"
 
 return M

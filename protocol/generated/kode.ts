@@ -6,7 +6,25 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "8ddb9511adc929cc01cb4a97f74119e4014ff89da2749db0f3aa5fd8694487d5";
+export const SCHEMA_HASH = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038";
+
+/** A rule to write. */
+export interface AddRuleParams {
+    /** The session whose project is meant. */
+    sessionId: SessionId;
+    /** `project` or `user`. */
+    scope: Scope;
+    /** What it says. */
+    behavior: RuleBehavior;
+    /** Its text. */
+    rule: string;
+}
+
+/** Where a rule was written. */
+export interface AddRuleResult {
+    /** The path of the file. */
+    file: string;
+}
 
 /** An event with its place. */
 export interface AgentEventParams {
@@ -47,6 +65,20 @@ export type Amended =
     | "ask"
     /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
     | "undo";
+
+/** A settings file of the workspace to approve. */
+export interface ApproveSettingsParams {
+    /** The session whose project is meant. */
+    sessionId: SessionId;
+    /** The path of the file, as listed among what is withheld. */
+    file: string;
+}
+
+/** What was approved. */
+export interface ApproveSettingsResult {
+    /** How many settings count from now on. */
+    approved: number;
+}
 
 /** A state a call was in, and since when. */
 export interface AuditEntry {
@@ -323,6 +355,42 @@ export interface EditorContext {
     openUris?: Uri[];
 }
 
+/** One thing that a language server says. */
+export interface EditorDiagnostic {
+    /** Where. */
+    range: Range;
+    /** How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error. */
+    severity?: number;
+    /** What is wrong. */
+    message: string;
+    /** Which server says so; absent when that is not known. */
+    source?: string;
+    /** The server's name for it, as text; absent when it has none. */
+    code?: string;
+}
+
+/** About which files the language servers are asked. */
+export interface EditorDiagnosticsParams {
+    /** The files or documents; all that the editor knows something about when there are none. */
+    uris: Uri[];
+}
+
+/** What the language servers say. A file without diagnostics may be left out. */
+export interface EditorDiagnosticsResult {
+    /** The files. */
+    files?: EditorFileDiagnostics[];
+}
+
+/** What the language servers say about one file. */
+export interface EditorFileDiagnostics {
+    /** The file or document. */
+    uri: Uri;
+    /** The version of the document that they are about; absent when that is not known. */
+    version?: number;
+    /** What they say, without what this server has published itself. */
+    diagnostics: EditorDiagnostic[];
+}
+
 /**
  * Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
  * `agent/edits/list` told of these files is out of date.
@@ -352,6 +420,8 @@ export type ErrorData =
     | { kind: "unknownSession"; hint: string }
     /** No permission prompt of that id, or it is long closed. */
     | { kind: "unknownPermission"; hint: string }
+    /** No question of that id, or it is long closed. */
+    | { kind: "unknownQuestion"; hint: string }
     /** No call of that id runs or waits in this session; it may have ended. */
     | { kind: "unknownCall"; hint: string }
     /** The session cannot do this now: its queue is full, a turn runs, or another editor has it. */
@@ -409,6 +479,10 @@ export type Event =
     | ({ type: "permission_required" } & PermissionRequired)
     /** A prompt was answered or withdrawn. */
     | ({ type: "permission_decided" } & PermissionDecided)
+    /** The model asks the user something. */
+    | ({ type: "question_asked" } & QuestionAsked)
+    /** A question was answered or withdrawn. */
+    | ({ type: "question_answered" } & QuestionAnswered)
     /** The session's state changed. */
     | ({ type: "state_changed" } & StateChanged)
     /** The session's mode or model changed. */
@@ -423,6 +497,10 @@ export type Event =
     | ({ type: "tool:denied" } & ToolDenied)
     /** A call was carried out. */
     | ({ type: "tool_executed" } & ToolExecuted)
+    /** The todo list was written, or is another one since the conversation went back or forward. */
+    | ({ type: "todo_changed" } & TodoChanged)
+    /** The model was reminded of its todo list. */
+    | ({ type: "todo_reminder" } & TodoReminder)
     /** Hunks came, went or changed. */
     | ({ type: "edits_changed" } & EditsChanged)
     /** The user's act on hunks, or on a checkpoint, is done. */
@@ -449,6 +527,32 @@ export type Event =
     | ({ type: "error" } & ErrorEvent)
     /** The client was too slow, and events were dropped. */
     | ({ type: "gap" } & Gap);
+
+/** A call to explain. */
+export interface ExplainPermissionParams {
+    /** The session whose rules and workspace count. */
+    sessionId: SessionId;
+    /** The tool, by any of its names. */
+    tool: string;
+    /** The arguments. */
+    input: unknown;
+    /** The mode to suppose; the session's when absent. */
+    mode?: Mode;
+}
+
+/** What would become of a call. */
+export interface ExplainPermissionResult {
+    /** What would happen. */
+    decision: RuleBehavior;
+    /** The rule that decided; absent when none did. */
+    rule?: string;
+    /** Where that rule stands, for people. */
+    source?: string;
+    /** Why, for people. */
+    reason: string;
+    /** Rules that would let it run unasked, where a rule can. */
+    proposed?: string[];
+}
 
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
@@ -568,6 +672,18 @@ export type InputPart =
     /** Text that the user has selected. */
     | ({ type: "selection" } & SelectionPart);
 
+/** One thing that is asked. */
+export interface Inquiry {
+    /** The question, for people. */
+    question: string;
+    /** What it is about in at most twelve characters. */
+    header: string;
+    /** The answers on offer; the user may always say something else. */
+    options: QuestionOption[];
+    /** Whether several of them may be chosen. */
+    multiSelect: boolean;
+}
+
 /** One item of the transcript. */
 export interface Item {
     /** Its id. */
@@ -669,6 +785,24 @@ export interface ListPermissionsResult {
     permissions: PermissionPrompt[];
 }
 
+/** Which rules are meant. */
+export interface ListRulesParams {
+    /** The session whose rules are listed. */
+    sessionId: SessionId;
+}
+
+/** The rules of a session. */
+export interface ListRulesResult {
+    /** The mode that counts when no rule speaks; another than the session's where settings have switched that one off. */
+    mode: Mode;
+    /** The rules in force, the strongest layer first. */
+    rules: RuleEntry[];
+    /** What files of the workspace ask for and the user has not approved; it does not count. */
+    withheld: WithheldSetting[];
+    /** What in the settings cannot be used. */
+    problems: SettingsProblem[];
+}
+
 /** Which part of the list is wanted. */
 export interface ListSessionsParams {
     /** The most sessions of one answer; the server may give fewer. */
@@ -683,6 +817,20 @@ export interface ListSessionsResult {
     sessions: SessionSummary[];
     /** What to ask with for the next page; absent on the last. */
     nextCursor?: string;
+}
+
+/** Whose list is wanted. */
+export interface ListTodosParams {
+    /** The session. */
+    sessionId: SessionId;
+}
+
+/** A list. */
+export interface ListTodosResult {
+    /** The list in the model's order; empty when there is none. */
+    todos: Todo[];
+    /** How many of them are how far. */
+    counts: TodoCounts;
 }
 
 /** Nothing to choose. */
@@ -932,6 +1080,77 @@ export type Preview =
     /** Reads files or folders. */
     | ({ type: "paths" } & PathsPreview);
 
+/** What the user is asked; the call behind it waits, and nothing else. */
+export interface Question {
+    /** The session. */
+    sessionId: SessionId;
+    /** Names the question in the answer. */
+    questionId: QuestionId;
+    /** The call that waits. */
+    callId: CallId;
+    /** The call's item in the transcript. */
+    itemId: ItemId;
+    /** What is asked, one to four things; all of them are answered at once. */
+    questions: Inquiry[];
+    /**
+     * The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning,
+     * to accept the plan, and to accept it and edit without asking, in this order.
+     */
+    plan?: string;
+    /** When it was asked. */
+    timestamp: Timestamp;
+}
+
+/** The answer to one thing that was asked: options, or words, or both. */
+export interface QuestionAnswer {
+    /** The labels of the chosen options. */
+    labels?: string[];
+    /** What the user says in words of their own. */
+    text?: string;
+}
+
+/** A question was answered or withdrawn. */
+export interface QuestionAnswered {
+    /** The question. */
+    questionId: QuestionId;
+    /** The call. */
+    callId: CallId;
+    /** How it ended. */
+    outcome: QuestionOutcome;
+    /** The answers; empty unless it was answered. */
+    answers?: QuestionAnswer[];
+    /** Words for the model besides; absent when there were none. */
+    feedback?: string;
+    /** Which surface or client ended it, or `cancel`. */
+    by: string;
+}
+
+/** The model asks the user something. */
+export interface QuestionAsked {
+    /** What is asked. */
+    question: Question;
+}
+
+/** Names a question that the model puts to the user. */
+export type QuestionId = string;
+
+/** An answer on offer. */
+export interface QuestionOption {
+    /** What is chosen; no two of a question are the same. */
+    label: string;
+    /** What choosing it means; may be empty. */
+    description: string;
+}
+
+/** How a question ended. */
+export type QuestionOutcome =
+    /** It was answered. */
+    | "answered"
+    /** The user did not want to answer. */
+    | "refused"
+    /** The call, the turn or the session was cancelled before anyone answered. */
+    | "cancelled";
+
 /** The queue of prompts changed. */
 export interface QueueChanged {
     /** The queue now, next first. */
@@ -969,6 +1188,24 @@ export interface RefusedResolution {
     sessionId: SessionId;
     /** Why not, for people. */
     reason: string;
+}
+
+/** A rule to remove. */
+export interface RemoveRuleParams {
+    /** The session whose project is meant. */
+    sessionId: SessionId;
+    /** The path of the file it stands in, as listed. */
+    file: string;
+    /** What it says. */
+    behavior: RuleBehavior;
+    /** Its text. */
+    rule: string;
+}
+
+/** What became of a rule that was to be removed. */
+export interface RemoveRuleResult {
+    /** False when it did not stand there. */
+    removed: boolean;
 }
 
 /** An act that was begun. */
@@ -1024,6 +1261,18 @@ export interface RespondPermissionParams {
      * them when absent. The model is told what was left out.
      */
     hunks?: HunkId[];
+}
+
+/** An answer to a question. */
+export interface RespondQuestionParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The question. */
+    questionId: QuestionId;
+    /** One answer for each thing asked, in order; absent when the user does not want to answer. */
+    answers?: QuestionAnswer[];
+    /** Words for the model besides. */
+    feedback?: string;
 }
 
 /** What is to be restored. */
@@ -1101,6 +1350,35 @@ export type ReviewAction =
 export interface Rewound {
     /** The first item that is gone. */
     itemId: ItemId;
+}
+
+/** What a rule says about what it speaks of. */
+export type RuleBehavior =
+    /** It is refused. */
+    | "deny"
+    /** The user decides each time. */
+    | "ask"
+    /** It runs unasked. */
+    | "allow";
+
+/** A rule in force. */
+export interface RuleEntry {
+    /** What it says. */
+    behavior: RuleBehavior;
+    /** Its text. */
+    rule: string;
+    /** Where it stands. */
+    source: RuleSource;
+}
+
+/** Where a setting stands. */
+export interface RuleSource {
+    /** The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`. */
+    layer: string;
+    /** The path of the file, if it is from one. */
+    file?: string;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
 }
 
 /** What a session is doing. */
@@ -1199,6 +1477,18 @@ export interface SessionSummary {
     mode?: Mode;
 }
 
+/** Something in the settings that cannot be used. */
+export interface SettingsProblem {
+    /** Whether something that should protect does not; otherwise something is merely ignored. */
+    severe: boolean;
+    /** What is wrong and what to do. */
+    message: string;
+    /** The path of the file, if it is in one. */
+    file?: string;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
+}
+
 /** A session as it is at one moment. */
 export interface Snapshot {
     /** The session. */
@@ -1222,6 +1512,10 @@ export interface Snapshot {
     moreItems: boolean;
     /** The prompts that wait for the user, oldest first. */
     pendingPermissions: PermissionPrompt[];
+    /** The questions of the model that wait for the user, oldest first. */
+    questions?: Question[];
+    /** The todo list. */
+    todos?: Todo[];
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
     /** Tokens of all turns. */
@@ -1366,6 +1660,60 @@ export interface Thinking {
 
 /** A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`. */
 export type Timestamp = string;
+
+/** One thing to do. */
+export interface Todo {
+    /** What is to be done. */
+    content: string;
+    /** How far it is. */
+    status: TodoStatus;
+    /** The same while it is being done. */
+    activeForm: string;
+}
+
+/** The todo list was written, or is another one since the conversation went back or forward. */
+export interface TodoChanged {
+    /** The list now. */
+    todos: Todo[];
+    /** How many of them are how far. */
+    counts: TodoCounts;
+}
+
+/** How many entries of the list are how far. */
+export interface TodoCounts {
+    /** All of them. */
+    total: number;
+    /** Not begun. */
+    pending: number;
+    /** Being done now. */
+    inProgress: number;
+    /** Done. */
+    completed: number;
+}
+
+/** The model was reminded of its todo list. */
+export interface TodoReminder {
+    /** Why. */
+    reason: TodoReminderReason;
+}
+
+/** Why the model was reminded of its list. */
+export type TodoReminderReason =
+    /** The conversation begins and there is no list. */
+    | "initial"
+    /** The list was not written for a while. */
+    | "stale"
+    /** The list has changed. */
+    | "changed";
+
+/** How far a thing to do is. */
+export type TodoStatus =
+    /** Not begun. */
+    | "pending"
+    /** Being done now. */
+    | "in_progress"
+    /** Done. */
+    | "completed";
 
 /** One model call used tokens. */
 export interface TokenUsage {
@@ -1563,6 +1911,16 @@ export interface UserMessage {
     text: string;
 }
 
+/** Something a file of the workspace asks for that needs the user's approval. */
+export interface WithheldSetting {
+    /** The setting, such as `permissions.allow`. */
+    key: string;
+    /** Its value as it stands in the file. */
+    value: string;
+    /** Where it stands. */
+    source: RuleSource;
+}
+
 /** All requests of the client. */
 export interface Requests {
     /**
@@ -1632,6 +1990,48 @@ export interface Requests {
      */
     "agent/permission/list": { params: ListPermissionsParams; result: ListPermissionsResult };
     /**
+     * Lists the rules in force, what waits for approval, and what cannot be used.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/permission/rules": { params: ListRulesParams; result: ListRulesResult };
+    /**
+     * Writes a rule into the user's settings of this project or of all projects.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/permission/addRule": { params: AddRuleParams; result: AddRuleResult };
+    /**
+     * Removes a rule from the settings file it stands in.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/permission/removeRule": { params: RemoveRuleParams; result: RemoveRuleResult };
+    /**
+     * Approves all that a settings file of the workspace asks for, as it was last listed.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/permission/approve": { params: ApproveSettingsParams; result: ApproveSettingsResult };
+    /**
+     * Says what would become of a call, without running anything.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/permission/explain": { params: ExplainPermissionParams; result: ExplainPermissionResult };
+    /**
+     * Answers a question of the model, or refuses to; the first answer wins.
+     *
+     * Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
+     */
+    "agent/question/respond": { params: RespondQuestionParams; result: null };
+    /**
+     * Lists what there is to do in a session.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/todos/list": { params: ListTodosParams; result: ListTodosResult };
+    /**
      * Lists what a session has changed, file by file and hunk by hunk, as it stands now.
      *
      * Errors: `unknownSession`, `invalidParams`.
@@ -1683,6 +2083,11 @@ export interface Requests {
 export interface ServerRequests {
     /** Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`. */
     "agent/editor/save": { params: SaveDocumentsParams; result: SaveDocumentsResult };
+    /**
+     * Tells what all language servers of the editor say about files. Sent only to clients that have offered
+     * `diagnostics`.
+     */
+    "agent/editor/diagnostics": { params: EditorDiagnosticsParams; result: EditorDiagnosticsResult };
 }
 
 /** All notifications of the server. */

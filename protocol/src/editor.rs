@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lsp::RangeShape;
 use crate::text::Uri;
 
 /// Which documents to save.
@@ -36,4 +37,54 @@ pub struct SaveFailure {
     pub uri: Uri,
     /// Why not, for people.
     pub reason: String,
+}
+
+/// About which files the language servers are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorDiagnosticsParams {
+    /// The files or documents; all that the editor knows something about when there are none.
+    pub uris: Vec<Uri>,
+}
+
+/// What the language servers say. A file without diagnostics may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorDiagnosticsResult {
+    /// The files.
+    #[serde(default)]
+    pub files: Vec<EditorFileDiagnostics>,
+}
+
+/// What the language servers say about one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorFileDiagnostics {
+    /// The file or document.
+    pub uri: Uri,
+    /// The version of the document that they are about; absent when that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<i32>,
+    /// What they say, without what this server has published itself.
+    pub diagnostics: Vec<EditorDiagnostic>,
+}
+
+/// One thing that a language server says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorDiagnostic {
+    /// Where.
+    #[schemars(with = "RangeShape")]
+    pub range: lsp_types::Range,
+    /// How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<u8>,
+    /// What is wrong.
+    pub message: String,
+    /// Which server says so; absent when that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The server's name for it, as text; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }

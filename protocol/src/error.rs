@@ -25,6 +25,8 @@ pub enum ErrorKind {
     UnknownSession,
     /// No permission prompt of that id, or it is long closed.
     UnknownPermission,
+    /// No question of that id, or it is long closed.
+    UnknownQuestion,
     /// No call of that id runs or waits in this session; it may have ended.
     UnknownCall,
     /// The session cannot do this now: its queue is full, a turn runs, or another editor has it.
@@ -92,6 +94,8 @@ pub mod code {
     pub const UNKNOWN_DOCUMENT: i64 = -32020;
     /// [`ErrorKind::NothingToDo`](super::ErrorKind::NothingToDo).
     pub const NOTHING_TO_DO: i64 = -32021;
+    /// [`ErrorKind::UnknownQuestion`](super::ErrorKind::UnknownQuestion).
+    pub const UNKNOWN_QUESTION: i64 = -32022;
 }
 
 impl ErrorKind {
@@ -101,6 +105,7 @@ impl ErrorKind {
         match self {
             Self::UnknownSession => code::UNKNOWN_SESSION,
             Self::UnknownPermission => code::UNKNOWN_PERMISSION,
+            Self::UnknownQuestion => code::UNKNOWN_QUESTION,
             Self::UnknownCall => code::UNKNOWN_CALL,
             Self::SessionBusy => code::SESSION_BUSY,
             Self::UnknownHunk => code::UNKNOWN_HUNK,

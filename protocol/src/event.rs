@@ -10,11 +10,13 @@ use crate::edits::{EditFailure, ReviewAction};
 use crate::item::Item;
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
+use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::session::RunState;
 use crate::text::{
-    AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, ResolutionId, SessionId, Timestamp, TurnId,
-    Uri,
+    AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
+    Timestamp, TurnId, Uri,
 };
+use crate::todo::{Todo, TodoCounts, TodoReminderReason};
 use crate::turn::{QueuedPrompt, StopReason, Usage};
 
 /// An event with its place.
@@ -82,6 +84,10 @@ pub enum Event {
     PermissionRequired(Box<PermissionRequired>),
     /// A prompt was answered or withdrawn.
     PermissionDecided(PermissionDecided),
+    /// The model asks the user something.
+    QuestionAsked(Box<QuestionAsked>),
+    /// A question was answered or withdrawn.
+    QuestionAnswered(QuestionAnswered),
     /// The session's state changed.
     StateChanged(StateChanged),
     /// The session's mode or model changed.
@@ -99,6 +105,10 @@ pub enum Event {
     ToolDenied(ToolDenied),
     /// A call was carried out.
     ToolExecuted(ToolExecuted),
+    /// The todo list was written, or is another one since the conversation went back or forward.
+    TodoChanged(TodoChanged),
+    /// The model was reminded of its todo list.
+    TodoReminder(TodoReminder),
     /// Hunks came, went or changed.
     EditsChanged(EditsChanged),
     /// The user's act on hunks, or on a checkpoint, is done.
@@ -246,6 +256,52 @@ pub struct PermissionDecided {
     /// Words for the model; absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+}
+
+/// The model asks the user something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionAsked {
+    /// What is asked.
+    pub question: Question,
+}
+
+/// A question was answered or withdrawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionAnswered {
+    /// The question.
+    pub question_id: QuestionId,
+    /// The call.
+    pub call_id: CallId,
+    /// How it ended.
+    pub outcome: QuestionOutcome,
+    /// The answers; empty unless it was answered.
+    #[serde(default)]
+    pub answers: Vec<QuestionAnswer>,
+    /// Words for the model besides; absent when there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// Which surface or client ended it, or `cancel`.
+    pub by: String,
+}
+
+/// The todo list was written, or is another one since the conversation went back or forward.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TodoChanged {
+    /// The list now.
+    pub todos: Vec<Todo>,
+    /// How many of them are how far.
+    pub counts: TodoCounts,
+}
+
+/// The model was reminded of its todo list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TodoReminder {
+    /// Why.
+    pub reason: TodoReminderReason,
 }
 
 /// The session's state changed.

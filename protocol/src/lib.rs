@@ -24,8 +24,10 @@ mod lsp;
 pub mod methods;
 pub mod negotiation;
 pub mod permission;
+pub mod question;
 pub mod session;
 mod text;
+pub mod todo;
 pub mod turn;
 
 #[cfg(test)]
@@ -42,6 +44,8 @@ pub use item::*;
 pub use methods::*;
 pub use negotiation::*;
 pub use permission::*;
+pub use question::*;
 pub use session::*;
 pub use text::*;
+pub use todo::*;
 pub use turn::*;

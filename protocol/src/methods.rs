@@ -12,17 +12,25 @@ use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
 };
 use crate::document::{DocumentText, DocumentTextParams};
-use crate::editor::{SaveDocumentsParams, SaveDocumentsResult};
+use crate::editor::{
+    EditorDiagnosticsParams, EditorDiagnosticsResult, SaveDocumentsParams, SaveDocumentsResult,
+};
 use crate::edits::{
     ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
-use crate::permission::{ListPermissionsParams, ListPermissionsResult, RespondPermissionParams};
+use crate::permission::{
+    AddRuleParams, AddRuleResult, ApproveSettingsParams, ApproveSettingsResult, ExplainPermissionParams,
+    ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
+    RemoveRuleParams, RemoveRuleResult, RespondPermissionParams,
+};
+use crate::question::RespondQuestionParams;
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
     ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult, Snapshot,
     Subagent,
 };
+use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
 /// A request as the bindings need it.
@@ -150,6 +158,34 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListPermissions = "agent/permission/list", ListPermissionsParams => ListPermissionsResult;
+    /// Lists the rules in force, what waits for approval, and what cannot be used.
+    ///
+    /// Errors: `unknownSession`.
+    ListRules = "agent/permission/rules", ListRulesParams => ListRulesResult;
+    /// Writes a rule into the user's settings of this project or of all projects.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    AddRule = "agent/permission/addRule", AddRuleParams => AddRuleResult;
+    /// Removes a rule from the settings file it stands in.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    RemoveRule = "agent/permission/removeRule", RemoveRuleParams => RemoveRuleResult;
+    /// Approves all that a settings file of the workspace asks for, as it was last listed.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    ApproveSettings = "agent/permission/approve", ApproveSettingsParams => ApproveSettingsResult;
+    /// Says what would become of a call, without running anything.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    ExplainPermission = "agent/permission/explain", ExplainPermissionParams => ExplainPermissionResult;
+    /// Answers a question of the model, or refuses to; the first answer wins.
+    ///
+    /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
+    RespondQuestion = "agent/question/respond", RespondQuestionParams => ();
+    /// Lists what there is to do in a session.
+    ///
+    /// Errors: `unknownSession`.
+    ListTodos = "agent/todos/list", ListTodosParams => ListTodosResult;
     /// Lists what a session has changed, file by file and hunk by hunk, as it stands now.
     ///
     /// Errors: `unknownSession`, `invalidParams`.
@@ -190,6 +226,9 @@ requests! {
 
     /// Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
     SaveDocuments = "agent/editor/save", SaveDocumentsParams => SaveDocumentsResult;
+    /// Tells what all language servers of the editor say about files. Sent only to clients that have offered
+    /// `diagnostics`.
+    EditorDiagnostics = "agent/editor/diagnostics", EditorDiagnosticsParams => EditorDiagnosticsResult;
 }
 
 notifications! {

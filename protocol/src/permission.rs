@@ -218,3 +218,187 @@ pub struct ListPermissionsResult {
     /// The prompts, oldest first within a session.
     pub permissions: Vec<PermissionPrompt>,
 }
+
+/// What a rule says about what it speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RuleBehavior {
+    /// It is refused.
+    Deny,
+    /// The user decides each time.
+    Ask,
+    /// It runs unasked.
+    Allow,
+}
+
+/// Which rules are meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListRulesParams {
+    /// The session whose rules are listed.
+    pub session_id: SessionId,
+}
+
+/// The rules of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListRulesResult {
+    /// The mode that counts when no rule speaks; another than the session's where settings have switched that one off.
+    pub mode: Mode,
+    /// The rules in force, the strongest layer first.
+    pub rules: Vec<RuleEntry>,
+    /// What files of the workspace ask for and the user has not approved; it does not count.
+    pub withheld: Vec<WithheldSetting>,
+    /// What in the settings cannot be used.
+    pub problems: Vec<SettingsProblem>,
+}
+
+/// A rule in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleEntry {
+    /// What it says.
+    pub behavior: RuleBehavior,
+    /// Its text.
+    pub rule: String,
+    /// Where it stands.
+    pub source: RuleSource,
+}
+
+/// Where a setting stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleSource {
+    /// The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`.
+    pub layer: String,
+    /// The path of the file, if it is from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file, from 1, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// Something a file of the workspace asks for that needs the user's approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WithheldSetting {
+    /// The setting, such as `permissions.allow`.
+    pub key: String,
+    /// Its value as it stands in the file.
+    pub value: String,
+    /// Where it stands.
+    pub source: RuleSource,
+}
+
+/// Something in the settings that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SettingsProblem {
+    /// Whether something that should protect does not; otherwise something is merely ignored.
+    pub severe: bool,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// The path of the file, if it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file, from 1, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// A rule to write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddRuleParams {
+    /// The session whose project is meant.
+    pub session_id: SessionId,
+    /// `project` or `user`.
+    pub scope: Scope,
+    /// What it says.
+    pub behavior: RuleBehavior,
+    /// Its text.
+    pub rule: String,
+}
+
+/// Where a rule was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddRuleResult {
+    /// The path of the file.
+    pub file: String,
+}
+
+/// A rule to remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveRuleParams {
+    /// The session whose project is meant.
+    pub session_id: SessionId,
+    /// The path of the file it stands in, as listed.
+    pub file: String,
+    /// What it says.
+    pub behavior: RuleBehavior,
+    /// Its text.
+    pub rule: String,
+}
+
+/// What became of a rule that was to be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveRuleResult {
+    /// False when it did not stand there.
+    pub removed: bool,
+}
+
+/// A settings file of the workspace to approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApproveSettingsParams {
+    /// The session whose project is meant.
+    pub session_id: SessionId,
+    /// The path of the file, as listed among what is withheld.
+    pub file: String,
+}
+
+/// What was approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApproveSettingsResult {
+    /// How many settings count from now on.
+    pub approved: u32,
+}
+
+/// A call to explain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainPermissionParams {
+    /// The session whose rules and workspace count.
+    pub session_id: SessionId,
+    /// The tool, by any of its names.
+    pub tool: String,
+    /// The arguments.
+    pub input: Value,
+    /// The mode to suppose; the session's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+}
+
+/// What would become of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainPermissionResult {
+    /// What would happen.
+    pub decision: RuleBehavior,
+    /// The rule that decided; absent when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Where that rule stands, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Why, for people.
+    pub reason: String,
+    /// Rules that would let it run unasked, where a rule can.
+    #[serde(default)]
+    pub proposed: Vec<String>,
+}

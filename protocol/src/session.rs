@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::event::Bookmark;
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
+use crate::question::Question;
 use crate::text::{AgentId, SessionId, Timestamp, Uri};
+use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
 /// What a session begins with; what is left out comes from the user's settings.
@@ -128,6 +130,12 @@ pub struct Snapshot {
     pub more_items: bool,
     /// The prompts that wait for the user, oldest first.
     pub pending_permissions: Vec<PermissionPrompt>,
+    /// The questions of the model that wait for the user, oldest first.
+    #[serde(default)]
+    pub questions: Vec<Question>,
+    /// The todo list.
+    #[serde(default)]
+    pub todos: Vec<Todo>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
     /// Tokens of all turns.

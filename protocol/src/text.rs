@@ -48,6 +48,8 @@ text! {
     CallId;
     /// Names a permission prompt.
     PermissionId;
+    /// Names a question that the model puts to the user.
+    QuestionId;
     /// Names a prompt that waits in a session's queue.
     QueueId;
     /// Names a hunk: one place in a file that the agent has changed or wants to change.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, NoPolicies, SessionError};
+use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, SessionError};
 use kode_engine::ids::SessionId;
 use kode_engine::model::profile::{Profile, ProfileOptions};
 use kode_engine::paths::AbsPath;
@@ -19,6 +19,7 @@ use crate::backend::Shared;
 use crate::follow::{self, Follower};
 use crate::home;
 use crate::host::LspHost;
+use crate::policies;
 
 /// What an editor can set in `initializationOptions`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -78,7 +79,7 @@ impl Agent {
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: Models::new(main),
             deliveries: Deliveries::new(options.delivery.clone())?,
-            policies: Arc::new(NoPolicies),
+            policies: Arc::new(policies::all()?),
             concurrency: CONCURRENCY,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         });

@@ -5,6 +5,8 @@
 
 pub mod demo;
 pub mod doctor;
+pub mod permissions;
+mod questions;
 pub mod run;
 pub mod sandbox;
 pub mod scripted;
@@ -49,6 +51,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run a command in the sandbox that the agent's commands get
     Sandbox(sandbox::SandboxArgs),
+    /// List, explain, add and remove permission rules
+    Permissions(permissions::PermissionsArgs),
     /// Say what keeps commands in check on this machine
     Doctor(doctor::DoctorArgs),
     /// Serve a scripted model on loopback, for tests of clients
@@ -97,6 +101,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => block_on(run::run(args)),
         Some(Command::Demo(args)) => block_on(demo::run(args)),
         Some(Command::Sandbox(args)) => sandbox::run(args),
+        Some(Command::Permissions(args)) => permissions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
     };

@@ -2,7 +2,9 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
+pub mod question;
 pub mod review;
+pub mod rules;
 
 use jiff::Timestamp;
 use kode_engine::engine::{Engine, Models, SessionSummary};
@@ -87,7 +89,7 @@ fn permission_id(id: &PermissionId) -> wire::PermissionId {
     wire::PermissionId::new(id.as_str())
 }
 
-fn timestamp(time: Timestamp) -> wire::Timestamp {
+pub(crate) fn timestamp(time: Timestamp) -> wire::Timestamp {
     wire::Timestamp::new(time.to_string())
 }
 
@@ -119,6 +121,8 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         items: snapshot.items.into_iter().map(item).collect(),
         more_items: snapshot.more_items,
         pending_permissions: snapshot.pending.into_iter().map(|pending| prompt(&id, pending)).collect(),
+        questions: snapshot.questions.into_iter().map(|asked| question::question(&id, asked)).collect(),
+        todos: question::todos(&snapshot.todos),
         queue: snapshot.queue.into_iter().map(queued).collect(),
         usage: usage(snapshot.usage),
     }
@@ -485,6 +489,18 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             }))
         }
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
+        Event::QuestionAsked { question } => {
+            let question = question::question(session, *question);
+            wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question }))
+        }
+        Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
+        Event::TodoChanged { todos } => wire::Event::TodoChanged(wire::TodoChanged {
+            counts: question::todo_counts(&todos),
+            todos: question::todos(&todos),
+        }),
+        Event::TodoReminder { reason } => {
+            wire::Event::TodoReminder(wire::TodoReminder { reason: question::reminder_reason(reason) })
+        }
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
         }

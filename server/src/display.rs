@@ -4,6 +4,7 @@
 //! and a text that is cut shows both ends.
 
 use kode_engine::permission::{PermissionPrompt, Preview};
+use kode_engine::question::{Inquiry, Question};
 
 /// Makes text safe to show: control, format and invisible characters are escaped; line ends and tabs stay.
 #[must_use]
@@ -56,6 +57,20 @@ pub fn prompt_lines(prompt: &PermissionPrompt) -> Vec<String> {
     lines.extend(prompt.risks.iter().map(|risk| format!("! {risk}")));
     // One line each: a path with a line end in it must not be able to add lines of its own.
     lines.iter().map(|line| printable(line).replace('\n', "\\n")).collect()
+}
+
+/// One thing that the model asks, with its options and the plan it may be about, line by line.
+pub fn question_lines(question: &Question, inquiry: &Inquiry) -> Vec<String> {
+    let plan = question.draft.plan.iter().flat_map(|plan| plan.lines());
+    let mut lines: Vec<String> = plan.map(printable).collect();
+    let one_line = |text: &str| printable(text).replace('\n', " ");
+    lines.push(format!("{}: {}", one_line(&inquiry.header), one_line(&inquiry.question)));
+    lines.extend(inquiry.options.iter().enumerate().map(|(at, option)| {
+        let (label, description) = (one_line(&option.label), one_line(&option.description));
+        let dash = if description.is_empty() { "" } else { " - " };
+        format!("  {}. {label}{dash}{description}", at + 1)
+    }));
+    lines
 }
 
 fn is_hidden(char: char) -> bool {

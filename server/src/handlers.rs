@@ -11,5 +11,6 @@ pub mod error;
 pub mod params;
 pub mod permission;
 pub mod progress;
+pub mod question;
 pub mod session;
 pub mod turn;

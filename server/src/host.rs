@@ -1,7 +1,10 @@
-//! The editor as the engine sees it: open documents, edits of them through `workspace/applyEdit`, and their saves.
+//! The editor as the engine sees it: open documents, edits of them through `workspace/applyEdit`, their saves, and what
+//! its language servers say.
 //!
 //! Rule: an edit counts as made when the document has shown it, whatever the editor answers, and every wait for
 //! the editor has a limit. Edits of one document go one after the other.
+
+mod diagnostics;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,7 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kode_engine::edit::TextEdit;
 use kode_engine::host::{
-    DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome,
+    DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, FileDiagnostics,
+    Host, SaveOutcome,
 };
 use kode_engine::paths::Target;
 use kode_protocol as wire;
@@ -176,6 +180,17 @@ impl Host for LspHost {
                 not_saved("the editor neither saved the document nor said why not within 10 s")
             }
         }
+    }
+
+    fn can_diagnose(&self) -> bool {
+        self.shared.facts.get().is_some_and(|facts| facts.kode.diagnostics)
+    }
+
+    async fn diagnostics(&self, targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+        if !self.can_diagnose() {
+            return Err(DiagnosticsError::Unavailable);
+        }
+        diagnostics::ask(&self.shared, targets).await
     }
 }
 

@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod logging;
 pub mod lsp;
 pub mod plain;
+mod policies;
 pub mod server;
 mod signals;
 pub mod transport;

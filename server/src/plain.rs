@@ -4,6 +4,7 @@
 //! message request that nobody answers keeps nothing waiting but its own call.
 
 pub mod commands;
+mod questions;
 pub(crate) mod review;
 
 use std::sync::Arc;
@@ -85,6 +86,11 @@ impl PlainSurface {
                 self.ask(prompt).await;
             }
         }
+        if let (Event::QuestionAsked { question }, true) = (event, self.asks)
+            && self.session.upgrade().is_some_and(|session| questions::waits(&session, question))
+        {
+            questions::ask(&self.shared, self.session.clone(), *question.clone()).await;
+        }
         match event {
             Event::EditsChanged { .. } => {
                 self.has_hunks = true;
@@ -155,6 +161,9 @@ impl PlainSurface {
         if self.asks {
             for prompt in &snapshot.pending {
                 self.ask(prompt).await;
+            }
+            for question in snapshot.questions {
+                questions::ask(&self.shared, self.session.clone(), question).await;
             }
         }
         if self.watches && snapshot.state == RunState::Ready {

@@ -10,7 +10,9 @@ use anyhow::Context;
 use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
-use crate::handlers::{catalogue, checkpoint, document, edits, permission, progress, session, turn};
+use crate::handlers::{
+    catalogue, checkpoint, document, edits, permission, progress, question, session, turn,
+};
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
 use crate::{logging, transport};
@@ -33,6 +35,13 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/tool/cancel", turn::cancel_call)
         .custom_method("agent/permission/respond", permission::respond)
         .custom_method("agent/permission/list", permission::list)
+        .custom_method("agent/permission/rules", permission::rules)
+        .custom_method("agent/permission/addRule", permission::add_rule)
+        .custom_method("agent/permission/removeRule", permission::remove_rule)
+        .custom_method("agent/permission/approve", permission::approve)
+        .custom_method("agent/permission/explain", permission::explain)
+        .custom_method("agent/question/respond", question::respond)
+        .custom_method("agent/todos/list", question::todos)
         .custom_method("agent/edits/list", edits::list)
         .custom_method("agent/edits/resolve", edits::resolve)
         .custom_method("agent/edits/revert", edits::revert)

@@ -63,7 +63,8 @@ impl Process {
         for name in REMOVED {
             command.env_remove(name);
         }
-        command.envs(environment.iter().copied()).process_group(0);
+        // Nobody's own settings count here; a test that wants some says where they are.
+        command.env("HOME", "/nonexistent").envs(environment.iter().copied()).process_group(0);
         let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", binary().display()));
         Self { child, ended: None }
     }

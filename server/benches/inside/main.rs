@@ -1,9 +1,11 @@
-//! What documents, the ledger of changes, comparisons and searches cost, measured without the wire around them.
+//! What documents, the ledger of changes, comparisons, searches and permission rules cost, measured without the wire
+//! around them.
 //!
 //! Rule: only the public interfaces of the two crates are driven, the way a session drives them. Nothing here passes or
 //! fails.
 //!
-//! Run it with `cargo bench -p kode-ls --bench inside`; `-- typing`, `-- review`, `-- diff` or `-- search` runs a part.
+//! Run it with `cargo bench -p kode-ls --bench inside`; `-- typing`, `-- review`, `-- diff`, `-- search` or `-- rules`
+//! runs a part.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,14 +18,20 @@ mod diff;
 #[path = "../../../tests/src/measure.rs"]
 mod measure;
 mod review;
+mod rules;
 mod search;
 mod typing;
 
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let parts: [(&str, fn()); 4] =
-        [("typing", typing::run), ("review", review::run), ("diff", diff::run), ("search", search::run)];
+    let parts: [(&str, fn()); 5] = [
+        ("typing", typing::run),
+        ("review", review::run),
+        ("diff", diff::run),
+        ("search", search::run),
+        ("rules", rules::run),
+    ];
     for (name, run) in parts {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
             run();

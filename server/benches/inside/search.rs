@@ -152,7 +152,13 @@ impl Tree {
             let plan = tool.plan(input.clone(), &self.context).await.expect("the arguments are good");
             match plan.action {
                 Action::Run(run) => run(self.context.clone()).await.expect("the search works"),
-                Action::Change(_) | Action::Delegate(_) => panic!("a search changes nothing"),
+                Action::Change(_)
+                | Action::Delegate(_)
+                | Action::Ask(_)
+                | Action::SetMode(_)
+                | Action::SetTodos(_) => {
+                    panic!("a search changes nothing")
+                }
             }
         })
     }

@@ -9,7 +9,7 @@ use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::SessionState;
 use crate::session::conversation::{Assignment, Conversation};
-use crate::tools::Offer;
+use crate::tools::Offering;
 
 const BASE_PROMPT: &str = include_str!("prompts/base.md");
 const PLAN_PROMPT: &str = include_str!("prompts/plan.md");
@@ -22,14 +22,31 @@ const RULE_LINE: &str = "\n\n---\n\n";
 
 /// The request for the next model call of a conversation.
 pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
-    let messages = conversation.read(|thread| normalise(&thread.messages));
-    let agents = conversation.session.agents.types();
-    let state = conversation.session.state();
-    let offer = Offer { mode: conversation.mode(state.mode), agents: &agents };
+    let session = conversation.session;
+    let catalog = session.catalog();
+    let in_force = session.in_force();
+    let can_diagnose = session.workspace.can_diagnose();
+    let mut messages = conversation.read(|thread| normalise(&thread.messages));
+    let agents = session.agents.types();
+    let state = session.state();
+    let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
+    let offering = Offering {
+        mode: conversation.mode(state.mode),
+        can_diagnose,
+        catalog: &catalog,
+        is_denied: &is_denied,
+        agents: &agents,
+    };
+    let tools = conversation.tools.declarations_for(&offering);
+    let reminder = conversation.agent.is_none().then(|| session.reminder_for(&state, &tools)).flatten();
+    // Last, and with this request alone: what stands before it stays the prefix of the next request.
+    if let (Some(text), Some(last)) = (reminder, messages.last_mut().filter(|last| last.role == Role::User)) {
+        last.content.push(Block::Text { text });
+    }
     ModelRequest {
         system: vec![system_prompt(&state, conversation.assignment.as_ref())],
         messages,
-        tools: conversation.tools.declarations_for(&offer),
+        tools,
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,

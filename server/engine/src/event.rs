@@ -13,7 +13,9 @@ use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, Turn
 use crate::model::Usage;
 use crate::paths::Target;
 use crate::permission::{Decision, PermissionPrompt};
+use crate::question::{Question, Resolved};
 use crate::session::review::ResolutionOutcome;
+use crate::todo::{Todo, TodoReminder};
 use crate::workspace::WatchReport;
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 pub use log::{EventLog, Gap, Subscription};
@@ -158,6 +160,16 @@ pub enum Event {
         /// What was decided and by whom.
         decision: Decision,
     },
+    /// The model asks the user something.
+    QuestionAsked {
+        /// What is asked.
+        question: Box<Question>,
+    },
+    /// A question was answered or withdrawn.
+    QuestionAnswered {
+        /// What became of it, and by whom.
+        resolved: Resolved,
+    },
     /// The session's state changed.
     StateChanged {
         /// The state now.
@@ -210,6 +222,16 @@ pub enum Event {
         duration_ms: u64,
         /// Whether it worked.
         ok: bool,
+    },
+    /// The todo list was written.
+    TodoChanged {
+        /// The list now.
+        todos: Vec<Todo>,
+    },
+    /// The model was reminded of its todo list.
+    TodoReminder {
+        /// Why.
+        reason: TodoReminder,
     },
     /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them.
     EditsChanged {
@@ -326,7 +348,10 @@ impl Event {
             | Self::ToolProgress { .. }
             | Self::ToolEnd { .. }
             | Self::Done { .. } => Channel::Progress,
-            Self::PermissionRequired { .. } | Self::PermissionDecided { .. } => Channel::Control,
+            Self::PermissionRequired { .. }
+            | Self::PermissionDecided { .. }
+            | Self::QuestionAsked { .. }
+            | Self::QuestionAnswered { .. } => Channel::Control,
             Self::StateChanged { .. }
             | Self::ModeChanged { .. }
             | Self::QueueChanged { .. }
@@ -334,6 +359,8 @@ impl Event {
             | Self::ToolTimeout { .. }
             | Self::ToolDenied { .. }
             | Self::ToolExecuted { .. }
+            | Self::TodoChanged { .. }
+            | Self::TodoReminder { .. }
             | Self::EditsChanged { .. }
             | Self::EditsResolved { .. }
             | Self::CheckpointCreated { .. }

@@ -117,6 +117,58 @@ pub enum SaveOutcome {
     },
 }
 
+/// What the editor's language servers say about one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiagnostics {
+    /// The file or document.
+    pub target: Target,
+    /// Whether it is about an older text than the document has now.
+    pub is_outdated: bool,
+    /// What they say, in no certain order.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// One thing that a language server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1: in characters where the text is known, else as the editor counts.
+    pub column: u32,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// Which server says so; may be empty.
+    pub source: String,
+    /// The server's name for it; may be empty.
+    pub code: String,
+}
+
+/// How bad a diagnostic is, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// It does not work.
+    Error,
+    /// It may not work.
+    Warning,
+    /// Good to know.
+    Information,
+    /// Could be nicer.
+    Hint,
+}
+
+/// Why the editor told nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DiagnosticsError {
+    /// There is no editor, or it does not tell.
+    #[error("there is no editor that tells what its language servers say")]
+    Unavailable,
+    /// It was asked and failed, or took too long.
+    #[error("the editor did not tell: {0}")]
+    Failed(String),
+}
+
 /// What the engine needs from an editor. Implemented by the language server, and by headless runs with no
 /// documents at all.
 #[async_trait]
@@ -138,6 +190,20 @@ pub trait Host: Send + Sync + 'static {
 
     /// Asks the editor to save an open document and waits, for a limited time, until it has.
     async fn save_document(&self, target: &Target) -> SaveOutcome;
+
+    /// Whether the editor tells what its language servers say.
+    fn can_diagnose(&self) -> bool {
+        false
+    }
+
+    /// Asks the editor what its language servers say about these files, about all of them when none is named, and
+    /// waits for a limited time.
+    ///
+    /// # Errors
+    /// [`DiagnosticsError`]; nothing is known then, which is not the same as nothing being wrong.
+    async fn diagnostics(&self, _targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+        Err(DiagnosticsError::Unavailable)
+    }
 }
 
 /// The host of headless runs: no editor, so no open documents.

@@ -66,6 +66,10 @@ id!(
     PermissionId, "perm"
 );
 id!(
+    /// A question that the model puts to the user.
+    QuestionId, "ques"
+);
+id!(
     /// A prompt waiting in a session's queue.
     QueueId, "queue"
 );

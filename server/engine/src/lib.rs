@@ -6,20 +6,24 @@
 //! [`journal`] and [`settings`].
 
 pub mod agents;
+pub mod broker;
 pub mod context;
 pub mod edit;
 pub mod engine;
 pub mod event;
+pub mod extension;
 pub mod host;
 pub mod ids;
 pub mod journal;
 pub mod model;
 pub mod paths;
 pub mod permission;
+pub mod question;
 pub mod sandbox;
 pub mod session;
 pub mod settings;
 pub mod shell;
+pub mod todo;
 pub mod tools;
 pub mod turn;
 pub mod web;

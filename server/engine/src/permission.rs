@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
-pub use broker::{Answered, Broker, RespondError};
+pub use broker::{Answered, Broker, RespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Decision as GateDecision, Verdict};
 pub use grant::Grant;
 pub use mode::{Act, Mode, Stance};
-pub use sensitive::{Sensitive, SensitiveRule, Sensitivity};
+pub use sensitive::{Sensitive, Sensitivity};
 
 /// What is asked of the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -205,3 +205,6 @@ fn remove(folder: &Path) {
         tracing::debug!(%error, folder = %folder.display(), "the folder of a command is left until the session ends");
     }
 }
+
+#[cfg(test)]
+mod tests;

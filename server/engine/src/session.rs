@@ -14,12 +14,15 @@ mod feed;
 pub(crate) mod guard;
 mod news;
 pub(crate) mod proposal;
+mod questions;
 mod resolve;
 pub mod review;
+pub mod rules;
 pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod todos;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,13 +35,16 @@ use tokio_util::sync::CancellationToken;
 use crate::edit::ledger::Ledger;
 use crate::engine::Models;
 use crate::event::{Bookmark, CallState, Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
+use crate::extension::Catalog;
 use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
+use crate::question::{Question, QuestionBroker};
 use crate::shell::Shell;
+use crate::todo::Todo;
 use crate::tools::Registry;
 use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
@@ -106,6 +112,10 @@ pub struct Snapshot {
     pub more_items: bool,
     /// Prompts that wait for the user.
     pub pending: Vec<PermissionPrompt>,
+    /// Questions that wait for the user.
+    pub questions: Vec<Question>,
+    /// The todo list.
+    pub todos: Vec<Todo>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
     /// Tokens of all turns.
@@ -120,6 +130,10 @@ pub struct Session {
     pub(crate) tools: Arc<Registry>,
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
+    questions: QuestionBroker,
+    reminded: todos::Reminded,
+    /// The skills and commands there are, as the turn found them.
+    catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
     pub(crate) agents: Agents,
     guard: guard::Guard,
@@ -192,6 +206,9 @@ impl Session {
             tools,
             models,
             broker: Broker::new(Arc::clone(&events)),
+            questions: QuestionBroker::new(Arc::clone(&events)),
+            reminded: todos::Reminded::default(),
+            catalog: Mutex::default(),
             changes,
             agents: Agents::default(),
             guard: guard::Guard::new(policy),
@@ -247,6 +264,8 @@ impl Session {
             items: state.main.items[skipped..].to_vec(),
             more_items: skipped > 0,
             pending: self.broker.pending(),
+            questions: self.questions.pending(),
+            todos: state.todos.clone(),
             queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
             usage: state.usage,
         }
@@ -375,6 +394,17 @@ impl Session {
     #[must_use]
     pub fn messages_from(&self, from: usize) -> Vec<Message> {
         self.state().main.messages.get(from..).map(<[Message]>::to_vec).unwrap_or_default()
+    }
+
+    /// Looks for skills and commands; what is found is what the next turn has.
+    async fn look_for_extensions(&self) {
+        let found = Catalog::of(self.workspace.roots().to_vec()).await;
+        *lock(&self.catalog) = Arc::new(found);
+    }
+
+    /// The skills and commands there are, as the turn found them.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&lock(&self.catalog))
     }
 
     /// The last text the model said; empty when it said none.

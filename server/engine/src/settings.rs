@@ -4,6 +4,7 @@
 //! workspace's own files loosen counts only once the user has approved that very text; what they deny always counts.
 
 mod lock;
+pub mod policy;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use std::time::SystemTime;
 use crate::paths::AbsPath;
 pub use crate::permission::rules::{Behavior, Layer, Place, PlacedRule, Problem, Severity, Source};
 use crate::permission::rules::{Rule, places};
+pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
 use read::Origin;
 use text::Text;
 pub use trust::{Trust, Wish};

@@ -41,7 +41,7 @@ pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
     secrets: Vec<Secret>,
-    sandbox: Option<Arc<Sandbox>>,
+    sandbox: Mutex<Option<Arc<Sandbox>>>,
 }
 
 /// A command to run.
@@ -51,6 +51,8 @@ pub struct CommandSpec {
     pub command: String,
     /// How long it may take.
     pub timeout: Duration,
+    /// Whether it runs outside the sandbox, where there is one.
+    pub outside_sandbox: bool,
 }
 
 /// What became of a command that could be started.
@@ -102,7 +104,7 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), sandbox: None }
+        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), sandbox: Mutex::default() }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -114,13 +116,24 @@ impl Shell {
     /// The same shell, whose commands run in this sandbox, or in none.
     #[must_use]
     pub fn sandboxed(self, sandbox: Option<Arc<Sandbox>>) -> Self {
-        Self { sandbox, ..self }
+        Self { sandbox: Mutex::new(sandbox), ..self }
+    }
+
+    /// Has commands run in this sandbox from now on, or in none.
+    pub fn confine(&self, sandbox: Option<Arc<Sandbox>>) {
+        *self.sandbox.lock().unwrap_or_else(PoisonError::into_inner) = sandbox;
+    }
+
+    /// The sandbox commands run in, if there is one.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Another shell that withholds the same, has the same sandbox, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        Self::new(cwd).withholding(self.secrets.clone()).sandboxed(self.sandbox.clone())
+        Self::new(cwd).withholding(self.secrets.clone()).sandboxed(self.sandbox())
     }
 
     /// Where the next command will start.
@@ -150,11 +163,14 @@ impl Shell {
         if !directory.as_path().is_dir() {
             return Err(ShellError::NoDirectory { gone: directory, home: self.return_home() });
         }
-        let report = directory_report(self.sandbox.as_deref());
+        let sandbox = self.sandbox().filter(|_| !spec.outside_sandbox);
+        let report = directory_report(sandbox.as_deref());
         let started = Instant::now();
         for shell in SHELLS {
-            let (command, input, pending) =
-                self.confined(prepare(shell, &spec.command, &directory, report.as_deref(), &self.secrets))?;
+            let (command, input, pending) = confined(
+                sandbox.as_deref(),
+                prepare(shell, &spec.command, &directory, report.as_deref(), &self.secrets),
+            )?;
             match process::run(command, input, spec.timeout, &mut on_output, cancel).await {
                 Err(error) if pending.is_some() => {
                     return Err(ShellError::Sandbox { reason: error.to_string() });
@@ -180,14 +196,6 @@ impl Shell {
             }
         }
         Err(ShellError::NoShell)
-    }
-
-    /// The command in the sandbox, if there is to be one, with its standard input.
-    fn confined(&self, command: Command) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
-        let Some(sandbox) = &self.sandbox else { return Ok((command, Stdio::null(), None)) };
-        let Prepared { command, input, pending } =
-            sandbox.prepare(&command).map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
-        Ok((command, input, Some(pending)))
     }
 
     /// Goes where the command has gone, if it said so and the folder is there.
@@ -219,6 +227,17 @@ fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
             None
         }
     }
+}
+
+/// The command in the sandbox, if there is to be one, with its standard input.
+fn confined(
+    sandbox: Option<&Sandbox>,
+    command: Command,
+) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
+    let Some(sandbox) = sandbox else { return Ok((command, Stdio::null(), None)) };
+    let Prepared { command, input, pending } =
+        sandbox.prepare(&command).map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
+    Ok((command, input, Some(pending)))
 }
 
 /// How a command ended, and what became of guarded files; in a sandbox that is what the helper says.
@@ -301,7 +320,7 @@ mod tests {
     }
 
     fn spec(command: &str, timeout: Duration) -> CommandSpec {
-        CommandSpec { command: command.to_owned(), timeout }
+        CommandSpec { command: command.to_owned(), timeout, outside_sandbox: false }
     }
 
     async fn run(shell: &Shell, command: &str) -> CommandOutcome {

@@ -3,8 +3,10 @@
 //! Rule: a tool declares what it touches and returns data or a change set; it never prompts, writes or draws.
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 
+pub mod ask_user_question;
 pub mod bash;
 pub mod declared;
+pub mod diagnostics;
 pub mod edit;
 pub mod glob;
 pub mod grep;
@@ -12,12 +14,16 @@ mod input;
 pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
+pub mod plan_mode;
 pub mod read;
 mod replacement;
+pub mod skill;
+pub mod slash_command;
 pub mod task;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod think;
+pub mod todo_write;
 mod walk;
 pub mod web_fetch;
 pub mod web_search;
@@ -42,11 +48,14 @@ use url::Url;
 
 use crate::agents::{AgentTypes, KnownAgents};
 use crate::edit::ChangeSet;
+use crate::extension::Catalog;
 use crate::ids::CallId;
 use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
 use crate::permission::Mode;
+use crate::question::Draft;
 use crate::shell::Shell;
+use crate::todo::Todo;
 use crate::web::WebClient;
 use crate::workspace::Workspace;
 
@@ -136,17 +145,29 @@ pub enum Action {
     Run(RunFn),
     /// Has these changes applied; the result is written from what was applied.
     Change(ChangeSet),
+    /// Has the user asked; the result is written from the answer.
+    Ask(Box<Draft>),
+    /// Has the session's mode changed.
+    SetMode(Mode),
+    /// Has the session's todo list replaced.
+    SetTodos(Vec<Todo>),
     /// Has a sub-agent do it; the result is written from its last words.
     Delegate(Box<Delegation>),
 }
 
-/// What decides what the model is told of the tools.
-#[derive(Clone, Copy, Debug)]
-pub struct Offer<'a> {
+/// What decides which tools the model is told of, and what of them.
+#[derive(Clone, Copy)]
+pub struct Offering<'a> {
     /// The mode of the conversation.
     pub mode: Mode,
+    /// Whether the editor tells what its language servers say.
+    pub can_diagnose: bool,
+    /// The skills and commands there are.
+    pub catalog: &'a Catalog,
     /// The types of sub-agents there are.
     pub agents: &'a AgentTypes,
+    /// Whether a rule takes a tool away.
+    pub is_denied: &'a dyn Fn(&str) -> bool,
 }
 
 impl Touch {
@@ -282,7 +303,7 @@ pub trait Tool: Send + Sync + 'static {
     fn facts(&self) -> ToolFacts;
 
     /// What the model is told of the tool as things are; `None` when it has no use now and is not offered.
-    fn describe(&self, _offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
     }
 
@@ -305,7 +326,7 @@ pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
     /// What the model is told of the tool as things are; `None` when it is not offered.
-    fn describe(&self, offer: &Offer<'_>) -> Option<String>;
+    fn describe(&self, offer: &Offering<'_>) -> Option<String>;
     /// How long the work of one call may take; `None` when the tool keeps its own time.
     fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments.
@@ -325,7 +346,7 @@ impl<T: Tool> ErasedTool for Erased<T> {
         self.0.facts()
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         self.0.describe(offer)
     }
 
@@ -360,17 +381,24 @@ impl Registry {
     #[must_use]
     pub fn built_in() -> Self {
         let mut registry = Self::default();
+        registry.add(ask_user_question::AskUserQuestion);
         registry.add(bash::Bash);
+        registry.add(diagnostics::Diagnostics);
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
         registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
+        registry.add(plan_mode::EnterPlanMode);
+        registry.add(plan_mode::ExitPlanMode);
         registry.add(read::Read);
         registry.add(task::Task);
         registry.add(think::Think);
         registry.add(web_fetch::WebFetch::new(Arc::new(WebClient::default())));
+        registry.add(skill::Skill);
+        registry.add(slash_command::SlashCommand);
+        registry.add(todo_write::TodoWrite);
         registry.add(write::Write);
         registry
     }
@@ -404,10 +432,13 @@ impl Registry {
         Self { tools, aliases: self.aliases.clone() }
     }
 
-    /// What the model is told of the tools as things are.
+    /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes
+    /// them; commands stay, for the gate lets those run that only look.
     #[must_use]
-    pub fn declarations_for(&self, offer: &Offer<'_>) -> Vec<ToolDeclaration> {
+    pub fn declarations_for(&self, offer: &Offering<'_>) -> Vec<ToolDeclaration> {
+        let is_offered = |kind| !matches!(offer.mode, Mode::Plan | Mode::Readonly) || kind != ToolKind::Write;
         self.iter()
+            .filter(|tool| is_offered(tool.facts().kind) && !(offer.is_denied)(tool.facts().name))
             .filter_map(|tool| {
                 Some(ToolDeclaration {
                     name: tool.facts().name.to_owned(),

@@ -3,6 +3,7 @@
 //! Rule: there is one loop, and whether it goes on or stops is decided in one function, [`next::next`]. However a
 //! turn ends, every call of it has a result, so that the history is one the model's provider accepts next.
 
+mod act;
 pub(crate) mod delegate;
 pub mod next;
 mod order;

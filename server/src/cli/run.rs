@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies};
+use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, NewSession};
 use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::host::NoEditor;
 use kode_engine::permission::Deliveries;
@@ -22,6 +22,7 @@ use crate::cli::watch::{Answerer, Finished, watch};
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::printable;
 use crate::home;
+use crate::policies;
 
 /// The arguments of `kode-ls run`.
 #[derive(Debug, Args)]
@@ -82,7 +83,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         home: home::folder()?,
         host: Arc::new(NoEditor),
         models,
-        policies: Arc::new(NoPolicies),
+        policies: Arc::new(policies::all()?),
         concurrency: CONCURRENCY,
         save_before_commands: true,
         deliveries: Deliveries::default(),

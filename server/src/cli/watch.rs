@@ -12,7 +12,7 @@ use kode_engine::model::Usage;
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
 
-use crate::cli::terminal;
+use crate::cli::{questions, terminal};
 use crate::signals::EndSignals;
 
 /// Who answers permission prompts.
@@ -66,6 +66,7 @@ pub(super) async fn watch(
             on_event(&record.event).context("could not write the output")?;
             match record.event {
                 Event::PermissionRequired { prompt } => answer(session, *prompt, answerer),
+                Event::QuestionAsked { question } => questions::answer(session, *question, answerer),
                 Event::Done { turn: done, reason, usage, duration_ms, model_calls, tool_calls }
                     if done == *turn =>
                 {

@@ -4,9 +4,11 @@
 //! go by in `data.kind`.
 
 use kode_engine::engine::SessionError;
-use kode_engine::ids::PermissionId;
+use kode_engine::ids::{PermissionId, QuestionId};
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
+use kode_engine::permission::policy::KeepError;
+use kode_engine::question::ReplyError;
 use kode_engine::session::SubmitError;
 use kode_engine::session::review::ResolveError;
 use kode_protocol::{ErrorData, ErrorKind};
@@ -98,7 +100,46 @@ pub(crate) fn respond(error: RespondError) -> Failure {
         RespondError::AlreadyResolved { by, .. } => {
             failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the prompt is closed.")
         }
-        RespondError::ScopeNotOffered(_) => invalid_params("scope", &message),
+        RespondError::Unfit(_) => invalid_params("scope", &message),
+    }
+}
+
+/// An answer to a question was not taken.
+pub(crate) fn reply(error: ReplyError) -> Failure {
+    let message = error.to_string();
+    match error {
+        ReplyError::Unknown(_) => failure(
+            ErrorKind::UnknownQuestion,
+            message,
+            "`agent/session/load` names the questions that wait.",
+        ),
+        ReplyError::AlreadyResolved { by, .. } => {
+            failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the question is closed.")
+        }
+        ReplyError::Unfit(unfit) => invalid_params(&unfit.path, &message),
+    }
+}
+
+/// No question of that id waits, or none at all.
+pub(crate) fn unknown_question(id: Option<&QuestionId>) -> Failure {
+    match id {
+        Some(id) => reply(ReplyError::Unknown(id.clone())),
+        None => failure(
+            ErrorKind::UnknownQuestion,
+            "no question waits".to_owned(),
+            "Nothing to do until the agent asks.",
+        ),
+    }
+}
+
+/// A rule was not written or removed.
+pub(crate) fn keep(error: &KeepError) -> Failure {
+    let message = error.to_string();
+    match error {
+        KeepError::BadRule { .. } => invalid_params("rule", &message),
+        KeepError::NoSettings | KeepError::File(_) => {
+            failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! `agent/permission/*`.
 
 use kode_engine::ids::{HunkId, PermissionId};
+use kode_engine::paths::AbsPath;
 use kode_engine::permission::Answer;
+use kode_engine::permission::rules::{Rule, RuleError};
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -38,4 +40,69 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
         session.pending().into_iter().map(move |prompt| convert::prompt(&id, prompt))
     });
     Ok(wire::ListPermissionsResult { permissions: prompts.collect() })
+}
+
+/// Lists the rules in force.
+pub(crate) async fn rules(backend: &Backend, params: Params) -> Result<wire::ListRulesResult, Failure> {
+    let params: wire::ListRulesParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    Ok(convert::rules::in_force(session.rules_in_force()))
+}
+
+/// Writes a rule.
+pub(crate) async fn add_rule(backend: &Backend, params: Params) -> Result<wire::AddRuleResult, Failure> {
+    let params: wire::AddRuleParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    if !matches!(params.scope, wire::Scope::Project | wire::Scope::User) {
+        return Err(error::invalid_params("scope", "a rule is kept for `project` or for `user`"));
+    }
+    let rule = rule(&params.rule)?;
+    let scope = convert::scope_from_wire(params.scope);
+    let file = session.add_rule(scope, convert::rules::behavior_from_wire(params.behavior), rule).await;
+    file.map(|file| wire::AddRuleResult { file: file.to_string() }).map_err(|error| error::keep(&error))
+}
+
+/// Removes a rule.
+pub(crate) async fn remove_rule(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::RemoveRuleResult, Failure> {
+    let params: wire::RemoveRuleParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let (file, rule) = (path(&params.file)?, rule(&params.rule)?);
+    let removed = session.remove_rule(file, convert::rules::behavior_from_wire(params.behavior), rule).await;
+    removed.map(|removed| wire::RemoveRuleResult { removed }).map_err(|error| error::keep(&error))
+}
+
+/// Approves what a settings file asks for.
+pub(crate) async fn approve(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ApproveSettingsResult, Failure> {
+    let params: wire::ApproveSettingsParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let approved =
+        session.approve_settings(path(&params.file)?).await.map_err(|error| error::keep(&error))?;
+    Ok(wire::ApproveSettingsResult { approved: u32::try_from(approved).unwrap_or(u32::MAX) })
+}
+
+/// Says what would become of a call.
+pub(crate) async fn explain(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ExplainPermissionResult, Failure> {
+    let params: wire::ExplainPermissionParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let mode = params.mode.map(|mode| convert::mode_from_wire(mode).name().to_owned());
+    let explained = session.explain(&params.tool, params.input, mode);
+    let explained = explained.map_err(|error| error::invalid_params("mode", &error.to_string()))?;
+    Ok(convert::rules::explanation(explained))
+}
+
+fn rule(text: &str) -> Result<Rule, Failure> {
+    text.parse().map_err(|error: RuleError| error::invalid_params("rule", &error.to_string()))
+}
+
+fn path(text: &str) -> Result<AbsPath, Failure> {
+    AbsPath::new(text).map_err(|error| error::invalid_params("file", &error.to_string()))
 }

@@ -16,17 +16,19 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::display::printable;
 use crate::handlers::error::{self, Failure};
+use crate::plain::questions;
 use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "kode.ask",
     "kode.cancel",
     "kode.allow",
     "kode.deny",
+    questions::ANSWER,
     "kode.setMode",
     "kode.newSession",
     "kode.acceptEdits",
@@ -72,6 +74,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         }
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
+        questions::ANSWER => questions::answer(agent, parse(command, argument)?),
         "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
         "kode.newSession" => {
             agent.forget_plain_session();

@@ -12,6 +12,8 @@ use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, Turn
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
+use crate::question::{Question, Resolved};
+use crate::todo::Todo;
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -115,6 +117,21 @@ pub enum Record {
         /// What it allows from now on without asking.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Grant>,
+    },
+    /// The model asked the user something.
+    Asked {
+        /// The question.
+        question: Box<Question>,
+    },
+    /// A question was answered or withdrawn.
+    Replied {
+        /// What became of it.
+        resolved: Resolved,
+    },
+    /// The todo list was written.
+    Todos {
+        /// The list from now on.
+        todos: Vec<Todo>,
     },
     /// A turn ended.
     TurnEnded {

@@ -1,158 +1,76 @@
-//! Prompts that wait for the user, and the one answer each of them gets.
+//! Permission prompts as the broker carries them.
 //!
-//! Rule: the first answer wins and the others are told who gave it; cancelling answers too; a prompt that nobody
-//! answers blocks nothing but its own call.
+//! Rule: an answer reaches no further than the prompt offers.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
-
-use crate::event::{Event, EventLog};
+use crate::broker::{self, Asked};
+use crate::event::Event;
 use crate::ids::PermissionId;
 use crate::permission::{Answer, Decision, Outcome, PermissionPrompt, Scope};
 
-/// So many closed prompts are remembered, to tell late answers who was first.
-const CLOSED_REMEMBERED: usize = 256;
+/// The permission prompts of one session.
+pub type Broker = broker::Broker<PermissionPrompt>;
 
-/// The prompts of one session.
-#[derive(Debug)]
-pub struct Broker {
-    events: Arc<EventLog>,
-    state: Mutex<State>,
-}
+/// How asking for a permission ended.
+pub type Answered = broker::Answered<Answer>;
 
-#[derive(Debug, Default)]
-struct State {
-    pending: BTreeMap<PermissionId, Pending>,
-    closed: VecDeque<(PermissionId, String)>,
-}
+/// Why an answer to a permission prompt was not taken.
+pub type RespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
 
-#[derive(Debug)]
-struct Pending {
-    prompt: PermissionPrompt,
-    answer: oneshot::Sender<Answer>,
-}
-
-/// How asking ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answered {
-    /// The user answered.
-    By(Answer),
-    /// The call was cancelled first.
-    Cancelled,
-}
-
-/// Why an answer was not taken.
+/// The scope is not among those the prompt offers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RespondError {
-    /// No such prompt was ever asked here, or it is long closed.
-    #[error("there is no permission prompt `{0}`")]
-    Unknown(PermissionId),
-    /// Somebody was first.
-    #[error("the permission prompt `{id}` was already answered by {by}")]
-    AlreadyResolved {
-        /// The prompt.
-        id: PermissionId,
-        /// Who was first.
-        by: String,
-    },
-    /// The scope is not among those the prompt offers.
-    #[error("the permission prompt `{0}` offers no answer of that scope")]
-    ScopeNotOffered(PermissionId),
-}
+#[error("the permission prompt `{0}` offers no answer of that scope")]
+pub struct ScopeNotOffered(pub PermissionId);
 
-impl Broker {
-    /// A broker that tells of its prompts through `events`.
-    #[must_use]
-    pub fn new(events: Arc<EventLog>) -> Self {
-        Self { events, state: Mutex::default() }
+impl Asked for PermissionPrompt {
+    type Id = PermissionId;
+    type Answer = Answer;
+    type Unfit = ScopeNotOffered;
+
+    fn id(&self) -> &PermissionId {
+        &self.id
     }
 
-    /// The prompts that wait, oldest first.
-    #[must_use]
-    pub fn pending(&self) -> Vec<PermissionPrompt> {
-        self.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
+    fn check(&self, answer: &Answer) -> Result<(), ScopeNotOffered> {
+        if self.scopes.contains(&answer.scope) { Ok(()) } else { Err(ScopeNotOffered(self.id.clone())) }
     }
 
-    /// Asks, and waits for the first answer or for `cancel`.
-    pub async fn ask(&self, prompt: PermissionPrompt, cancel: &CancellationToken) -> Answered {
-        let id = prompt.id.clone();
-        let (sender, receiver) = oneshot::channel();
-        {
-            let mut state = self.lock();
-            state.pending.insert(id.clone(), Pending { prompt: prompt.clone(), answer: sender });
-            // Published under the lock, so that nobody is told of an answer before the question.
-            self.events.publish(Event::PermissionRequired { prompt: Box::new(prompt) });
-        }
-        tokio::select! {
-            biased;
-            answer = receiver => answer.map_or(Answered::Cancelled, Answered::By),
-            () = cancel.cancelled() => {
-                let mut state = self.lock();
-                if let Some(pending) = state.pending.remove(&id) {
-                    self.close(&mut state, Decision {
-                        id,
-                        call: pending.prompt.call,
-                        outcome: Outcome::Cancelled,
-                        scope: Scope::Once,
-                        by: "cancel".to_owned(),
-                        feedback: None,
-                    });
-                }
-                Answered::Cancelled
-            }
-        }
+    fn asked(&self) -> Event {
+        Event::PermissionRequired { prompt: Box::new(self.clone()) }
     }
 
-    /// Takes an answer.
-    ///
-    /// # Errors
-    /// [`RespondError`]; the prompt is then as it was.
-    pub fn respond(&self, id: &PermissionId, answer: Answer) -> Result<(), RespondError> {
-        let mut state = self.lock();
-        let Some(pending) = state.pending.get(id) else {
-            let by = state.closed.iter().find(|(closed, _)| closed == id).map(|(_, by)| by.clone());
-            return Err(match by {
-                Some(by) => RespondError::AlreadyResolved { id: id.clone(), by },
-                None => RespondError::Unknown(id.clone()),
-            });
+    fn closed(&self, answer: Option<&Answer>) -> (Event, String) {
+        let (id, call) = (self.id.clone(), self.call.clone());
+        let decision = match answer {
+            Some(answer) => Decision {
+                id,
+                call,
+                outcome: if answer.allow { Outcome::Allow } else { Outcome::Deny },
+                scope: answer.scope,
+                by: answer.by.clone(),
+                feedback: answer.feedback.clone(),
+            },
+            None => Decision {
+                id,
+                call,
+                outcome: Outcome::Cancelled,
+                scope: Scope::Once,
+                by: "cancel".to_owned(),
+                feedback: None,
+            },
         };
-        if !pending.prompt.scopes.contains(&answer.scope) {
-            return Err(RespondError::ScopeNotOffered(id.clone()));
-        }
-        let Some(pending) = state.pending.remove(id) else { return Err(RespondError::Unknown(id.clone())) };
-        let decision = Decision {
-            id: id.clone(),
-            call: pending.prompt.call,
-            outcome: if answer.allow { Outcome::Allow } else { Outcome::Deny },
-            scope: answer.scope,
-            by: answer.by.clone(),
-            feedback: answer.feedback.clone(),
-        };
-        self.close(&mut state, decision);
-        // The asker is gone only when its call was cancelled at this very moment; the cancel then wins.
-        drop(pending.answer.send(answer));
-        Ok(())
-    }
-
-    fn close(&self, state: &mut State, decision: Decision) {
-        state.closed.push_back((decision.id.clone(), decision.by.clone()));
-        if state.closed.len() > CLOSED_REMEMBERED {
-            state.closed.pop_front();
-        }
-        self.events.publish(Event::PermissionDecided { decision });
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let by = decision.by.clone();
+        (Event::PermissionDecided { decision }, by)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::event::EventLog;
     use crate::ids::{CallId, ItemId, SessionId};
     use crate::permission::Preview;
 
@@ -242,7 +160,7 @@ mod tests {
         let id = prompt.id.clone();
         let _task = asked(&broker, prompt, &CancellationToken::new()).await;
         let wide = Answer { scope: Scope::Session, ..answer(true, "panel") };
-        assert_eq!(broker.respond(&id, wide), Err(RespondError::ScopeNotOffered(id.clone())));
+        assert_eq!(broker.respond(&id, wide), Err(RespondError::Unfit(ScopeNotOffered(id.clone()))));
         assert_eq!(broker.pending().len(), 1);
         assert!(matches!(
             broker.respond(&PermissionId::generate(), answer(true, "panel")),

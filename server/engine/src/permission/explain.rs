@@ -52,8 +52,9 @@ pub struct RuleTexts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// `allow`, `ask` or `deny`.
-    pub decision: &'static str,
+    /// What would happen.
+    #[serde(serialize_with = "by_name")]
+    pub decision: Behavior,
     /// The rule that decided; absent when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -68,6 +69,10 @@ pub struct Explanation {
     /// Rules that cannot be used, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+}
+
+fn by_name<S: serde::Serializer>(behavior: &Behavior, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(behavior.name())
 }
 
 /// Why a question has no answer.
@@ -146,6 +151,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         grants: &[],
         sensitive: setting.sensitive,
         confinement: setting.confinement,
+        lost: None,
         contains: &contains,
         real: &real,
         delivery: &|_| None,
@@ -157,9 +163,9 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
     let verdict = gate::judge(&case, &circumstances);
     Ok(Explanation {
         decision: match verdict.decision {
-            Decision::Allow => "allow",
-            Decision::Ask => "ask",
-            Decision::Deny => "deny",
+            Decision::Allow => Behavior::Allow,
+            Decision::Ask => Behavior::Ask,
+            Decision::Deny => Behavior::Deny,
         },
         proposed: proposed(&verdict, &touches, &workspace),
         source: verdict.rule.as_ref().map(|rule| rule.source.to_string()),

@@ -15,6 +15,7 @@ use crate::paths::{AbsPath, Target};
 use crate::permission::mode::{Act, Mode, Stance};
 use crate::permission::rules::{Behavior, PlacedRule, Rules, Subject};
 use crate::permission::sensitive::Sensitive;
+use crate::permission::shell::{Analysis, CommandPattern};
 use crate::permission::{Delivery, Grant};
 use crate::tools::{Look, ToolKind, Touch};
 
@@ -64,6 +65,22 @@ pub struct Cited {
     pub source: crate::permission::rules::Source,
 }
 
+impl Confinement {
+    /// Whether a command line always runs outside the sandbox.
+    #[must_use]
+    pub fn excludes(&self, analysis: &Analysis) -> bool {
+        match self {
+            Self::Sandbox { excluded, .. } => {
+                let is_excluded = |command| excluded.iter().any(|pattern| pattern.allows(command));
+                analysis.unknowns.is_empty()
+                    && !analysis.commands.is_empty()
+                    && analysis.commands.iter().all(is_excluded)
+            }
+            Self::Off | Self::Missing(_) => false,
+        }
+    }
+}
+
 /// A call, as far as the gate looks at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
@@ -86,6 +103,10 @@ pub enum Confinement {
     Sandbox {
         /// Whether what runs in it needs no question.
         runs_unasked: bool,
+        /// Whether commands may run outside of it at all when a call says so.
+        may_leave: bool,
+        /// Commands that always run outside of it, because the user wants it so.
+        excluded: Vec<CommandPattern>,
     },
     /// Nothing, because there is no sandbox here; why not.
     Missing(String),
@@ -103,6 +124,8 @@ pub struct Circumstances<'a> {
     pub sensitive: &'a Sensitive,
     /// What holds commands back.
     pub confinement: &'a Confinement,
+    /// Why the rules protect less than the user thinks, if they do.
+    pub lost: Option<&'a str>,
     /// Whether a target lies in the workspace or a folder added to it, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.
@@ -116,7 +139,13 @@ pub struct Circumstances<'a> {
 /// Judges a call. A tool that touches nothing is judged by its kind.
 #[must_use]
 pub fn judge(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
-    let verdict = judge_all(case, circumstances);
+    let mut verdict = judge_all(case, circumstances);
+    if let (Some(lost), Decision::Allow, false) =
+        (circumstances.lost, verdict.decision, case.touches.is_empty())
+    {
+        // What cannot be read may have forbidden this.
+        verdict = Verdict::ask(format!("settings cannot be read in full ({lost})")).within_session();
+    }
     match (verdict.decision, circumstances.mode) {
         (Decision::Ask, Mode::DontAsk) => Verdict {
             decision: Decision::Deny,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::paths::AbsPath;
 use crate::permission::gate::Confinement;
 use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
-use crate::permission::{Scope, Sensitive};
+use crate::permission::{Mode, Scope, Sensitive};
+use crate::sandbox::Sandbox;
+use crate::settings::Withheld;
 
 /// What was settled beforehand.
 #[derive(Clone, Debug)]
@@ -18,8 +20,18 @@ pub struct Policy {
     pub sensitive: Sensitive,
     /// What holds commands back.
     pub confinement: Confinement,
+    /// The sandbox, where commands are held back by one.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// Folders beside the workspace that count as part of it.
     pub additional: Vec<AbsPath>,
+    /// The mode new sessions begin in.
+    pub default_mode: Option<Mode>,
+    /// Whether the mode in which everything runs is switched off.
+    pub is_bypass_disabled: bool,
+    /// Why the rules protect less than the user thinks, if they do; nothing runs unasked then.
+    pub lost: Option<String>,
+    /// What files of the workspace ask for and the user has not approved.
+    pub withheld: Vec<Withheld>,
     /// What of the settings cannot be used, and where it stands.
     pub problems: Vec<Problem>,
 }
@@ -31,7 +43,12 @@ impl Default for Policy {
             rules: Vec::new(),
             sensitive: Sensitive::default(),
             confinement: Confinement::Off,
+            sandbox: None,
             additional: Vec::new(),
+            default_mode: None,
+            is_bypass_disabled: false,
+            lost: None,
+            withheld: Vec::new(),
             problems: Vec::new(),
         }
     }
@@ -74,11 +91,19 @@ pub trait PolicySource: Send + Sync {
         Err(KeepError::NoSettings)
     }
 
-    /// Removes a rule from the file it stands in.
+    /// Removes a rule from the file it stands in, and says whether it stood there.
     ///
     /// # Errors
     /// [`KeepError`]; the file is then as it was.
-    fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<(), KeepError> {
+    fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<bool, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Approves all that a file of the workspace asks for, as it was read last, and says how much that is.
+    ///
+    /// # Errors
+    /// [`KeepError`]; nothing is approved then.
+    fn approve(&self, _file: &AbsPath) -> Result<usize, KeepError> {
         Err(KeepError::NoSettings)
     }
 }

@@ -234,6 +234,15 @@ impl Rules {
     pub fn new(rules: Vec<PlacedRule>, places: &Places<'_>) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let check = |rule: &PlacedRule| match rule.rule.check(rule.behavior) {
+            Ok(()) if rule.needs_home() && places.home.is_none() => {
+                let severity = match rule.behavior {
+                    Behavior::Deny | Behavior::Ask => Severity::Error,
+                    Behavior::Allow => Severity::Warning,
+                };
+                let reason = "there is no home folder; write the whole path after `//`".to_owned();
+                problems.push(rule.problem(severity, reason));
+                false
+            }
             Ok(()) => true,
             Err(error) => {
                 problems.push(rule.problem(Severity::Warning, error.to_string()));
@@ -280,6 +289,19 @@ impl Rules {
 }
 
 impl PlacedRule {
+    fn needs_home(&self) -> bool {
+        match self.rule.specifier() {
+            Some(Specifier::Path(pattern)) => pattern.anchor() == path::Anchor::Home,
+            Some(
+                Specifier::Command(_)
+                | Specifier::Domain(_)
+                | Specifier::Name(_)
+                | Specifier::Parameter { .. },
+            )
+            | None => false,
+        }
+    }
+
     fn problem(&self, severity: Severity, message: String) -> Problem {
         let message = format!("The rule `{}` in {} is ignored: {message}.", self.rule, self.behavior.name());
         Problem { file: self.source.file.clone(), place: self.source.place, severity, message }

@@ -3,10 +3,10 @@
 //! Rule: a file of high sensitivity is refused to every tool in every mode, one of medium sensitivity is asked for even
 //! where reading is free; only the user's own settings change the table. Letter case does not matter.
 
-use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
-use serde::{Deserialize, Serialize};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::paths::AbsPath;
+use crate::paths::{AbsPath, Target};
+use crate::permission::rules::{Behavior, Rules, Subject};
 
 /// Keys, credentials and environments: with them somebody else can act as the user.
 const HIGH: [&str; 32] = [
@@ -52,8 +52,7 @@ const HARMLESS: [&str; 6] =
     [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".ssh/*.pub"];
 
 /// How careful to be with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sensitivity {
     /// Like any other file.
     None,
@@ -63,20 +62,10 @@ pub enum Sensitivity {
     High,
 }
 
-/// One line of the user's own table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SensitiveRule {
-    /// A glob on the end of the path: `*.log`, `secrets/**`.
-    pub pattern: String,
-    /// How careful to be with what it matches.
-    pub level: Sensitivity,
-}
-
 /// Which files are sensitive.
 #[derive(Clone, Debug)]
 pub struct Sensitive {
-    own: Vec<(GlobMatcher, Sensitivity)>,
+    own: Option<Rules>,
     harmless: GlobSet,
     high: GlobSet,
     medium: GlobSet,
@@ -84,28 +73,33 @@ pub struct Sensitive {
 
 impl Default for Sensitive {
     fn default() -> Self {
-        Self { own: Vec::new(), harmless: table(&HARMLESS), high: table(&HIGH), medium: table(&MEDIUM) }
+        Self { own: None, harmless: table(&HARMLESS), high: table(&HIGH), medium: table(&MEDIUM) }
     }
 }
 
 impl Sensitive {
-    /// The built-in table with the user's own lines before it; the first line that matches decides.
-    ///
-    /// # Errors
-    /// The pattern that is no glob, and why.
-    pub fn new(rules: &[SensitiveRule]) -> Result<Self, globset::Error> {
-        let line = |rule: &SensitiveRule| Ok((anywhere(&rule.pattern)?.compile_matcher(), rule.level));
-        let own = rules.iter().map(line).collect::<Result<_, globset::Error>>()?;
-        Ok(Self { own, ..Self::default() })
+    /// The built-in table with the user's own lines before it, as rules for reading: deny is high, ask is medium, allow
+    /// is none.
+    #[must_use]
+    pub fn with(own: Rules) -> Self {
+        Self { own: Some(own), ..Self::default() }
     }
 
     /// How careful to be with a file.
     #[must_use]
     pub fn of(&self, path: &AbsPath) -> Sensitivity {
-        let path = path.as_path();
-        if let Some((_, level)) = self.own.iter().find(|(glob, _)| glob.is_match(path)) {
-            return *level;
+        let own = self.own.as_ref().and_then(|own| {
+            let target = Target::File(path.clone());
+            let subject = Subject::Read { given: &target, real: &target };
+            Behavior::ALL.into_iter().find(|behavior| own.find(*behavior, &subject).is_some())
+        });
+        match own {
+            Some(Behavior::Deny) => return Sensitivity::High,
+            Some(Behavior::Ask) => return Sensitivity::Medium,
+            Some(Behavior::Allow) => return Sensitivity::None,
+            None => {}
         }
+        let path = path.as_path();
         if self.harmless.is_match(path) {
             Sensitivity::None
         } else if self.high.is_match(path) {
@@ -143,6 +137,7 @@ fn table(patterns: &[&str]) -> GlobSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permission::rules::{Layer, PlacedRule, Places, Source};
 
     fn level(path: &str) -> Sensitivity {
         Sensitive::default().of(&AbsPath::new(path).unwrap())
@@ -181,13 +176,24 @@ mod tests {
 
     #[test]
     fn the_users_own_lines_come_first() {
-        let rule = |pattern: &str, level| SensitiveRule { pattern: pattern.to_owned(), level };
-        let rules = [rule("*.log", Sensitivity::None), rule("vault/**", Sensitivity::High)];
-        let sensitive = Sensitive::new(&rules).unwrap();
+        let root = AbsPath::new("/w").unwrap();
+        let line = |behavior, text: &str| PlacedRule {
+            behavior,
+            rule: text.parse().unwrap(),
+            source: Source { layer: Layer::User, file: None, place: None },
+            root: Some(root.clone()),
+        };
+        let lines = vec![
+            line(Behavior::Allow, "Read(*.log)"),
+            line(Behavior::Deny, "Read(vault/)"),
+            line(Behavior::Allow, "Read(.env.ci)"),
+        ];
+        let places = Places { cwd: &root, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
+        let sensitive = Sensitive::with(Rules::new(lines, &places).0);
         let of = |path: &str| sensitive.of(&AbsPath::new(path).unwrap());
         assert_eq!(of("/w/a.log"), Sensitivity::None);
         assert_eq!(of("/w/vault/a/b"), Sensitivity::High);
+        assert_eq!(of("/w/.env.ci"), Sensitivity::None);
         assert_eq!(of("/w/.env"), Sensitivity::High);
-        assert!(Sensitive::new(&[rule("[", Sensitivity::None)]).is_err());
     }
 }

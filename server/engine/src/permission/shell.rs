@@ -4,9 +4,23 @@
 //! reason, and an unknown never makes a call more permissive. No bound makes a rule or the floor see less.
 
 pub mod pattern;
+pub mod propose;
+
+mod builtins;
+mod danger;
+mod effects;
+mod git;
+mod grammar;
+mod lexer;
+mod options;
+mod reader;
+mod touches;
+mod walk;
+mod wrappers;
 
 use crate::paths::AbsPath;
 pub use pattern::{BadPattern, CommandPattern};
+pub use propose::propose;
 
 /// The longest line, in bytes, that can count as understood.
 pub const MAX_LINE: usize = 64 * 1024;
@@ -166,23 +180,8 @@ impl Word {
 /// time and memory are bounded.
 #[must_use]
 pub fn analyse(line: &str, directory: &AbsPath) -> Analysis {
-    let _ = directory;
-    Analysis {
-        unknowns: vec![Unknown {
-            text: line.to_owned(),
-            reason: "commands are not looked into".to_owned(),
-            opaque: true,
-        }],
-        ..Analysis::default()
-    }
+    walk::judge(line, directory)
 }
 
-/// The narrowest useful standing rules for a line: one for each command that does more than look; empty when
-/// none can be offered.
-#[must_use]
-pub fn propose(analysis: &Analysis) -> Vec<CommandPattern> {
-    if !analysis.unknowns.is_empty() {
-        return Vec::new();
-    }
-    Vec::new()
-}
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 use url::Url;
 
 use crate::paths::{AbsPath, Target};
+use crate::permission::rules::PathPattern;
 use crate::permission::shell;
 use crate::tools::Touch;
 
@@ -50,25 +51,13 @@ fn host_rule(url: &Url) -> Option<String> {
 
 fn path_rule(tool: &str, target: &Target, root: Option<&AbsPath>) -> Option<String> {
     let path = target.file()?;
-    let relative = root.and_then(|root| path.as_path().strip_prefix(root.as_path()).ok());
-    let (anchor, path) = match relative {
-        Some(relative) if !relative.as_os_str().is_empty() => ("/", relative),
-        Some(_) | None => ("//", path.as_path().strip_prefix("/").ok()?),
-    };
     // A name that is not text cannot stand in a rule.
-    Some(format!("{tool}({anchor}{})", escaped(path.to_str()?)))
-}
-
-/// A path as a pattern that matches it and nothing else.
-fn escaped(path: &str) -> String {
-    let mut pattern = String::with_capacity(path.len());
-    for letter in path.chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | '!' | '#') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
+    path.as_path().to_str()?;
+    let pattern = match root {
+        Some(root) => PathPattern::exactly_within(path, root),
+        None => PathPattern::exactly(path),
+    };
+    Some(format!("{tool}({pattern})"))
 }
 
 #[cfg(test)]
@@ -87,7 +76,6 @@ mod tests {
         assert_eq!(of("/w/src/main.rs", Some(&root)), ["Edit(/src/main.rs)"]);
         assert_eq!(of("/etc/hosts", Some(&root)), ["Edit(//etc/hosts)"]);
         assert_eq!(of("/w/src/main.rs", None), ["Edit(//w/src/main.rs)"]);
-        assert_eq!(of("/w/a[1]*.rs", Some(&root)), ["Edit(/a\\[1\\]\\*.rs)"]);
     }
 
     #[test]

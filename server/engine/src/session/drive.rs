@@ -56,6 +56,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
             _ => continue,
         };
         session.note_told(&turn);
+        session.look_for_extensions().await;
         session.find_agent_types().await;
         session.sync().await;
         let ended =

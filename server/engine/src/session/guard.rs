@@ -35,6 +35,8 @@ pub(crate) struct InForce {
     pub(crate) problems: Vec<Problem>,
     /// The session's standing answers.
     pub(crate) grants: Vec<Grant>,
+    /// The folder that relative patterns were read in.
+    cwd: AbsPath,
 }
 
 /// The picture the gate goes by, made anew when what it is made from has changed.
@@ -60,6 +62,7 @@ impl Guard {
         if let Some(known) = in_force.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
             && known.grants == grants
+            && known.cwd == *cwd
         {
             return Arc::clone(known);
         }
@@ -70,6 +73,11 @@ impl Guard {
 }
 
 impl InForce {
+    /// The mode that counts: one that settings have switched off does not.
+    pub(crate) fn mode(&self, mode: Mode) -> Mode {
+        if mode == Mode::BypassPermissions && self.policy.is_bypass_disabled { Mode::Default } else { mode }
+    }
+
     /// The same picture with more rules of a session.
     fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
         let mut grants = self.grants.clone();
@@ -84,7 +92,7 @@ impl InForce {
         rules.extend(grants.iter().filter_map(session_rule));
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
         problems.extend(policy.problems.iter().cloned());
-        Self { policy, rules, problems, grants: grants.to_vec() }
+        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone() }
     }
 
     /// Judges a call in this picture.
@@ -119,6 +127,7 @@ impl InForce {
             grants: &self.grants,
             sensitive: &self.policy.sensitive,
             confinement: &self.policy.confinement,
+            lost: self.policy.lost.as_deref(),
             contains: &contains,
             real: &real,
             delivery,
@@ -131,11 +140,16 @@ impl Session {
     /// What the gate goes by now.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         let grants = self.state().grants.clone();
-        self.guard.in_force(&grants, &self.workspace.cwd())
+        let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
+        // What judges a command and what holds it come from the same settings.
+        self.shell.confine(in_force.policy.sandbox.clone());
+        in_force
     }
 
     /// Judges a call by everything that is in force now.
     pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Verdict {
+        let in_force = self.in_force();
+        let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
         let workspace = &self.workspace;
         let delivery = |target: &Target| {
@@ -147,7 +161,7 @@ impl Session {
             of(target)
                 .or_else(|| case.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
         };
-        self.in_force().judge(case, mode, workspace, &delivery)
+        in_force.judge(case, mode, workspace, &delivery)
     }
 
     /// Which files a search may look into: those that may be read without anybody being asked.
@@ -162,6 +176,11 @@ impl Session {
 }
 
 impl Session {
+    /// Where the policy comes from.
+    pub(crate) fn policy_source(&self) -> Arc<dyn PolicySource> {
+        Arc::clone(&self.guard.source)
+    }
+
     /// Whether standing answers can be kept beyond this session.
     pub(crate) fn can_keep_rules(&self) -> bool {
         self.guard.source.can_keep()

@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::event::{ItemBody, QueuedPrompt};
 use crate::ids::{AgentId, ResolutionId, SessionId, TurnId};
 use crate::journal::Record;
-use crate::model::{Block, Usage};
+use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
 use crate::session::agents::Agent;
 use crate::session::thread::{self, Thread};
 use crate::session::title_from;
+use crate::todo::{Todo, TodoCounts};
 
 /// What a session's records add up to.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct SessionState {
     pub cwd: AbsPath,
     /// Its mode.
     pub mode: Mode,
+    /// The mode that plan mode was entered from, while it lasts.
+    pub mode_before_plan: Option<Mode>,
     /// The name of its model profile.
     pub model: String,
     /// Its own conversation.
@@ -38,6 +41,14 @@ pub struct SessionState {
     pub queue: VecDeque<(QueuedPrompt, Vec<Block>)>,
     /// What the user has allowed for the whole session.
     pub grants: Vec<Grant>,
+    /// The todo list.
+    pub todos: Vec<Todo>,
+    /// The lists at the prompts of turns, where there was one.
+    todos_before: BTreeMap<TurnId, Vec<Todo>>,
+    /// Model rounds of work since the list was written: those that called tools, and all while anything is left to do.
+    pub rounds_without_todos: u32,
+    /// Whether the list was written after the newest answer.
+    pub todos_changed: bool,
     /// Tokens of all turns.
     pub usage: Usage,
     /// The turn that has begun and not ended.
@@ -56,6 +67,7 @@ struct Cut {
     resolution: ResolutionId,
     main: thread::Cut,
     agents: BTreeMap<AgentId, thread::Cut>,
+    todos: Vec<Todo>,
 }
 
 impl SessionState {
@@ -69,11 +81,16 @@ impl SessionState {
             roots: roots.clone(),
             cwd: cwd.clone(),
             mode: *mode,
+            mode_before_plan: None,
             model: model.clone(),
             main: Thread::default(),
             agents: BTreeMap::new(),
             queue: VecDeque::new(),
             grants: Vec::new(),
+            todos: Vec::new(),
+            todos_before: BTreeMap::new(),
+            rounds_without_todos: 0,
+            todos_changed: false,
             usage: Usage::default(),
             turn: None,
             deliveries: None,
@@ -107,10 +124,16 @@ impl SessionState {
                 self.every_turn.push(turn.clone());
                 self.cut = None;
                 self.turn = Some(turn.clone());
+                if !self.todos.is_empty() {
+                    self.todos_before.insert(turn.clone(), self.todos.clone());
+                }
                 self.main.apply(record);
             }
-            Record::Answer { .. }
-            | Record::Item { .. }
+            Record::Answer { ref message, .. } => {
+                self.count_round(message);
+                self.main.apply(record);
+            }
+            Record::Item { .. }
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
@@ -129,11 +152,21 @@ impl SessionState {
                 agent.thread.apply(*record);
             }
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
+            // For audits; the call tells the rest.
+            Record::Asked { .. } | Record::Replied { .. } => {}
+            Record::Todos { todos } => {
+                self.todos = todos;
+                self.rounds_without_todos = 0;
+                self.todos_changed = true;
+            }
             Record::TurnEnded { turn: _, reason: _, usage } => {
                 self.usage += usage;
                 self.turn = None;
             }
             Record::Configured { mode, model } => {
+                if mode != self.mode {
+                    self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
+                }
                 self.mode = mode;
                 self.model = model;
             }
@@ -182,6 +215,15 @@ impl SessionState {
         }
     }
 
+    /// Counts an answer of the session's own conversation.
+    fn count_round(&mut self, answer: &Message) {
+        self.todos_changed = false;
+        let works = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+        if works || TodoCounts::of(&self.todos).is_open() {
+            self.rounds_without_todos = self.rounds_without_todos.saturating_add(1);
+        }
+    }
+
     fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) {
         if !self.main.turns().any(|known| known == turn) {
             return;
@@ -190,13 +232,16 @@ impl SessionState {
         let Some(main) = self.main.rewind(&gone) else { return };
         let cut = |(id, agent): (&AgentId, &mut Agent)| Some((id.clone(), agent.thread.rewind(&gone)?));
         let agents = self.agents.iter_mut().filter_map(cut).collect();
-        self.cut = Some(Cut { resolution, main, agents });
+        let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
+        let todos = std::mem::replace(&mut self.todos, todos);
+        self.cut = Some(Cut { resolution, main, agents, todos });
         self.name_anew();
     }
 
     fn unwind(&mut self, resolution: &ResolutionId) {
         let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return };
         self.main.unwind(cut.main);
+        self.todos = cut.todos;
         for (agent, cut) in cut.agents {
             self.agents.entry(agent).or_default().thread.unwind(cut);
         }

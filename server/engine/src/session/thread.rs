@@ -85,6 +85,9 @@ impl Thread {
             }
             Record::Opened { .. }
             | Record::Queued { .. }
+            | Record::Asked { .. }
+            | Record::Replied { .. }
+            | Record::Todos { .. }
             | Record::Decided { .. }
             | Record::TurnEnded { .. }
             | Record::Configured { .. }

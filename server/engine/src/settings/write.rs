@@ -127,9 +127,10 @@ impl SettingsSources {
     }
 
     fn wish(&self, file: &AbsPath, behavior: Behavior, text: String) -> Wish {
-        let root = self.roots.iter().find(|root| file.is_within(root));
+        // `<root>/<folder>/<file>`, as it is loaded: a workspace folder may lie in another.
+        let root = file.parent().and_then(|folder| folder.parent());
         Wish {
-            root: root.or(self.roots.first()).unwrap_or(file).clone(),
+            root: root.unwrap_or_else(|| file.clone()),
             file: file.clone(),
             key: format!("permissions.{}", behavior.name()),
             text,

@@ -122,7 +122,11 @@ fn check(input: &BashInput) -> Result<CommandSpec, ToolError> {
             "Give a timeout in milliseconds within these limits, or leave it out for 120000.",
         );
     }
-    Ok(CommandSpec { command: input.command.clone(), timeout: Duration::from_millis(timeout) })
+    Ok(CommandSpec {
+        command: input.command.clone(),
+        timeout: Duration::from_millis(timeout),
+        outside_sandbox: input.outside_sandbox,
+    })
 }
 
 fn first_line(text: &str) -> String {

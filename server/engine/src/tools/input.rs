@@ -25,7 +25,13 @@ const ALIASES: &[(&str, &str)] = &[
     ("replaceAll", "replace_all"),
     ("contents", "content"),
     ("cmd", "command"),
+    ("items", "todos"),
+    ("active_form", "activeForm"),
+    ("multi_select", "multiSelect"),
 ];
+
+/// Field names that count only beside another field: what is meant by them depends on the object.
+const ALIASES_BESIDE: &[(&str, &str, &str)] = &[("activeForm", "title", "content")];
 
 /// Characters of a wrong value that an error quotes.
 const MAX_QUOTED_CHARS: usize = 60;
@@ -94,10 +100,12 @@ impl<'schema> Fields<'schema> {
 }
 
 fn rename(object: &mut Map<String, Value>, fields: &Fields<'_>) {
-    for (alias, name) in ALIASES {
-        let applies = fields.has(name) && !fields.has(alias) && !object.contains_key(*name);
-        if applies && let Some(value) = object.remove(*alias) {
-            object.insert((*name).to_owned(), value);
+    let beside = ALIASES_BESIDE.iter().filter(|(marker, ..)| fields.has(marker));
+    let aliases = ALIASES.iter().copied().chain(beside.map(|(_, alias, name)| (*alias, *name)));
+    for (alias, name) in aliases {
+        let applies = fields.has(name) && !fields.has(alias) && !object.contains_key(name);
+        if applies && let Some(value) = object.remove(alias) {
+            object.insert(name.to_owned(), value);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::agents::{DEFAULT_TYPE, TASK};
 use crate::ids::AgentId;
 use crate::tools::{
-    Action, CallContext, Offer, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch,
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch,
 };
 
 /// The arguments of Task.
@@ -72,7 +72,7 @@ impl Tool for Task {
         }
     }
 
-    fn describe(&self, offer: &Offer<'_>) -> Option<String> {
+    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
         Some(format!("{}\n\nTypes of agents:\n{}", self.facts().description, offer.agents.listing()))
     }
 

@@ -12,7 +12,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome};
+use crate::host::{
+    DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, FileDiagnostics,
+    Host, SaveOutcome,
+};
 use crate::ids::CallId;
 use crate::paths::{AbsPath, Target};
 use crate::shell::Shell;
@@ -25,6 +28,7 @@ pub(crate) struct Fixture {
     documents: Vec<DocumentSnapshot>,
     cancel: CancellationToken,
     progress: Arc<Mutex<Vec<String>>>,
+    diagnostics: Option<Vec<FileDiagnostics>>,
 }
 
 impl Fixture {
@@ -34,6 +38,7 @@ impl Fixture {
             documents: Vec::new(),
             cancel: CancellationToken::new(),
             progress: Arc::default(),
+            diagnostics: None,
         }
     }
 
@@ -63,6 +68,11 @@ impl Fixture {
         self.open_document(format!("untitled:{name}"), None, text);
     }
 
+    /// Makes an editor that tells what its language servers say.
+    pub(crate) fn diagnose(&mut self, diagnostics: Vec<FileDiagnostics>) {
+        self.diagnostics = Some(diagnostics);
+    }
+
     fn open_document(&mut self, uri: String, path: Option<AbsPath>, text: &str) {
         let language_id = "plaintext".to_owned();
         self.documents.push(DocumentSnapshot {
@@ -75,7 +85,7 @@ impl Fixture {
     }
 
     pub(crate) fn workspace(&self) -> Arc<Workspace> {
-        let host = Arc::new(Editor(self.documents.clone()));
+        let host = Arc::new(Editor(self.documents.clone(), self.diagnostics.clone()));
         Arc::new(Workspace::new(host, vec![self.root()], self.root()))
     }
 
@@ -118,7 +128,9 @@ impl Fixture {
         match plan.action {
             Action::Run(run) => run(context).await,
             Action::Change(_) => panic!("the tool makes a change set"),
-            Action::Delegate(_) => panic!("the tool calls a sub-agent"),
+            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+                panic!("the tool wants the session")
+            }
         }
     }
 
@@ -128,7 +140,7 @@ impl Fixture {
     }
 }
 
-struct Editor(Vec<DocumentSnapshot>);
+struct Editor(Vec<DocumentSnapshot>, Option<Vec<FileDiagnostics>>);
 
 #[async_trait]
 impl Host for Editor {
@@ -152,5 +164,11 @@ impl Host for Editor {
 
     async fn save_document(&self, _target: &Target) -> SaveOutcome {
         SaveOutcome::NotOpen
+    }
+
+    async fn diagnostics(&self, targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+        let mut files = self.1.clone().ok_or(DiagnosticsError::Unavailable)?;
+        files.retain(|file| targets.is_empty() || targets.contains(&file.target));
+        Ok(files)
     }
 }

@@ -28,6 +28,7 @@ use crate::session::review::HunkKind;
 use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
 };
+use crate::turn::act;
 use crate::turn::delegate;
 use crate::turn::prompt;
 use crate::turn::sample::Call;
@@ -176,7 +177,11 @@ impl Pipeline<'_> {
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
-            Action::Run(_) | Action::Delegate(_) => Proposal::default(),
+            Action::Run(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_) => Proposal::default(),
         };
         self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
         self.session.begin_waiting();
@@ -306,7 +311,7 @@ impl Pipeline<'_> {
             },
         };
         // Only what runs takes a place; a call that waits for the user holds back nobody.
-        let _place = tokio::select! {
+        let place = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(cancelled()),
             place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
@@ -332,6 +337,12 @@ impl Pipeline<'_> {
                 result
             }
             Action::Run(work) => self.work(work, context, tool.timeout()).await,
+            Action::Ask(draft) => {
+                drop(place);
+                act::ask(self.conversation, self.call, &plan.title, *draft, self.cancel).await
+            }
+            Action::SetMode(mode) => act::set_mode(self.conversation, mode),
+            Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
             Action::Delegate(_) => Err(fault(self.call)),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::host::{DocumentObserver, DocumentSnapshot, Host};
+use crate::host::{DiagnosticsError, DocumentObserver, DocumentSnapshot, FileDiagnostics, Host};
 use crate::paths::{AbsPath, Target};
 use crate::workspace::changes::Tracker;
 use crate::workspace::encoding::{self, EncodeError, NotText, TextFormat};
@@ -108,6 +108,19 @@ impl Workspace {
     /// Where relative paths start.
     pub fn cwd(&self) -> AbsPath {
         lock(&self.cwd).clone()
+    }
+
+    /// Whether the editor tells what its language servers say.
+    pub fn can_diagnose(&self) -> bool {
+        self.host.can_diagnose()
+    }
+
+    /// What the editor's language servers say about these files; about all of them when none is named.
+    ///
+    /// # Errors
+    /// [`DiagnosticsError`].
+    pub async fn diagnostics(&self, targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+        self.host.diagnostics(targets).await
     }
 
     /// Makes relative paths start at `cwd`.

@@ -323,7 +323,9 @@ impl Rig {
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(diff::report(&summary, &applied, &context.workspace))
             }
-            Action::Delegate(_) => panic!("{tool} calls a sub-agent"),
+            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+                panic!("{tool} wants a session")
+            }
         }
     }
 
@@ -331,7 +333,13 @@ impl Rig {
     pub(crate) async fn plan(&self, tool: &str, input: Value) -> ChangeSet {
         match self.tools.find(tool).unwrap().plan(input, &self.context).await.unwrap().action {
             Action::Change(change) => change,
-            Action::Run(_) | Action::Delegate(_) => panic!("{tool} plans no change"),
+            Action::Run(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_) => {
+                panic!("{tool} plans no change")
+            }
         }
     }
 }

@@ -33,10 +33,11 @@ pub(super) fn judge(
         return held_back;
     }
     let verdict = held_back.and(judge.covered()).and(judge.redirections());
-    let runs_unasked = *circumstances.confinement == Confinement::Sandbox { runs_unasked: true };
+    let runs_unasked = matches!(circumstances.confinement, Confinement::Sandbox { runs_unasked: true, .. })
+        && !line.outside_sandbox
+        && !circumstances.confinement.excludes(&analysis);
     let asked_by_mode = verdict.decision == Decision::Ask && verdict.rule.is_none();
-    if runs_unasked && !line.outside_sandbox && asked_by_mode && judge.held_back().decision == Decision::Allow
-    {
+    if runs_unasked && asked_by_mode && judge.held_back().decision == Decision::Allow {
         return Verdict::allowed("it runs in the sandbox");
     }
     verdict.and(judge.confined())
@@ -145,6 +146,9 @@ impl Judge<'_> {
         match self.circumstances.confinement {
             Confinement::Missing(why) if !self.only_looks() && !self.is_granted() => {
                 Verdict::ask(format!("there is no sandbox to run it in: {why}"))
+            }
+            Confinement::Sandbox { may_leave: false, .. } if self.line.outside_sandbox => {
+                Verdict::deny("settings let no command run outside the sandbox")
             }
             Confinement::Missing(_) | Confinement::Off | Confinement::Sandbox { .. } => {
                 Verdict::allowed("it is confined, or need not be")

@@ -26,6 +26,10 @@ fn real(target: &Target) -> Target {
     }
 }
 
+fn sandbox(runs_unasked: bool) -> Confinement {
+    Confinement::Sandbox { runs_unasked, may_leave: true, excluded: vec!["docker ps".parse().unwrap()] }
+}
+
 /// A gate with a workspace `/w` and these rules of the user's.
 struct Rig {
     mode: Mode,
@@ -71,6 +75,7 @@ impl Rig {
             grants: &self.grants,
             sensitive: &Sensitive::default(),
             confinement: &self.confinement,
+            lost: None,
             contains: &contains,
             real: &real,
             delivery: &|_| self.delivery,
@@ -311,7 +316,7 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
     let missing = with(Confinement::Missing("no kernel support".to_owned()));
     assert_eq!((missing.run("make"), missing.run("ls")), (Ask, Allow));
     assert!(missing.verdict(&[command("make")]).reason.contains("no kernel support"));
-    let unasked = with(Confinement::Sandbox { runs_unasked: true });
+    let unasked = with(sandbox(true));
     assert_eq!(
         (unasked.run("cc x.c"), unasked.run("rm -rf /"), unasked.run("cat .env")),
         (Allow, Deny, Deny)
@@ -322,10 +327,7 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
         outside_sandbox: true,
     };
     assert_eq!(unasked.decide(std::slice::from_ref(&outside)), Ask);
-    let bypass = Rig {
-        confinement: Confinement::Sandbox { runs_unasked: false },
-        ..Rig::new(Mode::BypassPermissions, &[])
-    };
+    let bypass = Rig { confinement: sandbox(false), ..Rig::new(Mode::BypassPermissions, &[]) };
     assert_eq!((bypass.run("cc x.c"), bypass.decide(&[outside])), (Allow, Ask));
 }
 

@@ -67,6 +67,15 @@ impl Glob {
         self.0.iter().map(letter).collect()
     }
 
+    /// The letters a name must have to match.
+    pub(super) fn letters(&self) -> Letters {
+        let letter = |token: &Token| match token {
+            Token::Letter(letter) => Some(*letter),
+            Token::Any | Token::Star | Token::Class { .. } => None,
+        };
+        Letters::of(self.0.iter().filter_map(letter))
+    }
+
     /// The extension the pattern means, if it is `*.extension`.
     pub(super) fn extension(&self) -> Option<String> {
         let (Some(Token::Star), Some(Token::Letter('.'))) = (self.0.first(), self.0.get(1)) else {
@@ -134,6 +143,26 @@ impl Token {
                 if *is_negated { !holds(letter) || (is_folded && !other()) } else { holds(letter) || other() }
             }
         }
+    }
+}
+
+/// A set of letters, in which some letters share a place: what it lacks is lacking for sure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Letters(u64);
+
+impl Letters {
+    pub(super) fn of(letters: impl Iterator<Item = char>) -> Self {
+        Self(letters.fold(0, |set, letter| set | 1 << (u32::from(letter) % u64::BITS)))
+    }
+
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether a name with these letters can have all of `needed`.
+    pub(super) fn may_have(self, needed: Self) -> bool {
+        needed.0 & !self.0 == 0
     }
 }
 

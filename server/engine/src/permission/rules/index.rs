@@ -254,8 +254,8 @@ impl Index {
         let name = name.trim();
         let name = name.strip_prefix('/').unwrap_or(name);
         let (name, has_arguments) = match name.split_once(char::is_whitespace) {
-            Some((name, _)) => (name, true),
-            None => (name, false),
+            Some((name, _)) if kind != "Task" => (name, true),
+            Some(_) | None => (name, false),
         };
         let named = self.names.get(&(kind, self.fold(name)));
         let of_name =

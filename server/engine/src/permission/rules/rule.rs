@@ -106,6 +106,16 @@ pub enum RuleError {
     /// Fetches are judged by host.
     #[error("`{0}` is not understood; write `WebFetch(domain:example.com)`")]
     NoDomain(String),
+    /// Some arguments of a skill or a command.
+    #[error("`{name}` has a blank in it; write `{tool}({first} *)` for all arguments")]
+    Arguments {
+        /// The tool.
+        tool: String,
+        /// What is in the parentheses.
+        name: String,
+        /// What stands before the blank.
+        first: String,
+    },
     /// A tool nobody knows, with a text whose meaning nobody knows either.
     #[error("no tool is called `{name}`, so this rule does nothing{}", .similar.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default())]
     UnknownTool {
@@ -341,6 +351,13 @@ fn name_pattern(tool: &str, text: &str) -> Result<NamePattern, RuleError> {
     let name = name.strip_prefix('/').unwrap_or(name);
     if name.is_empty() || name.contains(char::is_control) {
         return Err(RuleError::EmptySpecifier(tool.to_owned()));
+    }
+    // What is used is known by its name up to the first blank; names of agents are whole.
+    if tool != "Task"
+        && let Some((first, _)) = name.split_once(char::is_whitespace)
+    {
+        let [tool, name, first] = [tool, name, first].map(str::to_owned);
+        return Err(RuleError::Arguments { tool, name, first });
     }
     let name = name.to_owned();
     Ok(if has_arguments { NamePattern::WithArguments(name) } else { NamePattern::Exactly(name) })

@@ -60,6 +60,17 @@ fn what_cannot_be_allowed_is_left_out_and_told() {
 }
 
 #[test]
+fn without_a_home_folder_rules_on_it_are_told_as_lost() {
+    let rules = Behavior::ALL.map(|behavior| placed(behavior, "Read(~/x)", Layer::User)).to_vec();
+    let cwd = path("/w");
+    let places = Places { cwd: &cwd, home: None, real: &AbsPath::clone, is_case_insensitive: &|_| false };
+    let (rules, problems) = Rules::new(rules, &places);
+    let severities: Vec<_> = problems.iter().map(|problem| problem.severity).collect();
+    assert_eq!(severities, [Severity::Error, Severity::Error, Severity::Warning]);
+    assert_eq!(rules.iter().count(), 0);
+}
+
+#[test]
 fn a_denied_name_takes_tools_from_the_list() {
     for (rule, gone, there) in [
         ("Edit", &["Edit", "MultiEdit", "Write", "NotebookEdit", "fs_write"][..], &["Read", "Bash"][..]),

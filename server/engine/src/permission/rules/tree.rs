@@ -1,11 +1,11 @@
 //! The path patterns of many rules, as one tree of folder names.
 //!
-//! Rule: looking up a path costs its own length, whatever the number of rules: fixed names are looked up, and only
-//! patterns that begin with a wildcard in a folder on the way are tried.
+//! Rule: looking up a path costs its own length, whatever the number of rules: fixed names are looked up, and of the
+//! patterns that begin with a wildcard in a folder on the way, only those are tried whose letters the path has.
 
 use std::collections::HashMap;
 
-use super::glob::fold;
+use super::glob::{Letters, fold};
 use super::path::{Cover, Segment};
 
 /// Patterns of paths, each with the number of its rule.
@@ -31,6 +31,8 @@ struct Node {
 #[derive(Debug)]
 struct Tail {
     rule: usize,
+    /// The letters it takes.
+    needed: Letters,
     segments: Vec<Segment>,
     cover: Cover,
 }
@@ -38,15 +40,19 @@ struct Tail {
 /// A path that is looked up.
 pub(super) struct Looked<'a> {
     names: Vec<&'a str>,
+    letters: Letters,
     folded: Vec<String>,
+    folded_letters: Letters,
     /// Whether a pattern of what is in a folder covers the folder itself.
     has_contents: bool,
 }
 
 impl<'a> Looked<'a> {
     pub(super) fn new(names: Vec<&'a str>, has_contents: bool) -> Self {
-        let folded = names.iter().map(|name| fold(name)).collect();
-        Self { names, folded, has_contents }
+        let folded: Vec<String> = names.iter().map(|name| fold(name)).collect();
+        let letters = Letters::of(names.iter().flat_map(|name| name.chars()));
+        let folded_letters = Letters::of(folded.iter().flat_map(|name| name.chars()));
+        Self { names, letters, folded, folded_letters, has_contents }
     }
 }
 
@@ -78,13 +84,13 @@ impl PathTree {
         match rest {
             [] => node.ends.push((rule, cover)),
             [Segment::Deep, Segment::Name(name), after @ ..] => {
-                let tail = Tail { rule, segments: after.to_vec(), cover };
+                let tail = Tail::new(rule, after, cover);
                 node.names.entry(name.clone()).or_default().push(tail);
             }
             [Segment::Deep, Segment::Glob(glob)] if let Some(extension) = glob.extension() => {
                 node.extensions.entry(extension).or_default().push((rule, cover));
             }
-            segments => node.tails.push(Tail { rule, segments: segments.to_vec(), cover }),
+            segments => node.tails.push(Tail::new(rule, segments, cover)),
         }
     }
 
@@ -92,14 +98,14 @@ impl PathTree {
     pub(super) fn find(&self, looked: &Looked<'_>) -> Option<usize> {
         if self.is_folded {
             let names: Vec<&str> = looked.folded.iter().map(String::as_str).collect();
-            self.walk(&names, looked.has_contents)
+            self.walk(&names, looked.folded_letters, looked.has_contents)
         } else {
-            self.walk(&looked.names, looked.has_contents)
+            self.walk(&looked.names, looked.letters, looked.has_contents)
         }
     }
 
-    fn walk(&self, names: &[&str], has_contents: bool) -> Option<usize> {
-        let mut found = Found { has_contents, rule: None };
+    fn walk(&self, names: &[&str], letters: Letters, has_contents: bool) -> Option<usize> {
+        let mut found = Found { letters, has_contents, rule: None };
         let mut node = &self.nodes[0];
         for at in 0..=names.len() {
             let rest = &names[at..];
@@ -130,6 +136,7 @@ impl PathTree {
     fn follow(&self, tail: &Tail, names: &[&str], found: &mut Found) {
         // What is already decided by an earlier rule need not be tried.
         if found.rule.is_none_or(|rule| tail.rule < rule)
+            && found.letters.may_have(tail.needed)
             && let Some(after) = consume(&tail.segments, names, self.is_folded)
         {
             found.take(&[(tail.rule, tail.cover)], after);
@@ -145,7 +152,21 @@ impl PathTree {
     }
 }
 
+impl Tail {
+    fn new(rule: usize, segments: &[Segment], cover: Cover) -> Self {
+        let letters = segments.iter().map(|segment| match segment {
+            Segment::Deep => Letters::default(),
+            Segment::Name(name) => Letters::of(name.chars()),
+            Segment::Glob(glob) => glob.letters(),
+        });
+        let needed = letters.fold(Letters::default(), Letters::and);
+        Self { rule, needed, segments: segments.to_vec(), cover }
+    }
+}
+
 struct Found {
+    /// Those of the whole path.
+    letters: Letters,
     has_contents: bool,
     rule: Option<usize>,
 }

@@ -1,15 +1,46 @@
 //! The commands a rule speaks of: the text between the parentheses of `Bash(...)`.
 //!
-//! Rule: printing a pattern and reading it again gives the same pattern.
+//! Rule: printing a pattern and reading it again gives the same pattern. Where a command is not plain text, an
+//! allow rule does not cover it and a deny rule does.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Analysis, SimpleCommand};
+use super::effects::is_safe;
+use super::lexer::{RawWord, word};
+use super::wrappers::program;
+use super::{Analysis, SimpleCommand, Unknown, Word};
 
 /// The commands a rule speaks of.
+///
+/// - `a b` speaks of that command and its very arguments.
+/// - `a b:*` and `a b *` speak of every command that begins with these arguments.
+/// - `*` anywhere else stands for any text, also across arguments: `ls*` speaks of `ls -l` and of `lsof`.
+///
+/// Quotes and backslashes mean what they mean in a shell; `\*` is a star.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CommandPattern(String);
+pub struct CommandPattern {
+    text: String,
+    shape: Shape,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Shape {
+    All,
+    Exact(Vec<String>),
+    Prefix(Vec<String>),
+    /// Text and stars; arguments are joined by [`GAP`].
+    Glob(Vec<Piece>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Piece {
+    Char(char),
+    Star,
+}
+
+/// Stands between arguments: no argument can hold it.
+const GAP: char = '\0';
 
 /// Why a text is no command pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,33 +48,265 @@ pub enum BadPattern {
     /// There is nothing in it.
     #[error("the command is empty; write `Bash` without parentheses for all commands")]
     Empty,
+    /// It holds a character that no command line can hold in one line.
+    #[error("the command holds a control character (U+{:04X}); leave it out", u32::from(*.0))]
+    Control(char),
+    /// It joins several commands.
+    #[error("the command holds `{0}` outside quotes; write one rule for each command")]
+    Operator(char),
 }
 
 impl FromStr for CommandPattern {
     type Err = BadPattern;
 
     fn from_str(text: &str) -> Result<Self, BadPattern> {
-        if text.trim().is_empty() { Err(BadPattern::Empty) } else { Ok(Self(text.to_owned())) }
+        if text.trim().is_empty() {
+            return Err(BadPattern::Empty);
+        }
+        if let Some(control) = text.chars().find(|c| c.is_control()) {
+            return Err(BadPattern::Control(control));
+        }
+        Ok(Self { text: text.to_owned(), shape: shape(text)? })
     }
 }
 
 impl fmt::Display for CommandPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.text)
     }
 }
 
+fn shape(text: &str) -> Result<Shape, BadPattern> {
+    let text = text.trim();
+    if text == "*" || text == ":*" {
+        return Ok(Shape::All);
+    }
+    let (body, prefix) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
+        Some(body) => (body.trim_end(), true),
+        None => (text, false),
+    };
+    let words = words(body)?;
+    let starred = words.iter().any(|pieces| pieces.contains(&Piece::Star));
+    if starred {
+        let mut glob = words.join(&Piece::Char(GAP));
+        if prefix {
+            // `a* b:*` ends at the word or goes on with others.
+            glob.extend([Piece::Char(GAP), Piece::Star]);
+        }
+        return Ok(Shape::Glob(glob));
+    }
+    let plain = words.iter().map(|pieces| pieces.iter().filter_map(|piece| piece.char()).collect()).collect();
+    Ok(if prefix { Shape::Prefix(plain) } else { Shape::Exact(plain) })
+}
+
+impl Piece {
+    fn char(self) -> Option<char> {
+        match self {
+            Self::Char(c) => Some(c),
+            Self::Star => None,
+        }
+    }
+}
+
+/// Splits a pattern into words, quotes taken away and stars kept apart from quoted ones.
+fn words(text: &str) -> Result<Vec<Vec<Piece>>, BadPattern> {
+    let mut words = Vec::new();
+    let mut current: Option<Vec<Piece>> = None;
+    let mut quote = None;
+    // A pattern with a quote that never ends means the character.
+    let quotes = |mark: char| text.matches(mark).count().is_multiple_of(2);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(mark), _) if c == mark => quote = None,
+            (Some('"'), '\\') | (None, '\\') => {
+                current.get_or_insert_default().extend(chars.next().map(Piece::Char));
+            }
+            (Some(_), _) => current.get_or_insert_default().push(Piece::Char(c)),
+            (None, '\'' | '"') if quotes(c) => {
+                quote = Some(c);
+                current.get_or_insert_default();
+            }
+            (None, ' ') => words.extend(current.take()),
+            (None, ';' | '|' | '&' | '<' | '>') => return Err(BadPattern::Operator(c)),
+            (None, '*') => current.get_or_insert_default().push(Piece::Star),
+            (None, _) => current.get_or_insert_default().push(Piece::Char(c)),
+        }
+    }
+    words.extend(current);
+    Ok(words)
+}
+
 impl CommandPattern {
-    /// Whether an allow rule with this text lets the command run.
-    #[must_use]
-    pub fn allows(&self, command: &SimpleCommand) -> bool {
-        command.argv.iter().all(|word| word.literal) && command.text == self.0
+    /// A pattern for exactly these arguments.
+    pub(super) fn exact(argv: &[String]) -> Option<Self> {
+        quoted(argv)?.parse().ok()
     }
 
-    /// Whether a deny or ask rule with this text concerns any part of a line.
+    /// A pattern for every command that begins with these arguments.
+    pub(super) fn prefix(argv: &[String]) -> Option<Self> {
+        format!("{}:*", quoted(argv)?).parse().ok()
+    }
+
+    /// Whether an allow rule with this text lets the command run. A program that is not named in plain text, and
+    /// variables set for it that could change what it runs, are never allowed. `a b` takes plain arguments only;
+    /// with a star, arguments that expand are covered unless they could turn into an option that runs programs.
+    #[must_use]
+    pub fn allows(&self, command: &SimpleCommand) -> bool {
+        let named = command.argv.first().is_some_and(|name| name.literal);
+        if !named || !command.assignments.iter().all(is_safe) {
+            return false;
+        }
+        let plain = command.argv.iter().all(|word| word.literal);
+        let texts = || command.argv.iter().map(|word| word.text.as_str());
+        match &self.shape {
+            Shape::All => true,
+            Shape::Exact(words) => plain && words.iter().map(String::as_str).eq(texts()),
+            Shape::Prefix(words) => {
+                command.prefix_covered
+                    && words.len() <= command.argv.len()
+                    && words
+                        .iter()
+                        .zip(&command.argv)
+                        .all(|(word, given)| given.literal && *word == given.text)
+            }
+            Shape::Glob(pieces) => {
+                command.prefix_covered && glob_matches(pieces, &command.argv, Reading::Text)
+            }
+        }
+    }
+
+    /// Whether a deny or ask rule with this text concerns any part of a line: any command, also inside wrappers and
+    /// scripts, whatever variables are set for it, by the program's name with and without its folder. An argument
+    /// that expands is taken for whatever the rule names. What is unknown concerns the rule when it is opaque, or
+    /// when the rule's first word stands in its text once quotes are taken away.
     #[must_use]
     pub fn forbids(&self, analysis: &Analysis) -> bool {
-        analysis.unknowns.iter().any(|unknown| unknown.opaque)
-            || analysis.commands.iter().any(|command| self.allows(command))
+        analysis.commands.iter().any(|command| self.concerns(command))
+            || analysis.unknowns.iter().any(|unknown| self.may_concern(unknown))
     }
+
+    fn concerns(&self, command: &SimpleCommand) -> bool {
+        let Some(name) = command.argv.first() else { return false };
+        let base = program(name);
+        let mut readings = vec![command.argv.clone()];
+        // `./x` is a program of the folder's own; every other path may lead to the system's.
+        let own = name.text == format!("./{base}") && !runs_among_programs(command);
+        if base != name.text && !own {
+            let mut argv = command.argv.clone();
+            argv[0].text = base.to_owned();
+            readings.push(argv);
+        }
+        let pieces = self.pieces();
+        readings.iter().any(|argv| glob_matches(&pieces, argv, Reading::Anything))
+            || matches!(self.shape, Shape::Prefix(_))
+                && readings.iter().any(|argv| {
+                    // The prefix without anything after it.
+                    glob_matches(&pieces[..pieces.len().saturating_sub(2)], argv, Reading::Anything)
+                })
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let join = |words: &[String]| -> Vec<Piece> {
+            words.join(&GAP.to_string()).chars().map(Piece::Char).collect()
+        };
+        match &self.shape {
+            Shape::All => vec![Piece::Star],
+            Shape::Exact(words) => join(words),
+            Shape::Prefix(words) => {
+                let mut pieces = join(words);
+                pieces.extend([Piece::Char(GAP), Piece::Star]);
+                pieces
+            }
+            Shape::Glob(pieces) => pieces.clone(),
+        }
+    }
+
+    fn may_concern(&self, unknown: &Unknown) -> bool {
+        let name: String =
+            self.pieces().iter().map_while(|piece| piece.char()).take_while(|c| *c != GAP).collect();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        let text: String = unknown.text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        unknown.opaque
+            || name.is_empty()
+            || text.match_indices(name).any(|(at, _)| ends(text[..at].chars().next_back()))
+    }
+}
+
+fn runs_among_programs(command: &SimpleCommand) -> bool {
+    command.directory.as_ref().is_none_or(|directory| directory.file_name().ends_with("bin"))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// A word that expands is the text that stands in the line.
+    Text,
+    /// A word that expands may be anything.
+    Anything,
+}
+
+/// Whether text and stars fit a command; both may hold stars.
+fn glob_matches(pattern: &[Piece], argv: &[Word], reading: Reading) -> bool {
+    let mut text = Vec::new();
+    for (at, word) in argv.iter().enumerate() {
+        if at > 0 {
+            text.push(Piece::Char(GAP));
+        }
+        if word.literal || reading == Reading::Text {
+            text.extend(word.text.chars().map(Piece::Char));
+        } else {
+            text.push(Piece::Star);
+        }
+    }
+    // `reach[j]`: the text read so far fits the first `j` pieces of the pattern.
+    let close = |reach: &mut [bool]| {
+        for (at, piece) in pattern.iter().enumerate() {
+            if *piece == Piece::Star && reach[at] {
+                reach[at + 1] = true;
+            }
+        }
+    };
+    let mut reach = vec![false; pattern.len() + 1];
+    reach[0] = true;
+    close(&mut reach);
+    for piece in text {
+        let mut next = vec![false; pattern.len() + 1];
+        for at in 0..=pattern.len() {
+            if !reach[at] {
+                continue;
+            }
+            match piece {
+                // A star in the text may stand for any part of the pattern.
+                Piece::Star => next[at..].fill(true),
+                Piece::Char(_) if pattern.get(at) == Some(&piece) => next[at + 1] = true,
+                Piece::Char(_) => {}
+            }
+            if pattern.get(at) == Some(&Piece::Star) && piece != Piece::Star {
+                next[at] = true;
+            }
+        }
+        close(&mut next);
+        reach = next;
+    }
+    reach[pattern.len()]
+}
+
+/// Arguments as a pattern that reads back to them; `None` when they cannot stand in one.
+fn quoted(argv: &[String]) -> Option<String> {
+    let mut texts = Vec::new();
+    for argument in argv {
+        let reading: RawWord = word(argument, 0);
+        let plain = reading.end == argument.len()
+            && reading.text == *argument
+            && !reading.expands
+            && reading.problems.is_empty()
+            && !argument.contains([' ', '*', '\'', '"', '\\'])
+            && !argument.is_empty();
+        if argument.contains(['\'', '"']) || argument.chars().any(char::is_control) {
+            return None;
+        }
+        texts.push(if plain { argument.clone() } else { format!("'{argument}'") });
+    }
+    Some(texts.join(" "))
 }

@@ -133,7 +133,7 @@ impl Survey {
             let is = |other: &&str| name.eq_ignore_ascii_case(other);
             if is(&".git") {
                 self.repository(&path, roots);
-            } else if NAMES.iter().any(|guarded| is(guarded)) {
+            } else if NAMES.iter().any(is) {
                 self.take(&path);
             } else if level < LEVELS
                 && !SKIPPED.contains(&&*name)

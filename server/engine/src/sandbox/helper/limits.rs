@@ -13,6 +13,9 @@ use crate::sandbox::policy::Limits;
 
 /// Where the number of processes can be limited for root too, whom `RLIMIT_NPROC` does not bind.
 const PIDS_CONTROLLERS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+/// This thread, where a process or thread id is wanted. Moving another one, or a whole process, waits for all
+/// processors of the machine; moving oneself does not, and this process has one thread.
+const ONESELF: &str = "0";
 /// How the groups are called that are made there, before the process id.
 const GROUP: &str = "kode-ls-";
 
@@ -61,20 +64,25 @@ impl ProcessGroup {
             // Dropping the group takes back what was done of it.
             let group = Self { folder, parent };
             let limited = limit.exists() && fs::write(limit, processes.to_string()).is_ok();
-            (limited && fs::write(group.folder.join("cgroup.procs"), &id).is_ok()).then_some(group)
+            (limited && fs::write(members(&group.folder), ONESELF).is_ok()).then_some(group)
         })
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        let id = std::process::id().to_string();
-        // A process that was never in it is moved to where it is.
-        let left = fs::write(self.parent.join("cgroup.procs"), id);
+        // A thread that was never in it is moved to where it is.
+        let left = fs::write(members(&self.parent), ONESELF);
         if let Err(error) = left.and_then(|()| fs::remove_dir(&self.folder)) {
             tracing::debug!(%error, folder = %self.folder.display(), "a control group is left; a later command sweeps it");
         }
     }
+}
+
+/// The file that a group is entered by: the one for threads where there is one.
+fn members(group: &Path) -> PathBuf {
+    let threads = group.join("tasks");
+    if threads.exists() { threads } else { group.join("cgroup.procs") }
 }
 
 /// The group of this process below a controller's folder.

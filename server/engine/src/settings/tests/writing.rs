@@ -88,6 +88,18 @@ fn adding_a_rule_that_is_there_unapproved_approves_it_as_it_stands() {
 }
 
 #[test]
+fn approvals_follow_a_workspace_folder_that_lies_in_another() {
+    let mut fixture = Fixture::new();
+    fixture.sources.roots = vec![fixture.path("work"), fixture.path("work/inner")];
+    let file = fixture.write("work/inner/.kode/settings.json", r#"{"permissions":{"allow":["LS"]}}"#);
+    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    assert_eq!(told(&fixture.load().rules), ["allow LS"]);
+    fixture.sources.remove_rule(&file, Behavior::Allow, &rule("LS")).unwrap();
+    fixture.write("work/inner/.kode/settings.json", r#"{"permissions":{"allow":["LS"]}}"#);
+    assert_eq!(told(&fixture.load().untrusted), ["allow LS"]);
+}
+
+#[test]
 fn what_is_broken_or_not_ours_is_never_written() {
     let fixture = Fixture::new();
     for text in ["{ \"permissions\": ", "[]", "{\"permissions\":[]}", "{\"permissions\":{\"deny\":\"x\"}}"] {

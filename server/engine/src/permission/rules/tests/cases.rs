@@ -292,6 +292,8 @@ fn names_of_agents_skills_and_commands() {
         (ALLOW, "Task(Explore)", Runs("Task", "Explorer"), false),
         (ALLOW, "Task(Explore)", Runs("Task", "explore"), false),
         (DENY, "Task(Explore)", Runs("Task", "explore"), true),
+        (ALLOW, "Task(My Agent)", Runs("Task", "My Agent"), true),
+        (ALLOW, "Task(My)", Runs("Task", "My Agent"), false),
         (ALLOW, "Task(*)", Runs("Task", "Any"), true),
         (ALLOW, "Task", Runs("Task", "Any"), true),
         (ALLOW, "Skill(commit)", Runs("Skill", "commit"), true),
@@ -400,6 +402,7 @@ fn what_is_no_rule_says_what_to_write() {
         ("mcp__*(x:y)", "takes nothing"),
         ("Read(~you/x)", "write `~/`"),
         ("Skill(/)", "write `Skill` alone"),
+        ("Skill(commit -m x)", "write `Skill(commit *)`"),
     ] {
         let error = text.parse::<Rule>().unwrap_err().to_string();
         assert!(error.contains(told), "{text}: {error}");

@@ -1,0 +1,66 @@
+//! Lines past every bound, and folders after `cd`.
+//!
+//! Rule: past a bound a line is unknown to everyone who would allow it, and hides nothing from who would refuse it.
+
+use super::tables::{at_work, pattern};
+
+fn check_bounded(line: &str) {
+    let analysis = at_work(line);
+    assert!(analysis.unknowns.iter().any(|unknown| unknown.opaque), "{:.60}", line);
+    assert!(pattern("rm:*").forbids(&analysis));
+}
+
+#[test]
+fn lines_past_a_bound_are_unknown_and_concern_every_refusing_rule() {
+    check_bounded(&format!("echo {}", "a".repeat(70_000)));
+    check_bounded(&"true;".repeat(10_000));
+    check_bounded(&format!("{}ls{}", "(".repeat(1_000), ")".repeat(1_000)));
+    check_bounded(&format!("{}ls{}", "{ ".repeat(1_000), "; }".repeat(1_000)));
+    check_bounded(&format!("echo {}ls{}", "$(".repeat(1_000), ")".repeat(1_000)));
+    check_bounded(&format!("{}ls", "nohup ".repeat(1_000)));
+    check_bounded(&"if ".repeat(1_000));
+}
+
+#[test]
+fn the_floor_holds_past_the_bounds() {
+    for line in [
+        format!("echo {}; sudo ls", "a".repeat(70_000)),
+        format!("{}sudo ls", "true;".repeat(10_000)),
+        format!("{}sudo ls{}", "(".repeat(200), ")".repeat(200)),
+        format!("{}sudo ls{}", "if ".repeat(200), "; fi".repeat(200)),
+        format!("echo {}sudo ls{}", "$(".repeat(20), ")".repeat(20)),
+        format!("echo {}sudo ls{}", "$(".repeat(60), ")".repeat(60)),
+    ] {
+        assert!(!at_work(&line).dangers.is_empty(), "{line:.40}");
+    }
+}
+
+#[test]
+fn a_folder_is_known_only_where_every_way_leads_to_it() {
+    for (line, folder) in [
+        ("cd a && x", Some("/w/a")),
+        ("cd a && cd b && x", Some("/w/a/b")),
+        ("cd .. && x", Some("/")),
+        ("cd /t && x", Some("/t")),
+        ("(cd a) && x", Some("/w")),
+        ("cd a | ls; x", Some("/w")),
+        ("cd a & x", Some("/w")),
+        ("{ cd a && x; }", Some("/w/a")),
+        ("cd a; x", None),
+        ("cd a || x", Some("/w")),
+        ("cd a || ls; x", None),
+        ("ls || cd a && x", None),
+        ("! cd a && x", Some("/w")),
+        ("if cd a; then x; fi", None),
+        ("for i in 1 2; do x; cd a; done", None),
+        ("cd $A && x", None),
+        ("cd && x", None),
+        ("command cd a && x", None),
+        ("time cd a && x", None),
+    ] {
+        let analysis = at_work(line);
+        let command = analysis.commands.iter().find(|command| command.argv[0].text == "x").unwrap();
+        let found = command.directory.as_ref().map(ToString::to_string);
+        assert_eq!(found.as_deref(), folder, "{line}");
+    }
+}

@@ -1,0 +1,384 @@
+//! Programs that run other programs: what they run.
+//!
+//! Rule: an option that is not known is read both ways, with and without a value, so that no reading hides a
+//! command; what cannot be found in the text is `Anything`.
+
+use super::lexer::word;
+use super::reader::{is_assignment, is_variable};
+use super::{Assignment, Word};
+
+/// What a wrapper runs.
+#[derive(Debug)]
+pub(super) enum Inner {
+    Command {
+        assignments: Vec<Assignment>,
+        argv: Vec<Word>,
+    },
+    Script(String),
+    /// What the text does not tell.
+    Anything(&'static str),
+}
+
+/// What is known of a command as a wrapper.
+#[derive(Debug)]
+pub(super) struct Wrapped {
+    pub inner: Vec<Inner>,
+    /// Whether it is a wrapper at all.
+    pub wraps: bool,
+    /// Whether it does nothing but run the inner command.
+    pub transparent: bool,
+    /// Whether the inner command runs in the same folder.
+    pub keeps_directory: bool,
+}
+
+struct Wrapper {
+    name: &'static str,
+    /// Options that take a value.
+    values: &'static [&'static str],
+    /// Options without one.
+    flags: &'static [&'static str],
+    /// How many operands stand before the command.
+    operands: usize,
+    transparent: bool,
+}
+
+const fn plain(
+    name: &'static str,
+    values: &'static [&'static str],
+    flags: &'static [&'static str],
+    operands: usize,
+) -> Wrapper {
+    Wrapper { name, values, flags, operands, transparent: true }
+}
+
+const fn other(
+    name: &'static str,
+    values: &'static [&'static str],
+    flags: &'static [&'static str],
+    operands: usize,
+) -> Wrapper {
+    Wrapper { name, values, flags, operands, transparent: false }
+}
+
+const WRAPPERS: [Wrapper; 34] = [
+    plain(
+        "timeout",
+        &["-k", "--kill-after", "-s", "--signal"],
+        &["--foreground", "--preserve-status", "-v", "--verbose"],
+        1,
+    ),
+    plain("time", &[], &["-p"], 0),
+    plain("nice", &["-n", "--adjustment"], &[], 0),
+    plain("nohup", &[], &[], 0),
+    plain("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], &[], 0),
+    plain("command", &[], &["-p"], 0),
+    plain("builtin", &[], &[], 0),
+    plain("noglob", &[], &[], 0),
+    plain("xargs", &[], &[], 0),
+    other("env", &["-u", "--unset", "-C", "--chdir"], &["-i", "-", "-0", "--ignore-environment", "-v"], 0),
+    other(
+        "sudo",
+        &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "-r", "-t"],
+        &["-n", "-E", "-H", "-S", "-k", "-i", "-s", "-b", "-A"],
+        0,
+    ),
+    other("doas", &["-u", "-C", "-a"], &["-n", "-s", "-L"], 0),
+    other("pkexec", &["--user"], &[], 0),
+    other("setsid", &[], &["-c", "-f", "-w", "--fork", "--wait", "--ctty"], 0),
+    other("ionice", &["-c", "-n", "-p", "--class", "--classdata"], &["-t"], 0),
+    other("chrt", &["-T", "-P", "-D"], &["-f", "-r", "-o", "-b", "-i"], 1),
+    other("taskset", &[], &["-c", "-a"], 1),
+    other("flock", &["-w", "--timeout", "-E"], &["-n", "-x", "-s", "-e", "-u", "-o", "-F", "--nonblock"], 1),
+    other("watch", &["-n", "--interval"], &["-d", "-t", "-b", "-e", "-g", "-c", "-x", "-p"], 0),
+    other(
+        "strace",
+        &["-e", "-o", "-p", "-s", "-u", "-E", "-a", "-P"],
+        &["-f", "-ff", "-c", "-tt", "-y", "-v"],
+        0,
+    ),
+    other("ltrace", &["-e", "-o", "-p", "-s", "-u", "-a"], &["-f", "-c", "-S"], 0),
+    other("unshare", &[], &["-r", "-n", "-m", "-p", "-f", "-U"], 0),
+    other("chroot", &["--userspec", "--groups"], &[], 1),
+    other("nsenter", &["-t", "--target"], &["-a", "-m", "-n", "-p", "-u", "-i"], 0),
+    other(
+        "systemd-run",
+        &["-p", "--property", "--unit", "-u"],
+        &["--user", "--scope", "-t", "--pty", "--wait", "-q"],
+        0,
+    ),
+    other("exec", &["-a"], &["-c", "-l"], 0),
+    other("busybox", &[], &[], 0),
+    other("toybox", &[], &[], 0),
+    other("unbuffer", &[], &["-p"], 0),
+    other("caffeinate", &["-t", "-w"], &["-d", "-i", "-m", "-s", "-u"], 0),
+    other("xvfb-run", &["-n", "-s", "-e", "-f"], &["-a"], 0),
+    other("proxychains", &["-f"], &["-q"], 0),
+    other("coproc", &[], &[], 0),
+    other("parallel", &["-j", "-P", "--jobs"], &["-k", "--dry-run"], 0),
+];
+
+const SHELLS: [&str; 10] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "busybox-sh"];
+const JOINING: [&str; 3] = ["watch", "parallel", "coproc"];
+
+/// The program's name without its folder.
+pub(super) fn program(word: &Word) -> &str {
+    word.text.rsplit('/').next().unwrap_or(&word.text)
+}
+
+/// Whether this is the name of a shell.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// Finds what a command runs in its turn; here-documents are what it reads.
+pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
+    let mut found = Wrapped { inner: Vec::new(), wraps: false, transparent: false, keeps_directory: true };
+    let Some((name, arguments)) = argv.split_first() else { return found };
+    let name = program(name);
+    match name {
+        _ if is_shell(name) => {
+            found.inner = shell(arguments, documents);
+            found.wraps = found.inner.iter().any(|inner| !matches!(inner, Inner::Anything(_)))
+                || found.inner.len() == 1;
+        }
+        "eval" => found.inner = vec![Inner::Script(join(arguments))],
+        "trap" => {
+            found.inner =
+                arguments.first().map(|script| Inner::Script(script.text.clone())).into_iter().collect()
+        }
+        "source" | "." => found.inner = vec![Inner::Anything("what the file runs is not known")],
+        "find" => found.inner = blocks(arguments, &["-exec", "-execdir", "-ok", "-okdir"], &[";", "+"]),
+        "fd" | "fdfind" => found.inner = blocks(arguments, &["-x", "-X", "--exec", "--exec-batch"], &[";"]),
+        "su" | "runuser" | "script" => found.inner = after_option(arguments, &["-c", "--command"]),
+        "ssh" | "rsh" => {
+            found.keeps_directory = false;
+            found.inner = remote(arguments);
+        }
+        "docker" | "podman" | "nerdctl" | "kubectl" => {
+            found.keeps_directory = false;
+            found.inner = contained(arguments);
+        }
+        "git" => found.inner = git(arguments),
+        "command" if matches!(arguments.first(), Some(flag) if flag.text == "-v" || flag.text == "-V") => {}
+        _ => {
+            if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
+                found.wraps = true;
+                through(wrapper, arguments, &mut found);
+            }
+        }
+    }
+    found.wraps |= !found.inner.is_empty();
+    found
+}
+
+fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
+    let mut at = 0;
+    let mut uncertain = false;
+    let mut optioned = false;
+    while let Some(word) = arguments.get(at).filter(|word| word.text.starts_with('-')) {
+        at += 1;
+        optioned = true;
+        let (name, attached) = match word.text.split_once('=') {
+            Some((name, _)) if name.starts_with("--") => (name, true),
+            _ => (word.text.as_str(), false),
+        };
+        if name == "--" {
+            break;
+        }
+        if matches!(name, "-C" | "--chdir" | "-D" | "-R" | "-i" | "--login") || name.starts_with("--chdir") {
+            found.keeps_directory = wrapper.transparent;
+        }
+        if matches!(name, "-S" | "-c" | "--split-string" | "--command")
+            && matches!(wrapper.name, "env" | "flock")
+        {
+            let value = word.text.split_once('=').map(|(_, value)| value.to_owned());
+            found.inner.push(Inner::Script(value.unwrap_or_else(|| join(&arguments[at..]))));
+            return;
+        }
+        if wrapper.values.contains(&name) {
+            at += usize::from(!attached);
+        } else if !wrapper.flags.contains(&name) && !attached {
+            let short_value = wrapper.values.iter().any(|value| value.len() == 2 && name.starts_with(value));
+            let number = name[1..].bytes().all(|byte| byte.is_ascii_digit()) && wrapper.name == "nice";
+            uncertain |= !short_value && !number;
+        }
+    }
+    found.transparent = wrapper.transparent && !uncertain && (wrapper.name != "xargs" || !optioned);
+    let mut starts = vec![at + wrapper.operands];
+    if uncertain {
+        starts.push(at + wrapper.operands + 1);
+    }
+    if wrapper.name == "env" && arguments.iter().any(|word| word.text.starts_with("-S")) {
+        found.inner.push(Inner::Script(join(arguments).replacen("-S", "", 1)));
+    }
+    for start in starts {
+        let rest = arguments.get(start..).unwrap_or_default();
+        let mut inner = command(rest);
+        if wrapper.name == "xargs"
+            && let Some(Inner::Command { argv, .. }) = &mut inner
+        {
+            argv.push(Word { text: "...".to_owned(), literal: false, open: true });
+        }
+        if JOINING.contains(&wrapper.name) && !rest.is_empty() {
+            found.inner.push(Inner::Script(join(rest)));
+        }
+        if wrapper.name == "flock" && rest.first().is_some_and(|word| word.text == "-c") {
+            found.inner.push(Inner::Script(join(&rest[1..])));
+        }
+        if inner.as_ref().is_some_and(is_reserved) {
+            found.inner.push(Inner::Anything("a reserved word stands where a program is named"));
+        }
+        found.inner.extend(inner);
+    }
+}
+
+/// Whether a reserved word stands where a program is named, so that the shell reads something else.
+fn is_reserved(inner: &Inner) -> bool {
+    const WORDS: [&str; 19] = [
+        "if", "then", "else", "elif", "fi", "for", "in", "do", "done", "while", "until", "case", "esac",
+        "select", "function", "{", "}", "!", "[[",
+    ];
+    match inner {
+        Inner::Command { argv, .. } => argv.first().is_some_and(|name| WORDS.contains(&name.text.as_str())),
+        Inner::Script(_) | Inner::Anything(_) => false,
+    }
+}
+
+/// A command with the assignments before it.
+fn command(words: &[Word]) -> Option<Inner> {
+    let set = words.iter().take_while(|word| is_assignment(&self::word(&word.text, 0))).count();
+    let assignments = words[..set]
+        .iter()
+        .filter_map(|word| {
+            let (name, value) = word.text.split_once('=')?;
+            let value = Word { text: value.to_owned(), literal: word.literal, open: false };
+            is_variable(name).then(|| Assignment { name: name.to_owned(), value })
+        })
+        .collect();
+    let argv = words[set..].to_vec();
+    (!argv.is_empty()).then_some(Inner::Command { assignments, argv })
+}
+
+fn join(words: &[Word]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn shell(arguments: &[Word], documents: &[String]) -> Vec<Inner> {
+    let mut inner: Vec<Inner> = documents.iter().cloned().map(Inner::Script).collect();
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        if word.open {
+            inner.push(Inner::Anything("the shell may be told to run anything"));
+            return inner;
+        }
+        let text = word.text.as_str();
+        let letters = text.starts_with(['-', '+']) && !text.starts_with("--") && text.len() > 1;
+        if letters && text.starts_with('-') && text.contains('c') {
+            // The script is the first argument that is no option.
+            let script = arguments[at + 1..].iter().find(|word| !word.text.starts_with(['-', '+']));
+            match script {
+                Some(script) if script.literal => inner.push(Inner::Script(script.text.clone())),
+                Some(script) => {
+                    inner.push(Inner::Script(script.text.clone()));
+                    inner.push(Inner::Anything("the script is not plain text"));
+                }
+                None => {}
+            }
+            return inner;
+        }
+        if letters && text.ends_with(['o', 'O']) || matches!(text, "--rcfile" | "--init-file") {
+            inner.push(Inner::Anything("the shell is started with options that change what it runs"));
+            at += 1;
+        } else if text.starts_with("--") && matches!(text, "--version" | "--help") {
+            return inner;
+        } else if letters && text.contains('s') || text == "-" {
+            break;
+        } else if !text.starts_with('-') {
+            // A script file: what it holds is not looked at, like any program's.
+            return inner;
+        }
+        at += 1;
+    }
+    if inner.is_empty() {
+        inner.push(Inner::Anything("a shell runs whatever it reads"));
+    }
+    inner
+}
+
+/// The commands between an option and its end mark.
+fn blocks(arguments: &[Word], openers: &[&str], ends: &[&str]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    for (at, word) in arguments.iter().enumerate() {
+        if openers.contains(&word.text.as_str()) {
+            let rest = &arguments[at + 1..];
+            let length =
+                rest.iter().position(|word| ends.contains(&word.text.as_str())).unwrap_or(rest.len());
+            let argv: Vec<Word> = rest[..length].iter().map(placeholder).collect();
+            inner.extend(command(&argv));
+        }
+    }
+    inner
+}
+
+fn placeholder(word: &Word) -> Word {
+    if word.text.contains("{}") {
+        Word { text: word.text.clone(), literal: false, open: true }
+    } else {
+        word.clone()
+    }
+}
+
+fn after_option(arguments: &[Word], options: &[&str]) -> Vec<Inner> {
+    let mut inner = Vec::new();
+    for (at, word) in arguments.iter().enumerate() {
+        if options.contains(&word.text.as_str()) {
+            inner.extend(arguments.get(at + 1).map(|script| Inner::Script(script.text.clone())));
+        } else if let Some((name, script)) = word.text.split_once('=')
+            && options.contains(&name)
+        {
+            inner.push(Inner::Script(script.to_owned()));
+        }
+    }
+    inner
+}
+
+fn remote(arguments: &[Word]) -> Vec<Inner> {
+    const VALUES: &str = "bcDEeFIiJLlmOopQRSWw";
+    let mut at = 0;
+    while let Some(word) = arguments.get(at).filter(|word| word.text.starts_with('-')) {
+        let takes = word.text.len() == 2 && VALUES.contains(&word.text[1..]);
+        at += if takes { 2 } else { 1 };
+    }
+    let rest = arguments.get(at + 1..).unwrap_or_default();
+    if rest.is_empty() { Vec::new() } else { vec![Inner::Script(join(rest))] }
+}
+
+/// `docker run IMAGE COMMAND`, `docker exec NAME COMMAND`, `kubectl exec NAME -- COMMAND`: each reading.
+fn contained(arguments: &[Word]) -> Vec<Inner> {
+    let Some(verb) = arguments.iter().position(|word| matches!(word.text.as_str(), "run" | "exec")) else {
+        return Vec::new();
+    };
+    let rest = &arguments[verb + 1..];
+    if let Some(mark) = rest.iter().position(|word| word.text == "--") {
+        return command(&rest[mark + 1..]).into_iter().collect();
+    }
+    // Which options take a value differs too much: the command begins after the first or second operand.
+    let operands: Vec<usize> = (0..rest.len()).filter(|at| !rest[*at].text.starts_with('-')).collect();
+    operands.iter().skip(1).take(2).filter_map(|start| command(&rest[*start..])).collect()
+}
+
+fn git(arguments: &[Word]) -> Vec<Inner> {
+    let has = |name: &str| arguments.iter().any(|word| word.text == name);
+    if has("bisect") && has("run") {
+        let at = arguments.iter().position(|word| word.text == "run").unwrap_or_default();
+        return command(&arguments[at + 1..]).into_iter().collect();
+    }
+    if has("foreach") {
+        let at = arguments.iter().position(|word| word.text == "foreach").unwrap_or_default();
+        return vec![Inner::Script(join(&arguments[at + 1..]))];
+    }
+    if has("rebase") {
+        return after_option(arguments, &["-x", "--exec"]);
+    }
+    Vec::new()
+}

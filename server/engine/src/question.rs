@@ -1,0 +1,328 @@
+//! Questions that the model puts to the user: a choice among options, or a plan to be accepted.
+//!
+//! Rule: an answer names only what was offered or says it in the user's own words; whoever answers, in whichever
+//! surface, the model gets one answer, and refusing to answer is one.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::broker::{self, Asked};
+use crate::event::Event;
+use crate::ids::{CallId, ItemId, QuestionId};
+
+/// The answer to a plan by which it is carried out as edits were made before.
+pub const PLAN_ACCEPT: &str = "Accept the plan";
+/// The answer to a plan by which it is carried out and edits are made unasked.
+pub const PLAN_ACCEPT_EDITS: &str = "Accept it and edit without asking";
+/// The answer to a plan by which planning goes on.
+pub const PLAN_REJECT: &str = "Keep planning";
+
+/// The questions of one session.
+pub type QuestionBroker = broker::Broker<Question>;
+
+/// Why an answer to a question was not taken.
+pub type ReplyError = broker::RespondError<QuestionId, Unfit>;
+
+/// Something the user is asked; it waits until somebody answers or its call is cancelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// Names the question in the answer.
+    pub id: QuestionId,
+    /// The call that waits.
+    pub call: CallId,
+    /// The call's item in the transcript.
+    pub item: ItemId,
+    /// What is asked.
+    #[serde(flatten)]
+    pub draft: Draft,
+    /// When it was asked.
+    pub timestamp: Timestamp,
+}
+
+/// What a tool wants the user to be asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Draft {
+    /// What it is about.
+    pub kind: QuestionKind,
+    /// What is asked, one after the other; never empty.
+    pub questions: Vec<Inquiry>,
+    /// The whole plan as Markdown, when it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+}
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// The model needs the user's choice to go on.
+    Choice,
+    /// The model presents a plan, and asks whether to carry it out.
+    Plan,
+}
+
+/// One thing that is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inquiry {
+    /// The question, for people.
+    pub question: String,
+    /// What it is about in a word or two.
+    pub header: String,
+    /// The answers on offer; the user may always say something else.
+    pub options: Vec<Choice>,
+    /// Whether several of them may be chosen.
+    pub multi_select: bool,
+}
+
+/// An answer on offer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Choice {
+    /// What is chosen; no two of a question are the same.
+    pub label: String,
+    /// What choosing it means; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+/// The user's answer to one [`Inquiry`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Picked {
+    /// The labels of the chosen options.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// What the user says in words of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// What the user says to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// One answer for each thing asked, in order; `None` when the user does not want to answer.
+    pub answers: Option<Vec<Picked>>,
+    /// Words for the model besides.
+    pub feedback: Option<String>,
+    /// Which surface or client answered.
+    pub by: String,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolved {
+    /// The question.
+    pub id: QuestionId,
+    /// The call.
+    pub call: CallId,
+    /// How it ended.
+    pub outcome: QuestionOutcome,
+    /// The answers; empty unless it was answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Picked>,
+    /// Words for the model besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// Which surface or client ended it, or `cancel`.
+    pub by: String,
+}
+
+/// How a question ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum QuestionOutcome {
+    /// It was answered.
+    Answered,
+    /// The user did not want to answer.
+    Refused,
+    /// The call, the turn or the session was cancelled before anyone answered.
+    Cancelled,
+}
+
+/// Why an answer does not fit its question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unfit {
+    /// Which part of the answer, for example `answers[0].labels`.
+    pub path: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Draft {
+    /// Asks whether a plan is to be carried out.
+    #[must_use]
+    pub fn plan(plan: String) -> Self {
+        let option =
+            |label: &str, description: &str| Choice { label: label.into(), description: description.into() };
+        let options = vec![
+            option(PLAN_REJECT, "The agent stays in plan mode; tell it what is missing."),
+            option(PLAN_ACCEPT, "The agent carries it out and asks as it did before plan mode."),
+            option(
+                PLAN_ACCEPT_EDITS,
+                "The agent carries it out; edits inside the workspace are made unasked.",
+            ),
+        ];
+        let question = "Shall the agent carry out this plan?".to_owned();
+        let inquiry = Inquiry { question, header: "Plan".to_owned(), options, multi_select: false };
+        Self { kind: QuestionKind::Plan, questions: vec![inquiry], plan: Some(plan) }
+    }
+}
+
+impl Question {
+    /// What becomes of the question with this answer; without one it is cancelled.
+    #[must_use]
+    pub fn resolved(&self, reply: Option<&Reply>) -> Resolved {
+        let (id, call) = (self.id.clone(), self.call.clone());
+        match reply {
+            Some(Reply { answers, feedback, by }) => Resolved {
+                id,
+                call,
+                outcome: match answers {
+                    Some(_) => QuestionOutcome::Answered,
+                    None => QuestionOutcome::Refused,
+                },
+                answers: answers.clone().unwrap_or_default(),
+                feedback: feedback.clone(),
+                by: by.clone(),
+            },
+            None => Resolved {
+                id,
+                call,
+                outcome: QuestionOutcome::Cancelled,
+                answers: Vec::new(),
+                feedback: None,
+                by: "cancel".to_owned(),
+            },
+        }
+    }
+
+    /// The answers beside what was asked, one a line.
+    #[must_use]
+    pub fn told(&self, answers: &[Picked]) -> String {
+        let mut text = String::new();
+        for (inquiry, picked) in self.draft.questions.iter().zip(answers) {
+            let said = [picked.labels.join(", "), picked.words().unwrap_or_default().to_owned()];
+            let said: Vec<String> = said.into_iter().filter(|part| !part.is_empty()).collect();
+            let _ = writeln!(text, "- {} → {}", inquiry.question, said.join("; "));
+        }
+        text
+    }
+}
+
+impl Picked {
+    /// The user's own words, if there are any.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        self.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
+    }
+}
+
+impl Inquiry {
+    fn check(&self, picked: &Picked) -> Result<(), (&'static str, String)> {
+        if let Some(unknown) =
+            picked.labels.iter().find(|label| self.options.iter().all(|option| option.label != **label))
+        {
+            let offered: Vec<_> = self.options.iter().map(|option| option.label.as_str()).collect();
+            let reason = format!("there is no option `{unknown}`; there are: {}", offered.join(", "));
+            return Err(("labels", reason));
+        }
+        if picked.labels.len() > 1 && !self.multi_select {
+            return Err(("labels", "only one option of this question can be chosen".to_owned()));
+        }
+        if picked.labels.is_empty() && picked.words().is_none() {
+            return Err(("", format!("`{}` has no answer: choose an option or give a text", self.question)));
+        }
+        Ok(())
+    }
+}
+
+impl Asked for Question {
+    type Id = QuestionId;
+    type Answer = Reply;
+    type Unfit = Unfit;
+
+    fn id(&self) -> &QuestionId {
+        &self.id
+    }
+
+    fn check(&self, reply: &Reply) -> Result<(), Unfit> {
+        let Some(answers) = &reply.answers else { return Ok(()) };
+        let asked = self.draft.questions.len();
+        if answers.len() != asked {
+            let reason = format!("there are {} answers to {asked} questions", answers.len());
+            return Err(Unfit { path: "answers".to_owned(), reason });
+        }
+        for (at, (inquiry, picked)) in self.draft.questions.iter().zip(answers).enumerate() {
+            inquiry.check(picked).map_err(|(field, reason)| {
+                let path = format!("answers[{at}].{field}");
+                Unfit { path: path.trim_end_matches('.').to_owned(), reason }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn asked(&self) -> Event {
+        Event::QuestionAsked { question: Box::new(self.clone()) }
+    }
+
+    fn closed(&self, reply: Option<&Reply>) -> (Event, String) {
+        let resolved = self.resolved(reply);
+        let by = resolved.by.clone();
+        (Event::QuestionAnswered { resolved }, by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(multi_select: bool) -> Question {
+        let option = |label: &str| Choice { label: label.into(), description: String::new() };
+        let inquiry = Inquiry {
+            question: "Which?".into(),
+            header: "Kind".into(),
+            options: vec![option("red"), option("blue")],
+            multi_select,
+        };
+        Question {
+            id: QuestionId::generate(),
+            call: CallId::generate(),
+            item: ItemId::generate(),
+            draft: Draft { kind: QuestionKind::Choice, questions: vec![inquiry], plan: None },
+            timestamp: Timestamp::now(),
+        }
+    }
+
+    fn reply(labels: &[&str], text: Option<&str>) -> Reply {
+        let labels = labels.iter().map(|&label| label.to_owned()).collect();
+        let picked = Picked { labels, text: text.map(str::to_owned) };
+        Reply { answers: Some(vec![picked]), feedback: None, by: "test".into() }
+    }
+
+    #[test]
+    fn an_answer_names_what_was_offered_or_says_it_in_words() {
+        let wrong = |multi, reply: Reply| question(multi).check(&reply).unwrap_err().path;
+        assert_eq!(question(false).check(&reply(&["red"], None)), Ok(()));
+        assert_eq!(question(false).check(&reply(&[], Some("green"))), Ok(()));
+        assert_eq!(question(true).check(&reply(&["red", "blue"], None)), Ok(()));
+        assert_eq!(question(false).check(&Reply { answers: None, ..reply(&[], None) }), Ok(()));
+        assert_eq!(wrong(false, reply(&["green"], None)), "answers[0].labels");
+        assert_eq!(wrong(false, reply(&["red", "blue"], None)), "answers[0].labels");
+        assert_eq!(wrong(true, reply(&[], Some("  "))), "answers[0]");
+        assert_eq!(wrong(true, Reply { answers: Some(vec![]), ..reply(&[], None) }), "answers");
+    }
+
+    #[test]
+    fn the_model_reads_choice_and_words_beside_the_question() {
+        let reply = reply(&["red"], Some("dark"));
+        assert_eq!(question(false).told(&reply.answers.unwrap()), "- Which? → red; dark\n");
+    }
+}

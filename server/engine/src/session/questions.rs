@@ -1,0 +1,76 @@
+//! What the session asks the user, and the modes that the model enters and leaves.
+//!
+//! Rule: question and answer are in the journal before the call goes on; while one waits the session is paused and
+//! nothing but its call waits with it.
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::broker::Answered;
+use crate::event::CallState;
+use crate::ids::{CallId, ItemId, QuestionId};
+use crate::journal::Record;
+use crate::permission::Mode;
+use crate::question::{Draft, Question, Reply, ReplyError};
+use crate::session::Session;
+use crate::session::conversation::Conversation;
+
+impl Session {
+    /// The questions that wait, oldest first.
+    #[must_use]
+    pub fn questions(&self) -> Vec<Question> {
+        self.questions.pending()
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// [`ReplyError`], above all when somebody was first.
+    pub fn reply(&self, id: &QuestionId, reply: Reply) -> Result<(), ReplyError> {
+        self.questions.respond(id, reply)
+    }
+
+    /// Leaves plan mode for `mode`, or for the one it was entered from; answers the mode from now on. A mode that the
+    /// user has chosen meanwhile stays, unless another is asked for.
+    pub(crate) fn leave_plan_mode(&self, mode: Option<Mode>) -> Mode {
+        let (now, before) = {
+            let state = self.state();
+            (state.mode, state.mode_before_plan.unwrap_or_default())
+        };
+        let next = mode.unwrap_or(if now == Mode::Plan { before } else { now });
+        self.configure(Some(next), None);
+        next
+    }
+}
+
+impl Conversation<'_> {
+    /// Asks the user for a call and waits for the answer; `None` when the call was cancelled first.
+    pub(crate) async fn ask(
+        &self,
+        (call, item, title): (&CallId, &ItemId, &str),
+        draft: Draft,
+        cancel: &CancellationToken,
+    ) -> (Question, Option<Reply>) {
+        let session = self.session;
+        let question = Question {
+            id: QuestionId::generate(),
+            call: call.clone(),
+            item: item.clone(),
+            draft,
+            timestamp: Timestamp::now(),
+        };
+        session.commit(Record::Asked { question: Box::new(question.clone()) }, |_| vec![]);
+        self.move_call(item, CallState::ApprovalRequired, title);
+        session.sync().await;
+        session.begin_waiting();
+        let answered = session.questions.ask(question.clone(), cancel).await;
+        session.end_waiting();
+        let reply = match answered {
+            Answered::By(reply) => Some(reply),
+            Answered::Cancelled => None,
+        };
+        session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) }, |_| vec![]);
+        session.sync().await;
+        (question, reply)
+    }
+}

@@ -1,0 +1,200 @@
+//! The session's todo list, and when the model is reminded of it.
+//!
+//! Rule: reminders go with a request and are never stored; whether one is due follows from the state alone, at most
+//! one goes with a request, [`MOST_OF_TURN`] with a turn and [`MOST_OF_SESSION`] with a session.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::context::reminder;
+use crate::event::Event;
+use crate::ids::TurnId;
+use crate::journal::Record;
+use crate::model::{Role, ToolDeclaration};
+use crate::session::{Session, SessionState};
+use crate::todo::{Todo, TodoCounts, TodoReminder};
+use crate::tools::todo_write;
+
+/// After so many rounds of work without a word about the list the model is reminded of it.
+pub const STALE_ROUNDS: u32 = 10;
+
+/// The most reminders of one turn.
+const MOST_OF_TURN: u32 = 5;
+
+/// The most reminders of one session, as long as it is live.
+const MOST_OF_SESSION: u32 = 10;
+
+const INITIAL: &str = "There is no todo list yet. If this takes three steps or more, write one with TodoWrite first \
+    and keep it up to date; if not, go without. Do not mention this to the user.";
+
+const STALE: &str = "The todo list was not written for a while. If the work has steps, bring the list up to date with \
+    TodoWrite, also where its entries are out of date; if it does not help here, go on without. Do not mention this to \
+    the user.";
+
+/// How many reminders went out.
+#[derive(Debug, Default)]
+pub(super) struct Reminded(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    session: u32,
+    turn: u32,
+    of: Option<TurnId>,
+}
+
+impl Reminded {
+    /// Counts one more; false when there were enough.
+    fn allow(&self, turn: Option<&TurnId>) -> bool {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.of.as_ref() != turn {
+            (counts.turn, counts.of) = (0, turn.cloned());
+        }
+        if counts.session >= MOST_OF_SESSION || counts.turn >= MOST_OF_TURN {
+            return false;
+        }
+        counts.session += 1;
+        counts.turn += 1;
+        true
+    }
+}
+
+impl Session {
+    /// The todo list.
+    #[must_use]
+    pub fn todos(&self) -> Vec<Todo> {
+        self.state().todos.clone()
+    }
+
+    /// Replaces the todo list.
+    pub(crate) fn set_todos(&self, todos: Vec<Todo>) {
+        self.commit(Record::Todos { todos }, |state| vec![Event::TodoChanged { todos: state.todos.clone() }]);
+    }
+
+    /// Tells of a list that is another one since the conversation went back or forward.
+    pub(super) fn tell_other_todos(&self, before: &[Todo]) {
+        let todos = self.todos();
+        if todos != before {
+            self.publish(Event::TodoChanged { todos });
+        }
+    }
+
+    /// What the next request says about the todo list, if anything; it counts as said.
+    pub(crate) fn reminder_for(&self, state: &SessionState, tools: &[ToolDeclaration]) -> Option<String> {
+        let reason = due(state)?;
+        if tools.iter().all(|tool| tool.name != todo_write::NAME) {
+            return None;
+        }
+        if !self.reminded.allow(state.turn.as_ref()) {
+            return None;
+        }
+        self.publish(Event::TodoReminder { reason });
+        let text = match reason {
+            TodoReminder::Initial => INITIAL.to_owned(),
+            TodoReminder::Stale => match serde_json::to_string(&state.todos) {
+                Ok(list) if !state.todos.is_empty() => format!("{STALE} It is now: {list}"),
+                _ => STALE.to_owned(),
+            },
+            TodoReminder::Changed => format!(
+                "The todo list has changed. Go on with what is in progress; do not mention this to the user. It is \
+                now: {}",
+                serde_json::to_string(&state.todos).unwrap_or_default()
+            ),
+        };
+        Some(reminder(&text))
+    }
+}
+
+/// The reminder that is due with the next request.
+fn due(state: &SessionState) -> Option<TodoReminder> {
+    let is_first = state.main.messages.iter().all(|message| message.role == Role::User);
+    if is_first && state.todos.is_empty() {
+        Some(TodoReminder::Initial)
+    } else if state.todos_changed && TodoCounts::of(&state.todos).is_open() {
+        Some(TodoReminder::Changed)
+    } else if state.rounds_without_todos == STALE_ROUNDS {
+        Some(TodoReminder::Stale)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::SessionId;
+    use crate::model::{Block, Message};
+    use crate::paths::AbsPath;
+    use crate::permission::Mode;
+    use crate::todo::TodoStatus;
+
+    fn state() -> SessionState {
+        let cwd = AbsPath::new("/w").unwrap();
+        let (session, roots, model) = (SessionId::generate(), vec![cwd.clone()], "main".to_owned());
+        let mode = Mode::Default;
+        SessionState::open(&Record::Opened { session, roots, cwd, mode, model }).unwrap()
+    }
+
+    fn answer(state: &mut SessionState, works: bool) {
+        let block = match works {
+            true => {
+                Block::ToolUse { id: "c".into(), name: "Read".into(), input: json!({}), input_error: None }
+            }
+            false => Block::Text { text: "so".into() },
+        };
+        let message = Message { role: Role::Assistant, content: vec![block] };
+        state.apply(Record::Answer { turn: TurnId::generate(), message, items: vec![] });
+    }
+
+    fn write(state: &mut SessionState, status: TodoStatus) {
+        let todo = Todo { content: "a".into(), status, active_form: "b".into() };
+        state.apply(Record::Todos { todos: vec![todo] });
+    }
+
+    /// What is due with each of so many requests, each of them answered.
+    fn rounds(state: &mut SessionState, count: usize, works: bool) -> Vec<Option<TodoReminder>> {
+        let round = |_| {
+            let due = due(state);
+            answer(state, works);
+            due
+        };
+        (0..count).map(round).collect()
+    }
+
+    #[test]
+    fn the_first_request_and_the_eleventh_remind_and_a_written_list_begins_anew() {
+        let mut fresh = state();
+        let seen = rounds(&mut fresh, 25, true);
+        let expected = |at| match at {
+            0 => Some(TodoReminder::Initial),
+            10 => Some(TodoReminder::Stale),
+            _ => None,
+        };
+        assert_eq!(seen, (0..25).map(expected).collect::<Vec<_>>(), "the eleventh, and once");
+
+        write(&mut fresh, TodoStatus::InProgress);
+        let seen = rounds(&mut fresh, 12, true);
+        assert_eq!((seen[0], seen[10]), (Some(TodoReminder::Changed), Some(TodoReminder::Stale)));
+        assert_eq!(seen.iter().flatten().count(), 2);
+    }
+
+    #[test]
+    fn talk_without_work_is_left_alone_unless_something_is_left_to_do() {
+        let mut chat = state();
+        assert_eq!(rounds(&mut chat, 15, false).iter().flatten().count(), 1, "only the initial one");
+        write(&mut chat, TodoStatus::Completed);
+        assert_eq!(rounds(&mut chat, 15, false).iter().flatten().count(), 0);
+        write(&mut chat, TodoStatus::Pending);
+        let seen = rounds(&mut chat, 15, false);
+        assert_eq!((seen[0], seen[10]), (Some(TodoReminder::Changed), Some(TodoReminder::Stale)));
+    }
+
+    #[test]
+    fn reminders_of_a_turn_and_of_a_session_are_bounded() {
+        let reminded = Reminded::default();
+        let turns: Vec<_> = (0..3).map(|_| TurnId::generate()).collect();
+        let allowed: Vec<usize> =
+            turns.iter().map(|turn| (0..7).filter(|_| reminded.allow(Some(turn))).count()).collect();
+        assert_eq!(allowed, [5, 5, 0]);
+    }
+}

@@ -1,0 +1,250 @@
+//! What the settings say about permissions, as the gate takes it.
+//!
+//! Rule: files are looked at before every use and read when one has changed; a change that cannot be read in full makes
+//! nothing looser.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Sourced};
+use crate::engine::Policies;
+use crate::paths::AbsPath;
+use crate::permission::gate::Confinement;
+use crate::permission::policy::{KeepError, Policy, PolicySource};
+use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
+use crate::permission::shell::CommandPattern;
+use crate::permission::{Scope, Sensitive};
+use crate::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
+
+/// What policies are made from besides the settings files.
+#[derive(Clone, Debug)]
+pub struct PolicyOptions {
+    /// The home folder.
+    pub home: Option<AbsPath>,
+    /// The folder for the product's state.
+    pub state: AbsPath,
+    /// The program that can be started as the sandbox's helper: the server itself.
+    pub helper: PathBuf,
+    /// Rules from the command line.
+    pub command_line: Vec<(Behavior, String)>,
+}
+
+/// Policies by workspace, from settings files.
+#[derive(Debug)]
+pub struct SettingsPolicies(PolicyOptions);
+
+impl SettingsPolicies {
+    /// Policies made with these options. Nothing is read yet.
+    #[must_use]
+    pub fn new(options: PolicyOptions) -> Self {
+        Self(options)
+    }
+
+    /// The policy of one workspace.
+    #[must_use]
+    pub fn of_workspace(&self, roots: &[AbsPath]) -> SettingsPolicy {
+        SettingsPolicy::new(self.0.clone(), roots)
+    }
+}
+
+impl Policies for SettingsPolicies {
+    fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource> {
+        // What the machine offers is found out while the user types; the first command then need not wait.
+        std::thread::spawn(|| {
+            detect();
+        });
+        Arc::new(self.of_workspace(roots))
+    }
+}
+
+/// The policy of one workspace, from settings files.
+#[derive(Debug)]
+pub struct SettingsPolicy {
+    options: PolicyOptions,
+    sources: SettingsSources,
+    loaded: Mutex<Option<Loaded>>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    settings: Settings,
+    policy: Arc<Policy>,
+}
+
+impl SettingsPolicy {
+    fn new(options: PolicyOptions, roots: &[AbsPath]) -> Self {
+        let environment = |name: &str| std::env::var_os(name);
+        let mut sources =
+            SettingsSources::new(roots.to_vec(), options.home.clone(), options.state.clone(), &environment);
+        sources.command_line.clone_from(&options.command_line);
+        Self { options, sources, loaded: Mutex::default() }
+    }
+
+    /// The settings as they are now.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.with_loaded(|loaded| loaded.settings.clone())
+    }
+
+    fn with_loaded<T>(&self, use_it: impl FnOnce(&Loaded) -> T) -> T {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = loaded.take().filter(|loaded| !self.sources.is_stale(&loaded.settings));
+        use_it(loaded.insert(fresh.unwrap_or_else(|| self.load())))
+    }
+
+    fn load(&self) -> Loaded {
+        let settings = self.sources.load();
+        let policy = Arc::new(self.policy(&settings));
+        Loaded { settings, policy }
+    }
+
+    fn policy(&self, settings: &Settings) -> Policy {
+        let values = &settings.values;
+        let mut problems = settings.problems.clone();
+        let (confinement, sandbox) = self.confinement(settings, &mut problems);
+        let lost = settings.has_lost_protection().then(|| {
+            let broken = problems.iter().find(|problem| problem.severity == Severity::Error);
+            broken.map(|problem| problem.message.clone()).unwrap_or_default()
+        });
+        Policy {
+            rules: settings.rules.clone(),
+            sensitive: self.sensitive(&values.sensitive_files),
+            confinement,
+            sandbox,
+            additional: values.additional_directories.iter().map(|folder| folder.value.clone()).collect(),
+            default_mode: values.default_mode.as_ref().map(|mode| mode.value),
+            is_bypass_disabled: values.is_bypass_disabled,
+            lost,
+            withheld: settings.withheld.clone(),
+            problems,
+        }
+    }
+
+    fn sensitive(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+        let Some(cwd) = self.sources.roots.first().filter(|_| !lines.is_empty()) else {
+            return Sensitive::default();
+        };
+        let rule = |line: &Sourced<SensitiveFile>| PlacedRule {
+            behavior: match line.value.level {
+                Sensitivity::None => Behavior::Allow,
+                Sensitivity::Medium => Behavior::Ask,
+                Sensitivity::High => Behavior::Deny,
+            },
+            rule: Rule::read(line.value.pattern.clone()),
+            source: line.source.clone(),
+            root: line.root.clone(),
+        };
+        let places = Places::on_disk(cwd, self.options.home.as_ref());
+        Sensitive::with(Rules::new(lines.iter().map(rule).collect(), &places).0)
+    }
+
+    /// What holds commands back by these settings.
+    fn confinement(
+        &self,
+        settings: &Settings,
+        problems: &mut Vec<Problem>,
+    ) -> (Confinement, Option<Arc<Sandbox>>) {
+        let wanted = &settings.values.sandbox;
+        if wanted.enabled == Some(false) {
+            return (Confinement::Off, None);
+        }
+        let missing = |why: String| (Confinement::Missing(why), None);
+        let kind = match detect().best() {
+            Ok(kind) => kind,
+            Err(why) => return missing(why),
+        };
+        let folders = |paths: &[super::Sourced<String>]| {
+            paths.iter().filter_map(|path| self.folder(&path.value, path.root.as_ref())).collect::<Vec<_>>()
+        };
+        let mut writable = self.sources.roots.clone();
+        writable.extend(settings.values.additional_directories.iter().map(|folder| folder.value.clone()));
+        writable.extend(folders(&wanted.allow_write));
+        let hosts: Vec<_> = wanted.allowed_domains.iter().map(|host| host.value.clone()).collect();
+        let denied = |host: &String| wanted.denied_domains.iter().any(|other| other.value == *host);
+        let hosts: Vec<_> = hosts.into_iter().filter(|host| !denied(host)).collect();
+        let options = SandboxOptions {
+            helper: self.options.helper.clone(),
+            kind,
+            writable,
+            read_only: folders(&wanted.deny_write),
+            hidden: folders(&wanted.deny_read),
+            home: self.options.home.clone(),
+            state: self.options.state.clone(),
+            network: if hosts.is_empty() { Network::Off } else { Network::Allowed { hosts } },
+            limits: Limits::default(),
+        };
+        let excluded = wanted.excluded_commands.iter().filter_map(|pattern| {
+            pattern
+                .value
+                .parse::<CommandPattern>()
+                .inspect_err(|error| {
+                    problems.push(Problem {
+                        file: pattern.source.file.clone(),
+                        place: pattern.source.place,
+                        severity: Severity::Warning,
+                        message: format!(
+                            "`{}` in sandbox.excludedCommands is ignored: {error}.",
+                            pattern.value
+                        ),
+                    });
+                })
+                .ok()
+        });
+        let excluded = excluded.collect();
+        match Sandbox::new(options) {
+            Ok(sandbox) => {
+                let confinement = Confinement::Sandbox {
+                    runs_unasked: wanted.auto_allow_bash.unwrap_or(false),
+                    may_leave: wanted.allow_unsandboxed.unwrap_or(true),
+                    excluded,
+                };
+                (confinement, Some(Arc::new(sandbox)))
+            }
+            Err(error) => missing(format!("there is no place for its temporary files: {error}")),
+        }
+    }
+
+    fn folder(&self, text: &str, root: Option<&AbsPath>) -> Option<AbsPath> {
+        if let Some(rest) = text.strip_prefix("~/") {
+            return self.options.home.as_ref().map(|home| home.join(rest));
+        }
+        if let Some(rest) = text.strip_prefix("//") {
+            return AbsPath::new(format!("/{rest}")).ok();
+        }
+        match root {
+            Some(root) => Some(root.join(text.trim_start_matches("./"))),
+            None => AbsPath::new(text).ok(),
+        }
+    }
+}
+
+impl PolicySource for SettingsPolicy {
+    fn current(&self) -> Arc<Policy> {
+        self.with_loaded(|loaded| Arc::clone(&loaded.policy))
+    }
+
+    fn can_keep(&self) -> bool {
+        true
+    }
+
+    fn keep(&self, scope: Scope, behavior: Behavior, rule: &Rule) -> Result<AbsPath, KeepError> {
+        let scope = match scope {
+            Scope::User => FileScope::User,
+            Scope::Project => FileScope::Local,
+            Scope::Once | Scope::Session => return Err(KeepError::NoSettings),
+        };
+        let change = self.sources.add_rule(scope, behavior, rule);
+        change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepError> {
+        let change = self.sources.remove_rule(file, behavior, rule);
+        change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn approve(&self, file: &AbsPath) -> Result<usize, KeepError> {
+        let settings = self.settings();
+        let approved = self.sources.trust().approve_all(&settings, file);
+        approved.map_err(|error| KeepError::File(error.to_string()))
+    }
+}

@@ -1,0 +1,108 @@
+//! Answers the model's questions at a terminal.
+//!
+//! Rule: without a person nobody answers, at once; a plan alone is accepted by `--yes`, for that is a yes.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use kode_engine::question::{Inquiry, PLAN_ACCEPT, Picked, Question, QuestionKind, Reply};
+use kode_engine::session::Session;
+
+use crate::cli::terminal;
+use crate::cli::watch::Answerer;
+use crate::display::question_lines;
+
+/// Answers a question, or lets the person do it.
+pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answerer) {
+    for inquiry in &question.draft.questions {
+        terminal::error_line(&question_lines(&question, inquiry).join("\n"));
+    }
+    match answerer {
+        Answerer::Yes if question.draft.kind == QuestionKind::Plan => {
+            terminal::error_line("  yes (--yes)");
+            let answers = vec![Picked { labels: vec![PLAN_ACCEPT.to_owned()], text: None }];
+            respond(
+                session,
+                &question,
+                Reply { answers: Some(answers), feedback: None, by: "--yes".to_owned() },
+            );
+        }
+        Answerer::Yes | Answerer::Nobody => {
+            terminal::error_line("  no answer: nobody is there to answer");
+            let why = "Nobody is there to answer: this is a run without a person.".to_owned();
+            respond(
+                session,
+                &question,
+                Reply { answers: None, feedback: Some(why), by: "headless".to_owned() },
+            );
+        }
+        Answerer::Person => {
+            let session = Arc::clone(session);
+            // Reading a terminal cannot be cancelled, so it has a thread of its own; a late answer is refused.
+            tokio::task::spawn_blocking(move || {
+                let answers: Option<Vec<Picked>> = question.draft.questions.iter().map(ask).collect();
+                respond(&session, &question, Reply { answers, feedback: None, by: "terminal".to_owned() });
+            });
+        }
+    }
+}
+
+fn respond(session: &Session, question: &Question, reply: Reply) {
+    if let Err(error) = session.reply(&question.id, reply) {
+        terminal::error_line(&format!("  {error}"));
+    }
+}
+
+/// One line from the person; nothing is no answer.
+fn ask(inquiry: &Inquiry) -> Option<Picked> {
+    let mut stderr = io::stderr().lock();
+    let several = if inquiry.multi_select { ", several with commas" } else { "" };
+    drop(write!(stderr, "  number{several}, or words: ").and_then(|()| stderr.flush()));
+    drop(stderr);
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0)?;
+    read(inquiry, line.trim())
+}
+
+fn read(inquiry: &Inquiry, line: &str) -> Option<Picked> {
+    let label = |number: &str| {
+        let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
+        inquiry.options.get(at).map(|option| option.label.clone())
+    };
+    let labels: Option<Vec<String>> = line.split(',').map(label).collect();
+    match labels.filter(|labels| labels.len() == 1 || inquiry.multi_select) {
+        Some(labels) => Some(Picked { labels, text: None }),
+        None if line.is_empty() => None,
+        None => Some(Picked { labels: Vec::new(), text: Some(line.to_owned()) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kode_engine::question::Choice;
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_numbers_of_options_or_as_words() {
+        let option = |label: &str| Choice { label: label.into(), description: String::new() };
+        let inquiry = |multi_select| Inquiry {
+            question: "Which?".into(),
+            header: "Kind".into(),
+            options: vec![option("red"), option("blue")],
+            multi_select,
+        };
+        let said = |multi, line| {
+            read(&inquiry(multi), line)
+                .map(|picked| (picked.labels.join("+"), picked.text.unwrap_or_default()))
+        };
+        let chosen = |labels: &str| Some((labels.to_owned(), String::new()));
+        let words = |text: &str| Some((String::new(), text.to_owned()));
+        assert_eq!(said(false, "2"), chosen("blue"));
+        assert_eq!(said(true, "1, 2"), chosen("red+blue"));
+        assert_eq!(said(false, "1, 2"), words("1, 2"));
+        assert_eq!(said(false, "3"), words("3"));
+        assert_eq!(said(false, "green, please"), words("green, please"));
+        assert_eq!(said(false, ""), None);
+    }
+}

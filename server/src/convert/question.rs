@@ -1,0 +1,95 @@
+//! Between the engine's questions and todo lists and those of the wire.
+//!
+//! Rule: values only, no decisions; matches are exhaustive.
+
+use kode_engine::ids::SessionId;
+use kode_engine::question::{Picked, Question, QuestionOutcome, Resolved};
+use kode_engine::todo::{Todo, TodoCounts, TodoReminder, TodoStatus};
+use kode_protocol as wire;
+
+use crate::convert::{call_id, item_id, session_id, timestamp};
+
+/// A question of a session.
+#[must_use]
+pub fn question(session: &SessionId, question: Question) -> wire::Question {
+    let inquiries = question.draft.questions.into_iter().map(|inquiry| wire::Inquiry {
+        question: inquiry.question,
+        header: inquiry.header,
+        options: inquiry
+            .options
+            .into_iter()
+            .map(|option| wire::QuestionOption { label: option.label, description: option.description })
+            .collect(),
+        multi_select: inquiry.multi_select,
+    });
+    wire::Question {
+        session_id: session_id(session),
+        question_id: wire::QuestionId::new(question.id.as_str()),
+        call_id: call_id(&question.call),
+        item_id: item_id(&question.item),
+        questions: inquiries.collect(),
+        plan: question.draft.plan,
+        timestamp: timestamp(question.timestamp),
+    }
+}
+
+/// What became of a question.
+#[must_use]
+pub fn resolved(resolved: Resolved) -> wire::QuestionAnswered {
+    let answer = |picked: Picked| wire::QuestionAnswer { labels: picked.labels, text: picked.text };
+    wire::QuestionAnswered {
+        question_id: wire::QuestionId::new(resolved.id.as_str()),
+        call_id: call_id(&resolved.call),
+        outcome: match resolved.outcome {
+            QuestionOutcome::Answered => wire::QuestionOutcome::Answered,
+            QuestionOutcome::Refused => wire::QuestionOutcome::Refused,
+            QuestionOutcome::Cancelled => wire::QuestionOutcome::Cancelled,
+        },
+        answers: resolved.answers.into_iter().map(answer).collect(),
+        feedback: resolved.feedback,
+        by: resolved.by,
+    }
+}
+
+/// Answers that a client gives.
+#[must_use]
+pub fn answers_from_wire(answers: Vec<wire::QuestionAnswer>) -> Vec<Picked> {
+    answers.into_iter().map(|answer| Picked { labels: answer.labels, text: answer.text }).collect()
+}
+
+/// A todo list.
+#[must_use]
+pub fn todos(todos: &[Todo]) -> Vec<wire::Todo> {
+    let todo = |todo: &Todo| wire::Todo {
+        content: todo.content.clone(),
+        status: match todo.status {
+            TodoStatus::Pending => wire::TodoStatus::Pending,
+            TodoStatus::InProgress => wire::TodoStatus::InProgress,
+            TodoStatus::Completed => wire::TodoStatus::Completed,
+        },
+        active_form: todo.active_form.clone(),
+    };
+    todos.iter().map(todo).collect()
+}
+
+/// How many entries of a list are how far.
+#[must_use]
+pub fn todo_counts(todos: &[Todo]) -> wire::TodoCounts {
+    let TodoCounts { total, pending, in_progress, completed } = TodoCounts::of(todos);
+    wire::TodoCounts {
+        total: total as u64,
+        pending: pending as u64,
+        in_progress: in_progress as u64,
+        completed: completed as u64,
+    }
+}
+
+/// Why the model was reminded of its list.
+#[must_use]
+pub fn reminder_reason(reason: TodoReminder) -> wire::TodoReminderReason {
+    match reason {
+        TodoReminder::Initial => wire::TodoReminderReason::Initial,
+        TodoReminder::Stale => wire::TodoReminderReason::Stale,
+        TodoReminder::Changed => wire::TodoReminderReason::Changed,
+    }
+}

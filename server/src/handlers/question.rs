@@ -1,0 +1,29 @@
+//! `agent/question/respond` and `agent/todos/list`.
+
+use kode_engine::ids::QuestionId;
+use kode_engine::question::Reply;
+use kode_protocol as wire;
+
+use crate::backend::Backend;
+use crate::convert::question;
+use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
+
+/// Answers a question.
+pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Failure> {
+    let params: wire::RespondQuestionParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let reply = Reply {
+        answers: params.answers.map(question::answers_from_wire),
+        feedback: params.feedback,
+        by: backend.client_name(),
+    };
+    session.reply(&QuestionId::from_external(params.question_id.as_str()), reply).map_err(error::reply)
+}
+
+/// Lists what there is to do.
+pub(crate) async fn todos(backend: &Backend, params: Params) -> Result<wire::ListTodosResult, Failure> {
+    let params: wire::ListTodosParams = params.read()?;
+    let todos = backend.session(&params.session_id)?.todos();
+    Ok(wire::ListTodosResult { counts: question::todo_counts(&todos), todos: question::todos(&todos) })
+}

@@ -1,0 +1,102 @@
+//! What the editor's language servers say, asked of a client that has offered to tell.
+//!
+//! Rule: waited for at most [`LIMIT`], bounded before anything is made of it, and said to be out of date when the
+//! document has another version by now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kode_engine::host::{Diagnostic, DiagnosticsError, FileDiagnostics, Severity};
+use kode_engine::paths::Target;
+use kode_protocol as wire;
+use lsp_types::Url;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::backend::Shared;
+use crate::convert;
+use crate::documents::target;
+use crate::lsp::PositionEncoding;
+
+/// How long the editor may take.
+pub(super) const LIMIT: Duration = Duration::from_secs(5);
+
+/// So many diagnostics of an answer are looked at.
+const MOST: usize = 10_000;
+
+/// Asks about these files, or about all.
+pub(super) async fn ask(
+    shared: &Arc<Shared>,
+    targets: &[Target],
+) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+    // Spelled as the editor has opened them, where it has.
+    let uri = |asked: &Target| match shared.documents.snapshot_of(asked) {
+        Some(document) => wire::Uri::new(document.uri.as_str()),
+        None => convert::uri(asked),
+    };
+    let params = wire::EditorDiagnosticsParams { uris: targets.iter().map(uri).collect() };
+    let (sender, answer) = oneshot::channel();
+    let client = shared.client.clone();
+    // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+    tokio::spawn(async move {
+        let _ = sender.send(client.send_request::<wire::EditorDiagnostics>(params).await);
+    });
+    let failed = |reason: &str| DiagnosticsError::Failed(reason.to_owned());
+    match timeout(LIMIT, answer).await {
+        Ok(Ok(Ok(result))) => Ok(read(shared, result)),
+        Ok(Ok(Err(error))) => Err(failed(&error.message)),
+        Ok(Err(_)) => Err(failed("the connection ended")),
+        Err(_) => Err(failed("it did not answer within 5 s")),
+    }
+}
+
+fn read(shared: &Shared, result: wire::EditorDiagnosticsResult) -> Vec<FileDiagnostics> {
+    let encoding = shared.facts.get().map(|facts| facts.encoding).unwrap_or_default();
+    let mut room = MOST;
+    let mut files = Vec::new();
+    for file in result.files {
+        let Ok(uri) = Url::parse(file.uri.as_str()) else { continue };
+        let target = target(&uri);
+        let document = shared.documents.snapshot_of(&target);
+        let now = document.as_ref().map(|document| document.version);
+        let is_outdated = file.version.is_some_and(|version| now.is_some_and(|now| now != version));
+        let text = document.filter(|_| !is_outdated).map(|document| document.text);
+        let diagnostics: Vec<Diagnostic> = file
+            .diagnostics
+            .into_iter()
+            .take(room)
+            .map(|diagnostic| convert_one(diagnostic, text.as_ref(), encoding))
+            .collect();
+        room -= diagnostics.len();
+        files.push(FileDiagnostics { target, is_outdated, diagnostics });
+    }
+    files
+}
+
+fn convert_one(
+    diagnostic: wire::EditorDiagnostic,
+    text: Option<&ropey::Rope>,
+    encoding: PositionEncoding,
+) -> Diagnostic {
+    let start = diagnostic.range.start;
+    let column = match text.filter(|text| (start.line as usize) < text.len_lines()) {
+        Some(text) => {
+            let column = encoding.char_index(text, start) - text.line_to_char(start.line as usize);
+            u32::try_from(column).unwrap_or(u32::MAX)
+        }
+        None => start.character,
+    };
+    Diagnostic {
+        line: start.line.saturating_add(1),
+        column: column.saturating_add(1),
+        severity: match diagnostic.severity {
+            Some(4) => Severity::Hint,
+            Some(3) => Severity::Information,
+            Some(2) => Severity::Warning,
+            _ => Severity::Error,
+        },
+        message: diagnostic.message,
+        source: diagnostic.source.unwrap_or_default(),
+        code: diagnostic.code.unwrap_or_default(),
+    }
+}

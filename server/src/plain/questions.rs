@@ -1,0 +1,210 @@
+//! Questions of the model for editors without a plugin: message requests, and the command `kode.answer`.
+//!
+//! Rule: a question is asked in a task of its own and stays answerable by command as long as it waits; closing a
+//! message answers nothing.
+
+use std::sync::{Arc, Weak};
+
+use kode_engine::ids::QuestionId;
+use kode_engine::question::{Inquiry, PLAN_REJECT, Picked, Question, Reply};
+use kode_engine::session::Session;
+use lsp_types::request::ShowMessageRequest;
+use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::Client;
+
+use crate::agent::Agent;
+use crate::backend::Shared;
+use crate::display::{both_ends, printable, question_lines};
+use crate::handlers::error::{self, Failure};
+
+/// The command that answers questions.
+pub(super) const ANSWER: &str = "kode.answer";
+
+/// A message shows so many characters of what is asked.
+const QUESTION_LIMIT: usize = 4_000;
+
+/// Ends the choice of several options.
+const DONE: &str = "Done";
+
+/// Leaves a question without an answer.
+const REFUSE: &str = "Do not answer";
+
+/// Asks in a task of its own. A client that cannot, or whose user closes the message, is told the command.
+pub(super) async fn ask(shared: &Arc<Shared>, session: Weak<Session>, question: Question) {
+    let client = shared.client.clone();
+    if !shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+        let all = question.draft.questions.iter();
+        let text: Vec<_> = all.map(|inquiry| text(&question, inquiry)).collect();
+        let text = format!("{}\n{}", text.join("\n"), how_to_answer(&question));
+        client.show_message(MessageType::WARNING, text).await;
+        return;
+    }
+    tokio::spawn(async move {
+        let reply = match answers(&client, &session, &question).await {
+            Asked::Answered(answers) => Some(answers),
+            Asked::Refused => None,
+            Asked::Closed => {
+                if session.upgrade().is_some_and(|session| waits(&session, &question)) {
+                    let text = format!("Still waiting for an answer. {}", how_to_answer(&question));
+                    client.show_message(MessageType::WARNING, text).await;
+                }
+                return;
+            }
+        };
+        let Some(session) = session.upgrade() else { return };
+        let reply = Reply { answers: reply, feedback: None, by: "window/showMessageRequest".to_owned() };
+        if let Err(error) = session.reply(&question.id, reply) {
+            client.show_message(MessageType::INFO, error.to_string()).await;
+        }
+    });
+}
+
+/// Whether nobody has answered yet.
+pub(super) fn waits(session: &Session, question: &Question) -> bool {
+    session.questions().iter().any(|waiting| waiting.id == question.id)
+}
+
+enum Asked {
+    Answered(Vec<Picked>),
+    Refused,
+    /// Without an answer; somebody else may have given it.
+    Closed,
+}
+
+/// Asks one thing after the other.
+async fn answers(client: &Client, session: &Weak<Session>, question: &Question) -> Asked {
+    let mut answers = Vec::new();
+    for inquiry in &question.draft.questions {
+        let mut labels: Vec<String> = Vec::new();
+        loop {
+            if !session.upgrade().is_some_and(|session| waits(&session, question)) {
+                return Asked::Closed;
+            }
+            let Some(chosen) = choose(client, text(question, inquiry), offered(inquiry, &labels)).await
+            else {
+                return Asked::Closed;
+            };
+            match chosen.as_str() {
+                REFUSE if !is_option(inquiry, REFUSE) => return Asked::Refused,
+                DONE if inquiry.multi_select && !labels.is_empty() => break,
+                _ if !is_option(inquiry, &chosen) || labels.contains(&chosen) => return Asked::Closed,
+                _ => labels.push(chosen),
+            }
+            if !inquiry.multi_select || labels.len() == inquiry.options.len() {
+                break;
+            }
+        }
+        answers.push(Picked { labels, text: None });
+    }
+    Asked::Answered(answers)
+}
+
+async fn choose(client: &Client, message: String, titles: Vec<String>) -> Option<String> {
+    let actions = titles.into_iter();
+    let actions = actions.map(|title| MessageActionItem { title, properties: Default::default() }).collect();
+    let params = ShowMessageRequestParams { typ: MessageType::INFO, message, actions: Some(actions) };
+    // Waits as long as the user does; nothing else waits for this task.
+    match client.send_request::<ShowMessageRequest>(params).await {
+        Ok(chosen) => chosen.map(|chosen| chosen.title),
+        Err(error) => {
+            tracing::warn!(%error, "the message request failed");
+            None
+        }
+    }
+}
+
+fn is_option(inquiry: &Inquiry, label: &str) -> bool {
+    inquiry.options.iter().any(|option| option.label == label)
+}
+
+fn offered(inquiry: &Inquiry, chosen: &[String]) -> Vec<String> {
+    let left = inquiry.options.iter().map(|option| option.label.clone());
+    let mut titles: Vec<String> = left.filter(|label| !chosen.contains(label)).collect();
+    if !chosen.is_empty() {
+        titles.push(DONE.to_owned());
+    }
+    // A plan has an option of its own that says no.
+    if !is_option(inquiry, PLAN_REJECT) {
+        titles.push(REFUSE.to_owned());
+    }
+    titles
+}
+
+fn text(question: &Question, inquiry: &Inquiry) -> String {
+    both_ends(&question_lines(question, inquiry).join("\n"), QUESTION_LIMIT)
+}
+
+fn how_to_answer(question: &Question) -> String {
+    let answers: Vec<_> = question.draft.questions.iter().map(|_| "\"…\"").collect();
+    format!(
+        "Answer with the command `{ANSWER}` and {{\"questionId\": \"{}\", \"answers\": [{}]}}: for each question an \
+        option or words of your own.",
+        question.id,
+        answers.join(", ")
+    )
+}
+
+/// The argument of `kode.answer`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct AnswerArgument {
+    question_id: Option<String>,
+    /// For each thing asked: an option, words, or a list of options.
+    answers: Option<Vec<Said>>,
+    /// Whether the user does not want to answer.
+    refuse: bool,
+    feedback: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Said {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Answers the question that is named, or the only one that waits.
+pub(super) fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Value, Failure> {
+    let sessions = agent.engine.live_sessions().into_iter();
+    let mut waiting: Vec<(Arc<Session>, Question)> = sessions
+        .flat_map(|session| {
+            let questions = session.questions();
+            questions.into_iter().map(move |question| (Arc::clone(&session), question))
+        })
+        .collect();
+    let named = argument.question_id.map(QuestionId::from_external);
+    if named.is_none() && waiting.len() > 1 {
+        let several: Vec<_> = waiting.iter().map(|(_, question)| question.id.to_string()).collect();
+        let message = format!("several questions wait, name one of them: {}", several.join(", "));
+        return Err(error::invalid_params("questionId", &message));
+    }
+    waiting.retain(|(_, question)| named.as_ref().is_none_or(|id| question.id == *id));
+    let (session, question) = waiting.pop().ok_or_else(|| error::unknown_question(named.as_ref()))?;
+    if argument.answers.is_none() && !argument.refuse {
+        let asked: Vec<_> =
+            question.draft.questions.iter().map(|inquiry| printable(&inquiry.question)).collect();
+        let message = format!("give an answer to each of these, or `refuse` as true: {}", asked.join(" | "));
+        return Err(error::invalid_params("answers", &message));
+    }
+    let said = argument.answers.filter(|_| !argument.refuse);
+    let answers = said.map(|answers| {
+        let inquiries = question.draft.questions.iter().map(Some).chain(std::iter::repeat(None));
+        answers.into_iter().zip(inquiries).map(|(said, inquiry)| picked(inquiry, said)).collect()
+    });
+    let reply = Reply { answers, feedback: argument.feedback, by: "command".to_owned() };
+    session.reply(&question.id, reply).map_err(error::reply)?;
+    Ok(json!({ "questionId": question.id }))
+}
+
+/// What is an option is one; everything else is said in words.
+fn picked(inquiry: Option<&Inquiry>, said: Said) -> Picked {
+    let said = match said {
+        Said::One(text) => vec![text],
+        Said::Several(texts) => texts,
+    };
+    let (labels, words): (Vec<_>, Vec<_>) =
+        said.into_iter().partition(|text| inquiry.is_some_and(|inquiry| is_option(inquiry, text)));
+    Picked { labels, text: (!words.is_empty()).then(|| words.join("\n")) }
+}

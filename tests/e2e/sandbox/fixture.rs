@@ -1,0 +1,312 @@
+//! A workspace with things around it that no command may reach, and the command line that runs probes in it.
+//!
+//! Rule: what is outside is real: files, secrets, listeners and a process of the same user; after every probe they
+//! are looked at, whatever the probe said.
+
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use kode_e2e::{LIMIT, Output, binary};
+use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use tempfile::TempDir;
+
+/// What is in every secret.
+pub(super) const SECRET: &str = "SECRET";
+/// The content of what is outside and guarded.
+const PRECIOUS: &str = "precious\n";
+/// The user that owns nothing.
+const NOBODY: u32 = 65534;
+/// Where a folder can be made that everybody can reach and that no sandbox puts something else over.
+const REACHABLE: &str = "/opt";
+
+/// Who runs the commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum User {
+    /// Whoever runs the tests.
+    Own,
+    /// A user without any rights; only root can become it.
+    Nobody,
+}
+
+impl User {
+    /// Those that there are here.
+    pub(super) fn all() -> Vec<Self> {
+        if geteuid().is_root() { vec![Self::Own, Self::Nobody] } else { vec![Self::Own] }
+    }
+}
+
+/// What is looked at after a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outside {
+    /// Everything is as it was.
+    Untouched,
+    /// Modes and times may have changed.
+    ContentsUntouched,
+}
+
+/// A workspace and its surroundings.
+pub(super) struct Fixture {
+    _folder: TempDir,
+    base: PathBuf,
+    user: User,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    unix: UnixListener,
+    abstract_name: String,
+    marker: tempfile::NamedTempFile,
+    victim: Child,
+}
+
+impl Fixture {
+    pub(super) fn new(user: User) -> Self {
+        let parent = match user {
+            User::Own => Path::new(env!("CARGO_TARGET_TMPDIR")),
+            User::Nobody => Path::new(REACHABLE),
+        };
+        fs::create_dir_all(parent).unwrap();
+        let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(parent).unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        fs::set_permissions(&base, Permissions::from_mode(0o755)).unwrap();
+        for (path, content) in [
+            ("ws/.git/HEAD", "ref: refs/heads/main\n"),
+            ("ws/.git/config", PRECIOUS),
+            ("ws/.git/hooks/pre-commit", PRECIOUS),
+            ("ws/.git/modules/lib/HEAD", PRECIOUS),
+            ("ws/.git/modules/lib/config", PRECIOUS),
+            ("ws/.vscode/tasks.json", PRECIOUS),
+            ("ws/.mcp.json", PRECIOUS),
+            ("ws/deep/er/.envrc", PRECIOUS),
+            ("ws/src/main.txt", "text\n"),
+            ("outside/precious", PRECIOUS),
+            ("home/.ssh/id", SECRET),
+            ("home/.config/gcloud/key", SECRET),
+            ("home/.netrc", SECRET),
+            ("home/.bashrc", PRECIOUS),
+            ("state/token", SECRET),
+        ] {
+            let path = base.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        symlink("../outside", base.join("ws/link-out")).unwrap();
+        let unix = UnixListener::bind(base.join("outside/socket")).unwrap();
+        let abstract_name = format!("kode-sandbox-{}", base.file_name().unwrap().to_str().unwrap());
+        if user == User::Nobody {
+            give(&base);
+        }
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        unix.set_nonblocking(true).unwrap();
+        let mut victim = Command::new("sleep");
+        victim.arg("1000").env("SECRET_OF_VICTIM", SECRET);
+        let victim = become_user(&mut victim, user).spawn().unwrap();
+        let marker = tempfile::Builder::new().prefix("kode-marker-").tempfile_in("/tmp").unwrap();
+        Self { _folder: folder, base, user, tcp, udp, unix, abstract_name, marker, victim }
+    }
+
+    /// The path of something in or around the workspace.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.base.join(name)
+    }
+
+    /// `kode-ls` as the user, in the workspace, with keys in its environment.
+    pub(super) fn kode_ls(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program(self.user));
+        command.args(arguments).current_dir(self.path("ws")).env_clear();
+        command.envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]);
+        command.env("HOME", self.path("home")).env("KODE_LS_HOME", self.path("state"));
+        for (name, value) in [
+            ("ANTHROPIC_API_KEY", "SECRET-1"),
+            ("GITHUB_TOKEN", "SECRET-2"),
+            ("LD_PRELOAD_", "SECRET-3"),
+            ("SSH_AUTH_SOCK", "SECRET-4"),
+        ] {
+            command.env(name, value);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        become_user(&mut command, self.user);
+        command
+    }
+
+    /// Runs a script in the sandbox. It knows `$out`, `$tcp`, `$udp`, `$socket`, `$abstract`, `$victim`, `$marker`
+    /// and `$state`.
+    pub(super) fn run(&self, options: &[&str], script: &str) -> Output {
+        let script = format!("{}\n{script}", self.names());
+        let mut arguments = vec!["sandbox"];
+        arguments.extend(options);
+        arguments.extend(["--", "bash", "-c", &script]);
+        collect(self.kode_ls(&arguments).spawn().unwrap())
+    }
+
+    fn names(&self) -> String {
+        let abstract_address = SocketAddr::from_abstract_name(&self.abstract_name).unwrap();
+        assert!(abstract_address.is_unnamed() || abstract_address.as_pathname().is_none());
+        let port = |address: std::io::Result<std::net::SocketAddr>| address.unwrap().port();
+        format!(
+            "out={} tcp={} udp={} socket={} abstract={} victim={} marker={} state={}",
+            self.path("outside").display(),
+            port(self.tcp.local_addr()),
+            port(self.udp.local_addr()),
+            self.path("outside/socket").display(),
+            self.abstract_name,
+            self.victim.id(),
+            self.marker.path().display(),
+            self.path("state").display(),
+        )
+    }
+
+    /// Listens under a name that is in no folder.
+    pub(super) fn listen_abstract(&self) -> UnixListener {
+        let address = SocketAddr::from_abstract_name(&self.abstract_name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        listener
+    }
+
+    /// Fails unless everything outside and guarded is as it was and nobody has called.
+    pub(super) fn check(&mut self, outside: Outside, what: &str) {
+        for file in [
+            "ws/.git/config",
+            "ws/.git/hooks/pre-commit",
+            "ws/.git/modules/lib/config",
+            "ws/.vscode/tasks.json",
+            "ws/.mcp.json",
+            "ws/deep/er/.envrc",
+            "outside/precious",
+            "home/.bashrc",
+        ] {
+            let content =
+                fs::read_to_string(self.path(file)).unwrap_or_else(|error| panic!("{what}: {file}: {error}"));
+            assert_eq!(content, PRECIOUS, "{what}: {file}");
+        }
+        let names = |folder: &str| {
+            let entries = fs::read_dir(self.path(folder)).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names("ws/.git/hooks"), ["pre-commit"], "{what}");
+        assert_eq!(names("outside"), ["precious", "socket"], "{what}");
+        assert_eq!(names("home"), [".bashrc", ".config", ".netrc", ".ssh"], "{what}");
+        assert_eq!(names("state"), ["token"], "{what}");
+        if outside == Outside::Untouched {
+            let precious = fs::metadata(self.path("outside/precious")).unwrap();
+            assert_eq!((precious.mode() & 0o7777, precious.nlink()), (0o644, 1), "{what}");
+        }
+        let would_block =
+            |error: Option<std::io::Error>| error.is_some_and(|error| error.kind() == ErrorKind::WouldBlock);
+        assert!(would_block(self.tcp.accept().err()), "{what}: somebody connected to the listener");
+        assert!(would_block(self.udp.recv(&mut [0; 8]).err()), "{what}: somebody sent a datagram");
+        assert!(would_block(self.unix.accept().err()), "{what}: somebody connected to the socket");
+        assert_eq!(self.victim.try_wait().unwrap(), None, "{what}: the process outside was ended");
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+/// Has a command run as a user.
+fn become_user(command: &mut Command, user: User) -> &mut Command {
+    match user {
+        User::Own => command,
+        User::Nobody => command.gid(NOBODY).uid(NOBODY),
+    }
+}
+
+/// Gives a folder to the user that owns nothing.
+fn give(folder: &Path) {
+    chown_all(folder);
+}
+
+fn chown_all(path: &Path) {
+    if path.is_symlink() {
+        return;
+    }
+    chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    if path.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| chown_all(&entry.unwrap().path()));
+    }
+}
+
+/// The program where the user can reach it.
+fn program(user: User) -> PathBuf {
+    static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    match user {
+        User::Own => binary(),
+        User::Nobody => {
+            let copied = COPY.get_or_init(|| {
+                let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(REACHABLE).unwrap();
+                fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+                let program = folder.path().join("kode-ls");
+                fs::copy(binary(), &program).unwrap();
+                (folder, program)
+            });
+            copied.1.clone()
+        }
+    }
+}
+
+/// Waits for the end of a program, with the one limit of all waits.
+pub(super) fn collect(mut child: Child) -> Output {
+    let group = Pid::from_child(&child);
+    let read = |stream: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stream.map(|mut stream| stream.read_to_end(&mut bytes));
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let stdout = read(child.stdout.take().map(|stream| Box::new(stream) as _));
+    let stderr = read(child.stderr.take().map(|stream| Box::new(stream) as _));
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    let watcher = std::thread::spawn(move || {
+        if ended.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    });
+    let status = child.wait().unwrap();
+    drop(done);
+    watcher.join().unwrap();
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    Output { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// Sends what the helper wants first: a length and so many bytes.
+pub(super) fn send(mut to: impl Write, json: &serde_json::Value) {
+    let json = json.to_string();
+    to.write_all(&u32::try_from(json.len()).unwrap().to_be_bytes()).unwrap();
+    to.write_all(json.as_bytes()).unwrap();
+}
+
+/// Waits until no process has `mark` in its command line.
+pub(super) fn wait_until_gone(mark: &str) {
+    let deadline = Instant::now() + LIMIT;
+    while runs(mark) {
+        assert!(Instant::now() < deadline, "a process `{mark}` is still there");
+        std::thread::yield_now();
+    }
+}
+
+fn runs(mark: &str) -> bool {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok()).any(|line| {
+        // The test's own command line names no mark, and a helper's is longer.
+        line.starts_with(mark.as_bytes())
+    })
+}
