@@ -145,8 +145,10 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         let Some(path) = real.file() else { return true };
         path.is_within(&real_workspace) || setting.additional.iter().any(|folder| path.is_within(folder))
     };
+    let roots = [workspace.clone(), real_workspace.clone()];
     let circumstances = Circumstances {
         mode,
+        roots: &roots,
         rules: &rules,
         grants: &[],
         sensitive: setting.sensitive,

@@ -126,6 +126,8 @@ pub struct Circumstances<'a> {
     pub confinement: &'a Confinement,
     /// Why the rules protect less than the user thinks, if they do.
     pub lost: Option<&'a str>,
+    /// The workspace folders, by name and with links followed.
+    pub roots: &'a [AbsPath],
     /// Whether a target lies in the workspace or a folder added to it, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.

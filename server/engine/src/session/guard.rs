@@ -121,8 +121,10 @@ impl InForce {
                     .file()
                     .is_some_and(|path| additional.iter().any(|folder| path.is_within(folder)))
         };
+        let roots: Vec<_> = workspace.roots().iter().chain(workspace.real_roots()).cloned().collect();
         ask(&Circumstances {
             mode,
+            roots: &roots,
             rules: &self.rules,
             grants: &self.grants,
             sensitive: &self.policy.sensitive,

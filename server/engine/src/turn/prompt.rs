@@ -41,7 +41,7 @@ pub(super) fn prompt(
             }
         },
         preview: preview(session, plan),
-        risks: risks(plan, |target| session.workspace.contains(target)),
+        risks: risks(plan, session.shell.sandbox().is_some(), |target| session.workspace.contains(target)),
         scopes,
         offers,
         input: call.input.clone(),
@@ -112,25 +112,71 @@ fn shown(target: &Target, real: &Target) -> String {
     if target == real { target.to_string() } else { format!("{target} → {real}") }
 }
 
-/// What could go wrong with a call.
-fn risks(plan: &Plan, contains: impl Fn(&Target) -> bool) -> Vec<String> {
-    plan.touches
-        .iter()
-        .filter_map(|touch| match touch {
-            Touch::Command { outside_sandbox: true, .. } => Some(
-                "The command runs outside the sandbox: it reaches the network and everything you can reach."
-                    .to_owned(),
-            ),
-            Touch::Command { .. } => {
-                Some("The command runs with your rights; what it does cannot be undone from here.".to_owned())
+/// A word of a command line in which letters of different alphabets stand side by side, so that it may look like
+/// another.
+fn mixed_word(text: &str) -> Option<&str> {
+    let alphabet = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' => Some(0),
+        '\u{0370}'..='\u{03ff}' => Some(1),
+        '\u{0400}'..='\u{052f}' => Some(2),
+        '\u{0530}'..='\u{058f}' => Some(3),
+        '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}' => Some(4),
+        _ => None,
+    };
+    text.split(|letter: char| !letter.is_alphanumeric()).find(|word| {
+        let mut alphabets = word.chars().filter_map(alphabet);
+        alphabets.next().is_some_and(|first| alphabets.any(|other| other != first))
+    })
+}
+
+/// What could go wrong with a call, worst first.
+fn risks(plan: &Plan, is_confined: bool, contains: impl Fn(&Target) -> bool) -> Vec<String> {
+    let mut risks = Vec::new();
+    for touch in &plan.touches {
+        let (risk, text) = match touch {
+            Touch::Command { command, outside_sandbox, .. } => {
+                let risk = match (is_confined, outside_sandbox) {
+                    (true, false) => {
+                        "The command runs in the sandbox: it can change the workspace and has no network."
+                    }
+                    (true, true) => {
+                        "The command runs outside the sandbox: it reaches the network and all that you can reach."
+                    }
+                    (false, _) => {
+                        "The command runs with your rights; what it does cannot be undone from here."
+                    }
+                };
+                (Some(risk.to_owned()), Some(command.as_str()))
             }
-            Touch::Read(target) | Touch::Write(target) if !contains(target) => {
-                Some(format!("{target} is outside the workspace."))
+            Touch::Read(target) | Touch::Write(target) => {
+                let outside = !contains(target);
+                (outside.then(|| format!("{target} is outside the workspace.")), None)
             }
-            Touch::Fetch { .. } => {
-                Some("What the page says reaches the model, and the site learns of the request.".to_owned())
+            Touch::Fetch { url } => {
+                let risk = "What the page says reaches the model, and the site learns of the request.";
+                (Some(risk.to_owned()), url.domain())
             }
-            Touch::Read(_) | Touch::Write(_) | Touch::Named { .. } => None,
-        })
-        .collect()
+            Touch::Named { .. } => (None, None),
+        };
+        if let Some(word) = text.and_then(mixed_word) {
+            risks.push(format!(
+                "`{word}` mixes letters of different alphabets: it may not be what it looks like."
+            ));
+        }
+        risks.extend(risk);
+    }
+    risks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_only_looks_like_another_is_found() {
+        assert_eq!(mixed_word("curl pаypal.com"), Some("pаypal"));
+        for plain in ["grep -rn 'Привет' src", "echo naïve Grüße", "ls x1"] {
+            assert_eq!(mixed_word(plain), None, "{plain}");
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl Judge<'_> {
         let left =
             self.analysis.uncovered(&|command| self.runs_unasked(command), &|command| self.is_ruled(command));
         if let Some(command) = left.first() {
-            return Some(format!("no rule covers `{}`", quote(&command.text)));
+            return Some(self.why_not(command));
         }
         let untold = self.touches().find_map(|(command, touch)| match &touch.path {
             TouchedPath::Unknown(path) => Some((command, path)),
@@ -129,6 +129,22 @@ impl Judge<'_> {
         untold.map(|(command, path)| {
             format!("it is not known which files `{}` means in `{}`", quote(path), quote(&command.text))
         })
+    }
+
+    /// Why a command is not covered, for people.
+    fn why_not(&self, command: &SimpleCommand) -> String {
+        let elsewhere = match &command.effect {
+            Effect::ReadOnly | Effect::ReadOnlyGit | Effect::FileEdit => {
+                let touches = command.touches.iter().filter(|touch| !touch.redirected);
+                let mut verdicts = touches.map(|touch| self.judge_touch(touch));
+                verdicts.find(|verdict| verdict.decision != Decision::Allow)
+            }
+            Effect::ChangeDirectory(_) | Effect::Other => None,
+        };
+        match elsewhere {
+            Some(verdict) => format!("`{}`: {}", quote(&command.text), verdict.reason),
+            None => format!("no rule covers `{}`", quote(&command.text)),
+        }
     }
 
     /// What the shell itself writes and reads for the line is judged like a tool's work.

@@ -3,9 +3,9 @@
 //! Rule: a path is judged under the name it was given and under where that leads; either can forbid, both have to be
 //! allowed.
 
-use std::path::Component;
+use std::path::{Component, Path};
 
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{Circumstances, Decision, Verdict};
 use crate::permission::mode::{Act, Mode, Stance};
 use crate::permission::rules::{Behavior, PlacedRule, Subject};
@@ -110,7 +110,7 @@ pub(super) fn held_back(
     if sensitivity == Sensitivity::Medium {
         return Verdict::ask(format!("{given} may hold other people's data")).within_session();
     }
-    match guarded(given).or_else(|| guarded(real)) {
+    match guarded(given, circumstances.roots).or_else(|| guarded(real, circumstances.roots)) {
         Some(name) if access == Access::Write => {
             Verdict::ask(format!("what lies in {name} decides what programs do later")).within_session()
         }
@@ -155,13 +155,24 @@ fn subject<'a>(access: Access, given: &'a Target, real: &'a Target) -> Subject<'
     }
 }
 
-fn guarded(target: &Target) -> Option<String> {
-    target.file()?.as_path().components().find_map(|component| match component {
-        Component::Normal(name) => {
-            // Letter case is ignored: on some file systems `.GIT` is `.git`.
-            let name = name.to_string_lossy();
-            GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded)).then(|| name.into_owned())
-        }
-        _ => None,
-    })
+/// The guarded name that a path lies in. Where the workspace itself lies does not count, for it may be a working copy
+/// beneath such a name; unless it is one of these folders, or directly in one.
+fn guarded(target: &Target, roots: &[AbsPath]) -> Option<String> {
+    let path = target.file()?.as_path();
+    let inside = roots.iter().filter(|root| guarded_end(root.as_path()).is_none());
+    let inside = inside.filter_map(|root| path.strip_prefix(root.as_path()).ok());
+    let path = inside.min_by_key(|path| path.components().count()).unwrap_or(path);
+    path.components().find_map(guarded_name)
+}
+
+/// The guarded name among the last two of a path.
+fn guarded_end(path: &Path) -> Option<String> {
+    path.components().rev().take(2).find_map(guarded_name)
+}
+
+fn guarded_name(component: Component<'_>) -> Option<String> {
+    let Component::Normal(name) = component else { return None };
+    // Letter case is ignored: on some file systems `.GIT` is `.git`.
+    let name = name.to_string_lossy();
+    GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded)).then(|| name.into_owned())
 }

@@ -69,8 +69,10 @@ impl Rig {
     fn verdict_of(&self, tool: &str, touches: &[Touch]) -> Verdict {
         let contains =
             |target: &Target| real(target).file().is_none_or(|path| path.as_path().starts_with("/w"));
+        let roots = [AbsPath::new("/w").unwrap(), AbsPath::new("/home/u/.claude/worktrees/x").unwrap()];
         let circumstances = Circumstances {
             mode: self.mode,
+            roots: &roots,
             rules: &self.rules,
             grants: &self.grants,
             sensitive: &Sensitive::default(),
@@ -148,6 +150,11 @@ fn what_steers_other_programs_is_asked_for_in_every_mode() {
         }
     }
     assert_eq!(Rig::new(Mode::AcceptEdits, &[]).decide(&[Touch::Write(file("/w/.gitignore"))]), Allow);
+    let in_a_working_copy = |path: &str| {
+        let path = format!("/home/u/.claude/worktrees/x/{path}");
+        Rig::new(Mode::BypassPermissions, &[]).decide(&[Touch::Write(file(&path))])
+    };
+    assert_eq!((in_a_working_copy("src/a"), in_a_working_copy(".claude/a")), (Allow, Ask));
     let everything = [(ALLOW, "Edit(/**)"), (ALLOW, "Bash")];
     let rig = Rig::new(Mode::BypassPermissions, &everything);
     assert_eq!(rig.decide(&[Touch::Write(file("/w/.git/config"))]), Ask);
