@@ -15,7 +15,7 @@ use crate::permission::shell::{Access, Analysis, TouchedPath, Word, analyse};
 const LINES: usize = 1_500;
 const STAND_INS: [&str; 12] =
     ["p", "q", "ls", "cat", "rm", "git", "env", "timeout", "find", "xargs", "sh", "nohup"];
-const STAND_IN: &str = "#!/bin/bash\nprintf '%s\\0' \"$PWD\" \"${0##*/}\" \"$@\" $'\\1' >> \"$CALLS\"\n";
+const STAND_IN: &str = "#!/bin/bash\nprintf '%s\\0' \"$PWD\" \"${0##*/}\" \"$@\" $'\\1' >> \"$CALLS/$$\"\n";
 
 const WORDS: [&str; 52] = [
     "a",
@@ -307,7 +307,9 @@ impl Ground {
 
     /// Runs a line; gives the calls (folder, program, arguments) and the files that are new or changed.
     fn run(&self, line: &str) -> (Vec<Vec<String>>, Vec<PathBuf>) {
+        // A file for each process: those of a pipeline note their calls at the same time.
         let calls = self.root.join(format!("calls{}", self.lines));
+        fs::create_dir_all(&calls).unwrap();
         fs::create_dir_all(self.work.join("d")).unwrap();
         fs::write(self.work.join("f1"), "old").unwrap();
         stand_in(&self.work.join("tool"));
@@ -325,7 +327,11 @@ impl Ground {
             .stderr(Stdio::null())
             .status()
             .unwrap();
-        let noted = String::from_utf8_lossy(&fs::read(&calls).unwrap_or_default()).into_owned();
+        let mut notes = Vec::new();
+        files(&calls, &mut notes);
+        let noted: String =
+            notes.iter().map(|note| String::from_utf8_lossy(&fs::read(note).unwrap()).into_owned()).collect();
+        let _ = fs::remove_dir_all(&calls);
         let calls = noted
             .split("\u{1}\0")
             .filter(|call| !call.is_empty())
