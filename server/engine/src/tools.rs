@@ -4,11 +4,13 @@
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 
 pub mod bash;
+pub mod bash_output;
 pub mod declared;
 pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod kill_shell;
 pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
@@ -333,9 +335,11 @@ impl Registry {
     pub fn built_in() -> Self {
         let mut registry = Self::default();
         registry.add(bash::Bash);
+        registry.add(bash_output::BashOutput);
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(kill_shell::KillShell);
         registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);
