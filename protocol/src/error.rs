@@ -27,6 +27,8 @@ pub enum ErrorKind {
     UnknownPermission,
     /// No call of that id runs or waits in this session; it may have ended.
     UnknownCall,
+    /// No background command of that id in this session.
+    UnknownTask,
     /// The session cannot do this now: its queue is full, a turn runs, or another editor has it.
     SessionBusy,
     /// No hunk of that id in this session.
@@ -92,6 +94,8 @@ pub mod code {
     pub const UNKNOWN_DOCUMENT: i64 = -32020;
     /// [`ErrorKind::NothingToDo`](super::ErrorKind::NothingToDo).
     pub const NOTHING_TO_DO: i64 = -32021;
+    /// [`ErrorKind::UnknownTask`](super::ErrorKind::UnknownTask).
+    pub const UNKNOWN_TASK: i64 = -32022;
 }
 
 impl ErrorKind {
@@ -102,6 +106,7 @@ impl ErrorKind {
             Self::UnknownSession => code::UNKNOWN_SESSION,
             Self::UnknownPermission => code::UNKNOWN_PERMISSION,
             Self::UnknownCall => code::UNKNOWN_CALL,
+            Self::UnknownTask => code::UNKNOWN_TASK,
             Self::SessionBusy => code::SESSION_BUSY,
             Self::UnknownHunk => code::UNKNOWN_HUNK,
             Self::UnknownResolution => code::UNKNOWN_RESOLUTION,

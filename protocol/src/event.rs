@@ -11,6 +11,7 @@ use crate::item::Item;
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
 use crate::session::RunState;
+use crate::task::BackgroundTask;
 use crate::text::{
     CallId, CheckpointId, HunkId, ItemId, PermissionId, ResolutionId, SessionId, Timestamp, TurnId, Uri,
 };
@@ -98,6 +99,10 @@ pub enum Event {
     ToolDenied(ToolDenied),
     /// A call was carried out.
     ToolExecuted(ToolExecuted),
+    /// A background command was started.
+    BackgroundStarted(BackgroundStarted),
+    /// A background command has ended.
+    BackgroundEnded(BackgroundEnded),
     /// Hunks came, went or changed.
     EditsChanged(EditsChanged),
     /// The user's act on hunks, or on a checkpoint, is done.
@@ -315,6 +320,22 @@ pub struct ToolExecuted {
     pub duration_ms: u64,
     /// Whether it worked.
     pub ok: bool,
+}
+
+/// A background command was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackgroundStarted {
+    /// The command.
+    pub task: BackgroundTask,
+}
+
+/// A background command has ended, in whichever way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackgroundEnded {
+    /// The command, with its end.
+    pub task: BackgroundTask,
 }
 
 /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what

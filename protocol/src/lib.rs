@@ -25,6 +25,7 @@ pub mod methods;
 pub mod negotiation;
 pub mod permission;
 pub mod session;
+pub mod task;
 mod text;
 pub mod turn;
 
@@ -43,5 +44,6 @@ pub use methods::*;
 pub use negotiation::*;
 pub use permission::*;
 pub use session::*;
+pub use task::*;
 pub use text::*;
 pub use turn::*;

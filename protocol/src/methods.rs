@@ -22,6 +22,7 @@ use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, ListSessionsParams,
     ListSessionsResult, LoadSessionParams, NewSessionParams, NewSessionResult, Snapshot,
 };
+use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
 /// A request as the bindings need it.
@@ -173,6 +174,18 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
     RestoreCheckpoint = "agent/checkpoint/restore", RestoreCheckpointParams => RestoreCheckpointResult;
+    /// Lists the background commands of a session, also those that have ended.
+    ///
+    /// Errors: `unknownSession`.
+    ListTasks = "agent/tasks/list", ListTasksParams => ListTasksResult;
+    /// Begins to end a background command; `background_ended` tells that it is gone.
+    ///
+    /// Errors: `unknownSession`, `unknownTask`.
+    StopTask = "agent/tasks/stop", StopTaskParams => CancelResult;
+    /// Gives a page of the whole output of a call or a background command.
+    ///
+    /// Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
+    ReadOutput = "agent/output/read", ReadOutputParams => ReadOutputResult;
     /// Lists the tools.
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Bookmark;
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
+use crate::task::BackgroundTask;
 use crate::text::{SessionId, Timestamp, Uri};
 use crate::turn::{QueuedPrompt, Usage};
 
@@ -130,6 +131,9 @@ pub struct Snapshot {
     pub pending_permissions: Vec<PermissionPrompt>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
+    /// The background commands that run, oldest first.
+    #[serde(default)]
+    pub tasks: Vec<BackgroundTask>,
     /// Tokens of all turns.
     pub usage: Usage,
 }

@@ -82,6 +82,16 @@ fn prompt() -> Value {
     })
 }
 
+fn task() -> Value {
+    json!({ "taskId": "bash_1", "callId": "call_1", "title": "npm run dev", "startedAt": AT })
+}
+
+fn ended_task() -> Value {
+    let mut task = task();
+    task["end"] = json!({ "endedAt": AT, "status": "exited", "exitCode": 1 });
+    task
+}
+
 fn usage() -> Value {
     json!({ "inputTokens": 1, "outputTokens": 2, "cacheReadTokens": 3, "cacheWriteTokens": 4 })
 }
@@ -116,6 +126,8 @@ fn every_event_keeps_its_form() {
             json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
             json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),
             json!({ "type": "tool_executed", "callId": "call_1", "name": "Bash", "durationMs": 9, "ok": true }),
+            json!({ "type": "background_started", "task": task() }),
+            json!({ "type": "background_ended", "task": ended_task() }),
             json!({ "type": "edits_changed", "uris": ["file:///w/a%20b.rs", "untitled:Untitled-1"] }),
             json!({
                 "type": "edits_resolved", "resolutionId": "res_1", "action": "undo", "resolved": ["hunk_1"],
@@ -157,6 +169,7 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "unknownSession", "hint": "h" }),
         json!({ "kind": "unknownPermission", "hint": "h" }),
         json!({ "kind": "unknownCall", "hint": "h" }),
+        json!({ "kind": "unknownTask", "hint": "h" }),
         json!({ "kind": "sessionBusy", "hint": "h" }),
         json!({ "kind": "unknownHunk", "hint": "h" }),
         json!({ "kind": "unknownResolution", "hint": "h" }),
@@ -192,6 +205,7 @@ fn a_snapshot_keeps_its_form() {
         "mode": "bypassPermissions", "model": { "name": "main", "provider": "anthropic" },
         "items": item_bodies().into_iter().map(item).collect::<Vec<_>>(), "moreItems": true,
         "pendingPermissions": [prompt()], "queue": [{ "queueId": "queue_1", "text": "next" }],
+        "tasks": [task()],
         "usage": usage(),
     }));
 }

@@ -3,6 +3,7 @@
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
 pub mod review;
+mod task;
 
 use jiff::Timestamp;
 use kode_engine::engine::{Engine, Models, SessionSummary};
@@ -25,6 +26,7 @@ use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 
 use crate::display::{both_ends, prompt_lines};
+pub use task::task;
 
 // -- ids, times, places -------------------------------------------------------------------------------------------
 
@@ -119,6 +121,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         more_items: snapshot.more_items,
         pending_permissions: snapshot.pending.into_iter().map(|pending| prompt(&id, pending)).collect(),
         queue: snapshot.queue.into_iter().map(queued).collect(),
+        tasks: snapshot.tasks.into_iter().map(task).collect(),
         usage: usage(snapshot.usage),
     }
 }
@@ -492,6 +495,12 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::ToolExecuted { call, name, duration_ms, ok } => {
             wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(&call), name, duration_ms, ok })
+        }
+        Event::BackgroundStarted { task: started } => {
+            wire::Event::BackgroundStarted(wire::BackgroundStarted { task: task(started) })
+        }
+        Event::BackgroundEnded { task: ended } => {
+            wire::Event::BackgroundEnded(wire::BackgroundEnded { task: task(ended) })
         }
         Event::EditsChanged { targets } => {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })

@@ -12,4 +12,5 @@ pub mod params;
 pub mod permission;
 pub mod progress;
 pub mod session;
+pub mod task;
 pub mod turn;

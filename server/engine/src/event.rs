@@ -13,6 +13,7 @@ use crate::ids::{CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::paths::Target;
 use crate::permission::{Decision, PermissionPrompt};
+use crate::session::background::BackgroundTask;
 use crate::session::review::ResolutionOutcome;
 use crate::workspace::WatchReport;
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
@@ -211,6 +212,16 @@ pub enum Event {
         /// Whether it worked.
         ok: bool,
     },
+    /// A background command was started.
+    BackgroundStarted {
+        /// It.
+        task: BackgroundTask,
+    },
+    /// A background command has ended.
+    BackgroundEnded {
+        /// It, with its end.
+        task: BackgroundTask,
+    },
     /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them.
     EditsChanged {
         /// The files or documents.
@@ -300,6 +311,8 @@ impl Event {
             | Self::ToolTimeout { .. }
             | Self::ToolDenied { .. }
             | Self::ToolExecuted { .. }
+            | Self::BackgroundStarted { .. }
+            | Self::BackgroundEnded { .. }
             | Self::EditsChanged { .. }
             | Self::EditsResolved { .. }
             | Self::CheckpointCreated { .. }

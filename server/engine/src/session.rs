@@ -3,6 +3,7 @@
 //! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
+pub mod background;
 mod changes;
 mod checkpoint;
 mod command;
@@ -40,6 +41,7 @@ use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, Resp
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::workspace::{WatchReport, Workspace};
+use background::BackgroundTask;
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
@@ -106,6 +108,8 @@ pub struct Snapshot {
     pub pending: Vec<PermissionPrompt>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
+    /// The background commands that run, oldest first.
+    pub tasks: Vec<BackgroundTask>,
     /// Tokens of all turns.
     pub usage: Usage,
 }
@@ -171,6 +175,7 @@ impl Session {
             ledger,
         } = parts;
         let events = EventLog::new(state.id.clone(), 0);
+        let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
         workspace.report_changes(move |report| {
@@ -190,7 +195,7 @@ impl Session {
             models,
             broker: Broker::new(Arc::clone(&events)),
             changes,
-            guard: guard::Guard::new(policy),
+            guard: guard::Guard::new(policy, own),
             places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
@@ -201,6 +206,7 @@ impl Session {
             turns,
             cancel: CancellationToken::new(),
         });
+        session.follow_tasks();
         if resumed || skipped_records > 0 {
             session.take_up(skipped_records);
         }
@@ -244,6 +250,7 @@ impl Session {
             more_items: skipped > 0,
             pending: self.broker.pending(),
             queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
+            tasks: state.background.running().cloned().collect(),
             usage: state.usage,
         }
     }
@@ -407,6 +414,7 @@ impl Session {
         let _no_prompt_is_taken_meanwhile = self.state();
         self.cancel.cancel();
         self.cancel_turn();
+        self.shell.tasks().close();
     }
 
     /// Whether [`Session::close`] was called.

@@ -19,6 +19,7 @@ use crate::ids::{CallId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, ModelError, Usage};
 use crate::session::Session;
+use crate::session::background::tell_of_ends;
 use crate::session::conversation::Conversation;
 use crate::session::thread::Thread;
 use next::{Facts, Moment, Next, next};
@@ -61,6 +62,7 @@ pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: 
     let mut usage = Usage::default();
     let (mut model_calls, mut tool_calls) = (0, 0);
     let reason = loop {
+        tell_of_ends(conversation, turn);
         model_calls += 1;
         let answer = match sample::sample(conversation, turn, cancel).await {
             Sample::Answer(answer) => answer,

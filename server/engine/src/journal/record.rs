@@ -12,6 +12,7 @@ use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
+use crate::session::background::TaskEntry;
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -153,6 +154,11 @@ pub enum Record {
     Unwound {
         /// The act that is taken back.
         resolution: ResolutionId,
+    },
+    /// Something became of a background command.
+    Background {
+        /// What.
+        entry: TaskEntry,
     },
     /// Something happened in the conversation of a sub-agent.
     InAgent {

@@ -11,6 +11,7 @@ use crate::journal::Record;
 use crate::model::{Block, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::session::background::Background;
 use crate::session::thread::{self, Thread};
 use crate::session::title_from;
 
@@ -41,6 +42,8 @@ pub struct SessionState {
     pub usage: Usage,
     /// The turn that has begun and not ended.
     pub turn: Option<TurnId>,
+    /// The background commands.
+    pub background: Background,
     /// How changes reach the files, where the session has rules of its own.
     pub deliveries: Option<Vec<DeliveryRule>>,
     /// All turns there ever were, oldest first: files remember those that the conversation does not.
@@ -75,6 +78,7 @@ impl SessionState {
             grants: Vec::new(),
             usage: Usage::default(),
             turn: None,
+            background: Background::default(),
             deliveries: None,
             every_turn: Vec::new(),
             cut: None,
@@ -123,6 +127,7 @@ impl SessionState {
                 self.mode = mode;
                 self.model = model;
             }
+            Record::Background { entry } => self.background.apply(entry),
             Record::Delivering { rules } => self.deliveries = Some(rules),
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
