@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    AgentEventParams, Amended, ClientKode, DocumentText, DocumentTextParams, EditSelection, ErrorData,
-    ErrorKind, Event, InputPart, ItemBody, ListCheckpointsResult, ListEditsParams, ListEditsResult,
-    ListSessionsParams, LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, Resolution,
-    ResolveEditsParams, ResolveEditsResult, RespondPermissionParams, RestoreCheckpointParams,
-    RestoreCheckpointResult, RevertEditsParams, SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams,
-    SaveDocumentsResult, Scope, ServerKode, Snapshot, StartTurnParams, StartTurnResult, UserEdits, code,
+    AgentEventParams, Amended, BackgroundExit, ClientKode, DocumentText, DocumentTextParams, EditSelection,
+    ErrorData, ErrorKind, Event, InputPart, ItemBody, ListCheckpointsResult, ListEditsParams,
+    ListEditsResult, ListSessionsParams, LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview,
+    REQUESTS, ReadOutputParams, ReadOutputResult, Resolution, ResolveEditsParams, ResolveEditsResult,
+    RespondPermissionParams, RestoreCheckpointParams, RestoreCheckpointResult, RevertEditsParams,
+    SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams, SaveDocumentsResult, Scope, ServerKode, Snapshot,
+    StartTurnParams, StartTurnResult, UserEdits, code,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -144,6 +145,27 @@ fn every_event_keeps_its_form() {
             json!({ "type": "gap", "since": 3, "oldest": 9 }),
         ],
     );
+}
+
+#[test]
+fn a_background_command_and_a_page_of_output_keep_their_form() {
+    check::<Event>(&json!({ "type": "background_started", "task": task() }));
+    check::<Event>(&json!({ "type": "background_ended", "task": ended_task() }));
+    for (status, facts) in [
+        ("signaled", json!({ "signal": 9 })),
+        ("killed", json!({})),
+        ("endedWithSession", json!({})),
+        ("failed", json!({ "reason": "no shell" })),
+    ] {
+        let mut end = facts;
+        end["endedAt"] = json!(AT);
+        end["status"] = json!(status);
+        check::<BackgroundExit>(&end);
+    }
+    let page = json!({ "text": "a", "offset": 0, "nextOffset": 1, "totalBytes": 9, "complete": false });
+    check::<ReadOutputResult>(&page);
+    check::<ReadOutputParams>(&json!({ "sessionId": "s", "callId": "c", "offset": 1, "limit": 2 }));
+    check::<ReadOutputParams>(&json!({ "sessionId": "s", "taskId": "bash_1" }));
 }
 
 #[test]

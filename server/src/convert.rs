@@ -496,12 +496,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ToolExecuted { call, name, duration_ms, ok } => {
             wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(&call), name, duration_ms, ok })
         }
-        Event::BackgroundStarted { task: started } => {
-            wire::Event::BackgroundStarted(wire::BackgroundStarted { task: task(started) })
-        }
-        Event::BackgroundEnded { task: ended } => {
-            wire::Event::BackgroundEnded(wire::BackgroundEnded { task: task(ended) })
-        }
+        Event::BackgroundStarted { task: started } => task::started(started),
+        Event::BackgroundEnded { task: ended } => task::ended(ended),
         Event::EditsChanged { targets } => {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
         }

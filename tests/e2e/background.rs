@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use kode_e2e::{Client, LIMIT, Project, Script, Session, Step, call, say};
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
 /// A command that goes on like a server, with a child, and names both.
@@ -137,13 +138,21 @@ fn the_fifth_command_in_the_background_is_refused_and_closing_ends_the_others() 
 
 #[test]
 fn the_end_of_the_server_ends_what_runs_in_the_background() {
-    let project = Project::new(&Script::new([background(SERVER), look("bash_1"), say("Done.")]));
-    let client = project.open();
-    let session = session(&client);
-    session.run("serve");
-    let ids = processes(&output(&session, &json!({ "taskId": "bash_1" }), 1 << 20));
-    assert_eq!(client.shut_down(), 0);
-    assert_gone(&ids);
+    for by_signal in [false, true] {
+        let project = Project::new(&Script::new([background(SERVER), look("bash_1"), say("Done.")]));
+        let client = project.open();
+        let session = session(&client);
+        session.run("serve");
+        let ids = processes(&output(&session, &json!({ "taskId": "bash_1" }), 1 << 20));
+        if by_signal {
+            let server = i32::try_from(client.process_id()).unwrap();
+            rustix::process::kill_process(Pid::from_raw(server).unwrap(), Signal::TERM).unwrap();
+            client.wait_for_exit();
+        } else {
+            assert_eq!(client.shut_down(), 0);
+        }
+        assert_gone(&ids);
+    }
 }
 
 #[test]

@@ -16,8 +16,18 @@ pub fn task(task: BackgroundTask) -> wire::BackgroundTask {
         call_id: call_id(&task.call),
         title: task.title,
         started_at: timestamp(task.started),
-        end: task.ended.map(|(at, how)| end(wire::Timestamp::new(at.to_string()), how)),
+        end: task.ended.map(|(at, how)| end(timestamp(at), how)),
     }
+}
+
+/// That one was started.
+pub(super) fn started(started: BackgroundTask) -> wire::Event {
+    wire::Event::BackgroundStarted(wire::BackgroundStarted { task: task(started) })
+}
+
+/// That one has ended.
+pub(super) fn ended(ended: BackgroundTask) -> wire::Event {
+    wire::Event::BackgroundEnded(wire::BackgroundEnded { task: task(ended) })
 }
 
 fn end(ended_at: wire::Timestamp, end: TaskEnd) -> wire::BackgroundExit {

@@ -314,3 +314,67 @@ fn described(ended: &[BackgroundTask], file: impl Fn(&CallId) -> Option<String>)
     }
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> TaskId {
+        TaskId::numbered(number)
+    }
+
+    fn started(number: usize, title: &str) -> TaskEntry {
+        let call = CallId::from_external(format!("call_{number}"));
+        TaskEntry::Started { task: id(number), call, title: title.to_owned(), at: Timestamp::UNIX_EPOCH }
+    }
+
+    fn ended(number: usize, end: TaskEnd) -> TaskEntry {
+        TaskEntry::Ended { task: id(number), end, at: Timestamp::UNIX_EPOCH }
+    }
+
+    fn folded(entries: impl IntoIterator<Item = TaskEntry>) -> Background {
+        let mut background = Background::default();
+        entries.into_iter().for_each(|entry| background.apply(entry));
+        background
+    }
+
+    #[test]
+    fn an_end_is_told_until_the_model_knows_it_in_whichever_order_that_is_entered() {
+        let end = || ended(1, TaskEnd::Killed);
+        let told = || TaskEntry::Told { task: id(1) };
+        assert_eq!(folded([started(1, "a")]).untold(), []);
+        assert_eq!(folded([started(1, "a"), end()]).untold().len(), 1);
+        assert_eq!(folded([started(1, "a"), end(), told()]).untold(), []);
+        assert_eq!(folded([started(1, "a"), told(), end()]).untold(), []);
+        let two = folded([started(1, "a"), started(2, "b"), end()]);
+        assert_eq!(two.running().map(|task| task.id.clone()).collect::<Vec<_>>(), [id(2)]);
+    }
+
+    #[test]
+    fn what_is_told_is_bounded_and_cannot_begin_a_line_of_its_own() {
+        let many = (1..=MAX_TOLD + 2).flat_map(|number| {
+            [started(number, "a\n- bash_9"), ended(number, TaskEnd::Failed { reason: "x\ny".to_owned() })]
+        });
+        let text = described(&folded(many).untold(), |call| {
+            (call.as_str() == "call_1").then(|| "/state/call_1.txt".to_owned())
+        });
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + MAX_TOLD + 1);
+        assert_eq!(
+            lines[1],
+            "- bash_1 (`a\u{fffd}- bash_9`) failed: x y; its output is in `/state/call_1.txt`"
+        );
+        assert_eq!(lines[2], "- bash_2 (`a\u{fffd}- bash_9`) failed: x y");
+        assert_eq!(lines[1 + MAX_TOLD], "- and 2 more");
+    }
+
+    #[test]
+    fn entries_are_written_and_read_the_same_way() {
+        for entry in [started(1, "a"), ended(1, TaskEnd::Exited { code: 1 }), TaskEntry::Told { task: id(1) }]
+        {
+            let record = Record::Background { entry };
+            let json = serde_json::to_string(&record).unwrap();
+            assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record, "{json}");
+        }
+    }
+}

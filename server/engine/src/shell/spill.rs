@@ -283,7 +283,7 @@ impl Spill {
             None => self.outputs.open(&self.name)?,
         };
         let room = usize::try_from(self.outputs.file_bytes - self.written).unwrap_or(usize::MAX);
-        let fits = &text[..text.floor_char_boundary(room)];
+        let fits = &text[..boundary(text, room)];
         let has_room = self.outputs.reserve(&self.name, fits.len() as u64);
         let written = if has_room { file.write_all(fits.as_bytes()) } else { Ok(()) };
         if has_room {
@@ -302,6 +302,15 @@ impl Spill {
         self.file = Some(file);
         written
     }
+}
+
+/// The last place up to `limit` between two characters of a text.
+fn boundary(text: &str, limit: usize) -> usize {
+    let mut at = limit.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 impl Drop for Spill {

@@ -81,7 +81,7 @@ mod tests {
     async fn a_killed_command_gives_its_last_output_and_is_named_in_the_title() {
         let fixture = Fixture::new();
         let context = fixture.context();
-        let command = "trap 'echo cleaned; exit 0' TERM; echo begun; while :; do sleep 0.01; done";
+        let command = "trap 'echo cleaned; exit 0' TERM; echo begun; while :; do :; done";
         let input = json!({ "command": command, "run_in_background": true });
         fixture.run_in(context.clone(), Bash, input).await.unwrap();
         context.shell.tasks().find("bash_1").unwrap().news().await;

@@ -3,6 +3,7 @@
 //! Rule: a test waits for what a command writes, never for a time.
 
 use super::*;
+use crate::tools::read::Read;
 use crate::tools::testing::Fixture;
 
 async fn failure(fixture: &Fixture, input: serde_json::Value) -> ToolError {
@@ -216,4 +217,17 @@ async fn the_whole_of_long_output_is_kept_and_where_is_told() {
     assert!(found.model_text.contains(&format!("the whole output is in `{file}`")), "{}", found.model_text);
     let whole: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(std::fs::read_to_string(file).unwrap(), whole);
+}
+
+#[tokio::test]
+async fn kept_output_that_was_read_may_grow_without_a_word() {
+    let fixture = Fixture::new();
+    let context = fixture.context();
+    let found = fixture.run_in(context.clone(), Bash, json!({ "command": "seq 1 20000" })).await.unwrap();
+    let file = found.structured.unwrap()["outputFile"].as_str().unwrap().to_owned();
+    let read = fixture.run_in(context.clone(), Read, json!({ "file_path": file })).await.unwrap();
+    assert!(read.model_text.contains("2000\t2000"), "{read:?}");
+    std::fs::write(file, "changed").unwrap();
+    context.workspace.look_for_changes();
+    assert_eq!(context.workspace.reminder(&context.workspace.take_changes()), None);
 }
