@@ -53,6 +53,38 @@
 ---@field state kode.CallState The state.
 ---@field at kode.Timestamp Since when.
 
+--- A background command has ended, in whichever way.
+---@class kode.BackgroundEnded
+---@field task kode.BackgroundTask The command, with its end.
+
+--- The end of a command in the background.
+---@class kode.BackgroundExit
+---@field endedAt kode.Timestamp When.
+---@field status kode.BackgroundStatus How.
+---@field exitCode? integer Its exit code, when it ended by itself.
+---@field signal? integer The number of the signal that ended it.
+---@field reason? string Why it could not be run to its end.
+
+--- A background command was started.
+---@class kode.BackgroundStarted
+---@field task kode.BackgroundTask The command.
+
+--- How a command in the background ended.
+---@alias kode.BackgroundStatus
+---| "exited" # By itself, with an exit code.
+---| "signaled" # By a signal of somebody else.
+---| "killed" # The model or a client ended it.
+---| "endedWithSession" # Its session or the server ended.
+---| "failed" # It could not be run to its end.
+
+--- A command in the background.
+---@class kode.BackgroundTask
+---@field taskId kode.TaskId Its id.
+---@field callId kode.CallId The call that started it.
+---@field title string Its command line in short.
+---@field startedAt kode.Timestamp When it was started.
+---@field end? kode.BackgroundExit When and how it ended; absent while it runs.
+
 --- A place in a session's sequence of events.
 ---@class kode.Bookmark
 ---@field seq integer Number of the event, from 1; grows within a session as long as it is live.
@@ -289,6 +321,11 @@
 ---@field kind "unknownCall"
 ---@field hint string What to do next, for people.
 
+--- No background command of that id in this session.
+---@class kode.ErrorData.UnknownTask
+---@field kind "unknownTask"
+---@field hint string What to do next, for people.
+
 --- The session cannot do this now: its queue is full, a turn runs, or another editor has it.
 ---@class kode.ErrorData.SessionBusy
 ---@field kind "sessionBusy"
@@ -352,6 +389,7 @@
 ---| kode.ErrorData.UnknownPermission
 ---| kode.ErrorData.UnknownQuestion
 ---| kode.ErrorData.UnknownCall
+---| kode.ErrorData.UnknownTask
 ---| kode.ErrorData.SessionBusy
 ---| kode.ErrorData.UnknownHunk
 ---| kode.ErrorData.UnknownResolution
@@ -457,6 +495,14 @@
 ---@class kode.Event.TodoReminder: kode.TodoReminder
 ---@field type "todo_reminder"
 
+--- A background command was started.
+---@class kode.Event.BackgroundStarted: kode.BackgroundStarted
+---@field type "background_started"
+
+--- A background command has ended.
+---@class kode.Event.BackgroundEnded: kode.BackgroundEnded
+---@field type "background_ended"
+
 --- Hunks came, went or changed.
 ---@class kode.Event.EditsChanged: kode.EditsChanged
 ---@field type "edits_changed"
@@ -533,6 +579,8 @@
 ---| kode.Event.ToolExecuted
 ---| kode.Event.TodoChanged
 ---| kode.Event.TodoReminder
+---| kode.Event.BackgroundStarted
+---| kode.Event.BackgroundEnded
 ---| kode.Event.EditsChanged
 ---| kode.Event.EditsResolved
 ---| kode.Event.CheckpointCreated
@@ -756,6 +804,14 @@
 ---@class kode.ListSessionsResult
 ---@field sessions kode.SessionSummary[] The sessions of this workspace, the one last used first.
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
+
+--- Whose background commands are wanted.
+---@class kode.ListTasksParams
+---@field sessionId kode.SessionId The session.
+
+--- The background commands of a session.
+---@class kode.ListTasksResult
+---@field tasks kode.BackgroundTask[] All of them, also those that have ended, oldest first.
 
 --- Whose list is wanted.
 ---@class kode.ListTodosParams
@@ -989,6 +1045,22 @@
 ---@field start kode.Position Where it begins.
 ---@field end kode.Position Where it ends.
 
+--- Which part of which output is wanted. Exactly one of `callId` and `taskId` is given.
+---@class kode.ReadOutputParams
+---@field sessionId kode.SessionId The session.
+---@field callId? kode.CallId The call: of a command its whole output as far as it is kept, of any other its result as the model got it.
+---@field taskId? kode.TaskId The background command.
+---@field offset? integer Where to begin, in bytes of UTF-8: 0, or `nextOffset` of the page before.
+---@field limit? integer The most bytes wanted; the server gives at most 65536.
+
+--- A page of an output.
+---@class kode.ReadOutputResult
+---@field text string The text, whole characters.
+---@field offset integer Where it begins, in bytes: later than asked for when that was inside a character or past the end.
+---@field nextOffset integer Where the next page begins.
+---@field totalBytes integer How many bytes there are by now.
+---@field complete boolean Whether the command is over: then nothing comes after `totalBytes`.
+
 --- An act that was not begun.
 ---@class kode.RefusedResolution
 ---@field sessionId kode.SessionId The session.
@@ -1198,6 +1270,7 @@
 ---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
 ---@field todos? kode.Todo[] The todo list.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
+---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
 ---@field usage kode.Usage Tokens of all turns.
 
 --- What rules would have spared the user.
@@ -1246,6 +1319,11 @@
 ---| "cancelled" # The user cancelled.
 ---| "error" # A fault ended it; an `error` event or a notice says which.
 
+--- Which background command is to end.
+---@class kode.StopTaskParams
+---@field sessionId kode.SessionId The session.
+---@field taskId kode.TaskId The background command.
+
 --- The journal could not be written; what is missing is kept in memory and written later.
 ---@class kode.StorageFailure
 ---@field message string What happened and where.
@@ -1272,6 +1350,9 @@
 ---@field callId kode.CallId The call it works for.
 ---@field agentType string The name of its type.
 ---@field description string What it is about, in a few words.
+
+--- Names a command in the background; unique only within a session.
+---@alias kode.TaskId string
 
 --- An agent message grew.
 ---@class kode.TextChunk
@@ -1481,6 +1562,9 @@
 ---@field ["agent/document/proposed"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text with the proposed hunks. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
 ---@field ["agent/checkpoint/list"] fun(params: kode.ListCheckpointsParams): kode.ListCheckpointsResult Lists the checkpoints of a session. Errors: `unknownSession`.
 ---@field ["agent/checkpoint/restore"] fun(params: kode.RestoreCheckpointParams): kode.RestoreCheckpointResult Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+---@field ["agent/tasks/list"] fun(params: kode.ListTasksParams): kode.ListTasksResult Lists the background commands of a session, also those that have ended. Errors: `unknownSession`.
+---@field ["agent/tasks/stop"] fun(params: kode.StopTaskParams): kode.CancelResult Begins to end a background command; `background_ended` tells that it is gone. Errors: `unknownSession`, `unknownTask`.
+---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 
@@ -1499,6 +1583,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038"
+M.schema_hash = "02eb06159b5755c0578b799c7b44528d19968df11c620bbc24d96b388ece7368"
 
 return M

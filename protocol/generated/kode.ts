@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038";
+export const SCHEMA_HASH = "02eb06159b5755c0578b799c7b44528d19968df11c620bbc24d96b388ece7368";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -86,6 +86,59 @@ export interface AuditEntry {
     state: CallState;
     /** Since when. */
     at: Timestamp;
+}
+
+/** A background command has ended, in whichever way. */
+export interface BackgroundEnded {
+    /** The command, with its end. */
+    task: BackgroundTask;
+}
+
+/** The end of a command in the background. */
+export interface BackgroundExit {
+    /** When. */
+    endedAt: Timestamp;
+    /** How. */
+    status: BackgroundStatus;
+    /** Its exit code, when it ended by itself. */
+    exitCode?: number;
+    /** The number of the signal that ended it. */
+    signal?: number;
+    /** Why it could not be run to its end. */
+    reason?: string;
+}
+
+/** A background command was started. */
+export interface BackgroundStarted {
+    /** The command. */
+    task: BackgroundTask;
+}
+
+/** How a command in the background ended. */
+export type BackgroundStatus =
+    /** By itself, with an exit code. */
+    | "exited"
+    /** By a signal of somebody else. */
+    | "signaled"
+    /** The model or a client ended it. */
+    | "killed"
+    /** Its session or the server ended. */
+    | "endedWithSession"
+    /** It could not be run to its end. */
+    | "failed";
+
+/** A command in the background. */
+export interface BackgroundTask {
+    /** Its id. */
+    taskId: TaskId;
+    /** The call that started it. */
+    callId: CallId;
+    /** Its command line in short. */
+    title: string;
+    /** When it was started. */
+    startedAt: Timestamp;
+    /** When and how it ended; absent while it runs. */
+    end?: BackgroundExit;
 }
 
 /** A place in a session's sequence of events. */
@@ -424,6 +477,8 @@ export type ErrorData =
     | { kind: "unknownQuestion"; hint: string }
     /** No call of that id runs or waits in this session; it may have ended. */
     | { kind: "unknownCall"; hint: string }
+    /** No background command of that id in this session. */
+    | { kind: "unknownTask"; hint: string }
     /** The session cannot do this now: its queue is full, a turn runs, or another editor has it. */
     | { kind: "sessionBusy"; hint: string }
     /** No hunk of that id in this session. */
@@ -501,6 +556,10 @@ export type Event =
     | ({ type: "todo_changed" } & TodoChanged)
     /** The model was reminded of its todo list. */
     | ({ type: "todo_reminder" } & TodoReminder)
+    /** A background command was started. */
+    | ({ type: "background_started" } & BackgroundStarted)
+    /** A background command has ended. */
+    | ({ type: "background_ended" } & BackgroundEnded)
     /** Hunks came, went or changed. */
     | ({ type: "edits_changed" } & EditsChanged)
     /** The user's act on hunks, or on a checkpoint, is done. */
@@ -817,6 +876,18 @@ export interface ListSessionsResult {
     sessions: SessionSummary[];
     /** What to ask with for the next page; absent on the last. */
     nextCursor?: string;
+}
+
+/** Whose background commands are wanted. */
+export interface ListTasksParams {
+    /** The session. */
+    sessionId: SessionId;
+}
+
+/** The background commands of a session. */
+export interface ListTasksResult {
+    /** All of them, also those that have ended, oldest first. */
+    tasks: BackgroundTask[];
 }
 
 /** Whose list is wanted. */
@@ -1182,6 +1253,34 @@ export interface Range {
     end: Position;
 }
 
+/** Which part of which output is wanted. Exactly one of `callId` and `taskId` is given. */
+export interface ReadOutputParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The call: of a command its whole output as far as it is kept, of any other its result as the model got it. */
+    callId?: CallId;
+    /** The background command. */
+    taskId?: TaskId;
+    /** Where to begin, in bytes of UTF-8: 0, or `nextOffset` of the page before. */
+    offset?: number;
+    /** The most bytes wanted; the server gives at most 65536. */
+    limit?: number;
+}
+
+/** A page of an output. */
+export interface ReadOutputResult {
+    /** The text, whole characters. */
+    text: string;
+    /** Where it begins, in bytes: later than asked for when that was inside a character or past the end. */
+    offset: number;
+    /** Where the next page begins. */
+    nextOffset: number;
+    /** How many bytes there are by now. */
+    totalBytes: number;
+    /** Whether the command is over: then nothing comes after `totalBytes`. */
+    complete: boolean;
+}
+
 /** An act that was not begun. */
 export interface RefusedResolution {
     /** The session. */
@@ -1518,6 +1617,8 @@ export interface Snapshot {
     todos?: Todo[];
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
+    /** The background commands that run, oldest first. */
+    tasks?: BackgroundTask[];
     /** Tokens of all turns. */
     usage: Usage;
 }
@@ -1582,6 +1683,14 @@ export type StopReason =
     /** A fault ended it; an `error` event or a notice says which. */
     | "error";
 
+/** Which background command is to end. */
+export interface StopTaskParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The background command. */
+    taskId: TaskId;
+}
+
 /** The journal could not be written; what is missing is kept in memory and written later. */
 export interface StorageFailure {
     /** What happened and where. */
@@ -1627,6 +1736,9 @@ export interface SubagentStarted {
     /** What it is about, in a few words. */
     description: string;
 }
+
+/** Names a command in the background; unique only within a session. */
+export type TaskId = string;
 
 /** An agent message grew. */
 export interface TextChunk {
@@ -2073,6 +2185,24 @@ export interface Requests {
      * Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
      */
     "agent/checkpoint/restore": { params: RestoreCheckpointParams; result: RestoreCheckpointResult };
+    /**
+     * Lists the background commands of a session, also those that have ended.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/tasks/list": { params: ListTasksParams; result: ListTasksResult };
+    /**
+     * Begins to end a background command; `background_ended` tells that it is gone.
+     *
+     * Errors: `unknownSession`, `unknownTask`.
+     */
+    "agent/tasks/stop": { params: StopTaskParams; result: CancelResult };
+    /**
+     * Gives a page of the whole output of a call or a background command.
+     *
+     * Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
+     */
+    "agent/output/read": { params: ReadOutputParams; result: ReadOutputResult };
     /** Lists the tools. */
     "agent/tools/list": { params: ListToolsParams; result: ListToolsResult };
     /** Lists the model profiles. */

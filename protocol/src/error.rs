@@ -29,6 +29,8 @@ pub enum ErrorKind {
     UnknownQuestion,
     /// No call of that id runs or waits in this session; it may have ended.
     UnknownCall,
+    /// No background command of that id in this session.
+    UnknownTask,
     /// The session cannot do this now: its queue is full, a turn runs, or another editor has it.
     SessionBusy,
     /// No hunk of that id in this session.
@@ -96,6 +98,8 @@ pub mod code {
     pub const NOTHING_TO_DO: i64 = -32021;
     /// [`ErrorKind::UnknownQuestion`](super::ErrorKind::UnknownQuestion).
     pub const UNKNOWN_QUESTION: i64 = -32022;
+    /// [`ErrorKind::UnknownTask`](super::ErrorKind::UnknownTask).
+    pub const UNKNOWN_TASK: i64 = -32023;
 }
 
 impl ErrorKind {
@@ -107,6 +111,7 @@ impl ErrorKind {
             Self::UnknownPermission => code::UNKNOWN_PERMISSION,
             Self::UnknownQuestion => code::UNKNOWN_QUESTION,
             Self::UnknownCall => code::UNKNOWN_CALL,
+            Self::UnknownTask => code::UNKNOWN_TASK,
             Self::SessionBusy => code::SESSION_BUSY,
             Self::UnknownHunk => code::UNKNOWN_HUNK,
             Self::UnknownResolution => code::UNKNOWN_RESOLUTION,

@@ -12,6 +12,7 @@ pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::session::RunState;
+use crate::task::BackgroundTask;
 use crate::text::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
     Timestamp, TurnId, Uri,
@@ -109,6 +110,10 @@ pub enum Event {
     TodoChanged(TodoChanged),
     /// The model was reminded of its todo list.
     TodoReminder(TodoReminder),
+    /// A background command was started.
+    BackgroundStarted(BackgroundStarted),
+    /// A background command has ended.
+    BackgroundEnded(BackgroundEnded),
     /// Hunks came, went or changed.
     EditsChanged(EditsChanged),
     /// The user's act on hunks, or on a checkpoint, is done.
@@ -376,6 +381,22 @@ pub struct ToolExecuted {
     pub duration_ms: u64,
     /// Whether it worked.
     pub ok: bool,
+}
+
+/// A background command was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackgroundStarted {
+    /// The command.
+    pub task: BackgroundTask,
+}
+
+/// A background command has ended, in whichever way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackgroundEnded {
+    /// The command, with its end.
+    pub task: BackgroundTask,
 }
 
 /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what

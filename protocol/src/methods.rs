@@ -30,6 +30,7 @@ use crate::session::{
     ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult, Snapshot,
     Subagent,
 };
+use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
@@ -214,6 +215,18 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
     RestoreCheckpoint = "agent/checkpoint/restore", RestoreCheckpointParams => RestoreCheckpointResult;
+    /// Lists the background commands of a session, also those that have ended.
+    ///
+    /// Errors: `unknownSession`.
+    ListTasks = "agent/tasks/list", ListTasksParams => ListTasksResult;
+    /// Begins to end a background command; `background_ended` tells that it is gone.
+    ///
+    /// Errors: `unknownSession`, `unknownTask`.
+    StopTask = "agent/tasks/stop", StopTaskParams => CancelResult;
+    /// Gives a page of the whole output of a call or a background command.
+    ///
+    /// Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
+    ReadOutput = "agent/output/read", ReadOutputParams => ReadOutputResult;
     /// Lists the tools.
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.

@@ -10,6 +10,7 @@ use crate::event::Bookmark;
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
+use crate::task::BackgroundTask;
 use crate::text::{AgentId, SessionId, Timestamp, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
@@ -138,6 +139,9 @@ pub struct Snapshot {
     pub todos: Vec<Todo>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
+    /// The background commands that run, oldest first.
+    #[serde(default)]
+    pub tasks: Vec<BackgroundTask>,
     /// Tokens of all turns.
     pub usage: Usage,
 }

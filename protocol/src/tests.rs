@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    AgentEventParams, Amended, ClientKode, DocumentText, DocumentTextParams, EditSelection, ErrorData,
-    ErrorKind, Event, InputPart, ItemBody, ListCheckpointsResult, ListEditsParams, ListEditsResult,
-    ListSessionsParams, LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, Resolution,
-    ResolveEditsParams, ResolveEditsResult, RespondPermissionParams, RestoreCheckpointParams,
-    RestoreCheckpointResult, RevertEditsParams, SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams,
-    SaveDocumentsResult, Scope, ServerKode, Snapshot, StartTurnParams, StartTurnResult, UserEdits, code,
+    AgentEventParams, Amended, BackgroundExit, ClientKode, DocumentText, DocumentTextParams, EditSelection,
+    ErrorData, ErrorKind, Event, InputPart, ItemBody, ListCheckpointsResult, ListEditsParams,
+    ListEditsResult, ListSessionsParams, LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview,
+    REQUESTS, ReadOutputParams, ReadOutputResult, Resolution, ResolveEditsParams, ResolveEditsResult,
+    RespondPermissionParams, RestoreCheckpointParams, RestoreCheckpointResult, RevertEditsParams,
+    SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams, SaveDocumentsResult, Scope, ServerKode, Snapshot,
+    StartTurnParams, StartTurnResult, UserEdits, code,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -101,6 +102,16 @@ fn prompt() -> Value {
     })
 }
 
+fn task() -> Value {
+    json!({ "taskId": "bash_1", "callId": "call_1", "title": "npm run dev", "startedAt": AT })
+}
+
+fn ended_task() -> Value {
+    let mut task = task();
+    task["end"] = json!({ "endedAt": AT, "status": "exited", "exitCode": 1 });
+    task
+}
+
 fn usage() -> Value {
     json!({ "inputTokens": 1, "outputTokens": 2, "cacheReadTokens": 3, "cacheWriteTokens": 4 })
 }
@@ -142,6 +153,8 @@ fn every_event_keeps_its_form() {
             json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
             json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),
             json!({ "type": "tool_executed", "callId": "call_1", "name": "Bash", "durationMs": 9, "ok": true }),
+            json!({ "type": "background_started", "task": task() }),
+            json!({ "type": "background_ended", "task": ended_task() }),
             json!({ "type": "edits_changed", "uris": ["file:///w/a%20b.rs", "untitled:Untitled-1"] }),
             json!({
                 "type": "edits_resolved", "resolutionId": "res_1", "action": "undo", "resolved": ["hunk_1"],
@@ -163,6 +176,27 @@ fn every_event_keeps_its_form() {
             json!({ "type": "gap", "since": 3, "oldest": 9 }),
         ],
     );
+}
+
+#[test]
+fn a_background_command_and_a_page_of_output_keep_their_form() {
+    check::<Event>(&json!({ "type": "background_started", "task": task() }));
+    check::<Event>(&json!({ "type": "background_ended", "task": ended_task() }));
+    for (status, facts) in [
+        ("signaled", json!({ "signal": 9 })),
+        ("killed", json!({})),
+        ("endedWithSession", json!({})),
+        ("failed", json!({ "reason": "no shell" })),
+    ] {
+        let mut end = facts;
+        end["endedAt"] = json!(AT);
+        end["status"] = json!(status);
+        check::<BackgroundExit>(&end);
+    }
+    let page = json!({ "text": "a", "offset": 0, "nextOffset": 1, "totalBytes": 9, "complete": false });
+    check::<ReadOutputResult>(&page);
+    check::<ReadOutputParams>(&json!({ "sessionId": "s", "callId": "c", "offset": 1, "limit": 2 }));
+    check::<ReadOutputParams>(&json!({ "sessionId": "s", "taskId": "bash_1" }));
 }
 
 #[test]
@@ -189,6 +223,7 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "unknownPermission", "hint": "h" }),
         json!({ "kind": "unknownCall", "hint": "h" }),
         json!({ "kind": "unknownQuestion", "hint": "h" }),
+        json!({ "kind": "unknownTask", "hint": "h" }),
         json!({ "kind": "sessionBusy", "hint": "h" }),
         json!({ "kind": "unknownHunk", "hint": "h" }),
         json!({ "kind": "unknownResolution", "hint": "h" }),
@@ -225,6 +260,7 @@ fn a_snapshot_keeps_its_form() {
         "items": item_bodies().into_iter().map(item).collect::<Vec<_>>(), "moreItems": true,
         "pendingPermissions": [prompt()], "questions": [question()], "todos": [todo()],
         "queue": [{ "queueId": "queue_1", "text": "next" }],
+        "tasks": [task()],
         "usage": usage(),
     }));
 }

@@ -46,6 +46,8 @@ text! {
     AgentId;
     /// Names a tool call; chosen by the model, unique only within a session.
     CallId;
+    /// Names a command in the background; unique only within a session.
+    TaskId;
     /// Names a permission prompt.
     PermissionId;
     /// Names a question that the model puts to the user.

@@ -5,6 +5,7 @@
 pub mod question;
 pub mod review;
 pub mod rules;
+mod task;
 
 use jiff::Timestamp;
 use kode_engine::engine::{Engine, Models, SessionSummary};
@@ -28,6 +29,7 @@ use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 
 use crate::display::{both_ends, prompt_lines};
+pub use task::task;
 
 // -- ids, times, places -------------------------------------------------------------------------------------------
 
@@ -124,6 +126,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         questions: snapshot.questions.into_iter().map(|asked| question::question(&id, asked)).collect(),
         todos: question::todos(&snapshot.todos),
         queue: snapshot.queue.into_iter().map(queued).collect(),
+        tasks: snapshot.tasks.into_iter().map(task).collect(),
         usage: usage(snapshot.usage),
     }
 }
@@ -512,6 +515,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ToolExecuted { call, name, duration_ms, ok } => {
             wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(&call), name, duration_ms, ok })
         }
+        Event::BackgroundStarted { task: started } => task::started(started),
+        Event::BackgroundEnded { task: ended } => task::ended(ended),
         Event::EditsChanged { targets } => {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
         }

@@ -13,4 +13,5 @@ pub mod permission;
 pub mod progress;
 pub mod question;
 pub mod session;
+pub mod task;
 pub mod turn;

@@ -145,6 +145,10 @@ impl PlainSurface {
                 self.answer.clear();
                 self.log(MessageType::LOG, "The conversation went back to before a prompt").await;
             }
+            Event::BackgroundEnded { task } => {
+                let how = task.ended.as_ref().map(|(_, end)| end.to_string()).unwrap_or_default();
+                self.log(MessageType::LOG, &format!("{} (`{}`) {how}", task.id, task.title)).await;
+            }
             Event::StorageFailure { message } => self.message(MessageType::ERROR, message).await,
             Event::Done { reason, .. } => self.end(*reason).await,
             _ => {}

@@ -11,7 +11,7 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
 use crate::handlers::{
-    catalogue, checkpoint, document, edits, permission, progress, question, session, turn,
+    catalogue, checkpoint, document, edits, permission, progress, question, session, task, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
@@ -49,6 +49,9 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/document/proposed", document::proposed)
         .custom_method("agent/checkpoint/list", checkpoint::list)
         .custom_method("agent/checkpoint/restore", checkpoint::restore)
+        .custom_method("agent/tasks/list", task::list)
+        .custom_method("agent/tasks/stop", task::stop)
+        .custom_method("agent/output/read", task::read)
         .custom_method("agent/tools/list", catalogue::tools)
         .custom_method("agent/models/list", catalogue::models)
         .custom_method("workspace/textDocumentContent", document::content)

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod agents;
+mod background;
 mod checkpoints;
 mod faults;
 mod headless;

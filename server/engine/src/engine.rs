@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
 use crate::host::Host;
@@ -21,7 +22,7 @@ use crate::paths::AbsPath;
 use crate::permission::policy::{Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::{Parts, Session, SessionState};
-use crate::shell::Shell;
+use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::Workspace;
 
@@ -30,6 +31,9 @@ const JOURNAL: &str = "journal.jsonl";
 
 /// The name of a session's folder of blobs beside it.
 const BLOBS: &str = "blobs";
+
+/// The name of a session's folder of commands' output beside it.
+const OUTPUT: &str = "output";
 
 /// The model profiles a server knows, and the connections made so far.
 pub struct Models {
@@ -234,6 +238,8 @@ pub struct Engine {
     deliveries: Deliveries,
     policies: Arc<dyn Policies>,
     concurrency: usize,
+    /// Places for background commands of all sessions.
+    background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// Held while a session is loaded, so that none is loaded twice.
@@ -261,6 +267,7 @@ impl Engine {
             deliveries,
             policies,
             concurrency,
+            background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
         }
@@ -383,11 +390,13 @@ impl Engine {
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
+        let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
+        let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
         let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets)),
+            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
             tools: Arc::clone(&self.tools),
             models: Arc::clone(&self.models),
             journal,

@@ -14,6 +14,7 @@ use crate::model::Usage;
 use crate::paths::Target;
 use crate::permission::{Decision, PermissionPrompt};
 use crate::question::{Question, Resolved};
+use crate::session::background::BackgroundTask;
 use crate::session::review::ResolutionOutcome;
 use crate::todo::{Todo, TodoReminder};
 use crate::workspace::WatchReport;
@@ -233,6 +234,16 @@ pub enum Event {
         /// Why.
         reason: TodoReminder,
     },
+    /// A background command was started.
+    BackgroundStarted {
+        /// It.
+        task: BackgroundTask,
+    },
+    /// A background command has ended.
+    BackgroundEnded {
+        /// It, with its end.
+        task: BackgroundTask,
+    },
     /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them.
     EditsChanged {
         /// The files or documents.
@@ -361,6 +372,8 @@ impl Event {
             | Self::ToolExecuted { .. }
             | Self::TodoChanged { .. }
             | Self::TodoReminder { .. }
+            | Self::BackgroundStarted { .. }
+            | Self::BackgroundEnded { .. }
             | Self::EditsChanged { .. }
             | Self::EditsResolved { .. }
             | Self::CheckpointCreated { .. }

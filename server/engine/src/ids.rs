@@ -62,6 +62,10 @@ id!(
     CallId, "call"
 );
 id!(
+    /// A background command. Unique only within a session: its number, so that a model can name it.
+    TaskId, "bash"
+);
+id!(
     /// A permission prompt.
     PermissionId, "perm"
 );
@@ -89,6 +93,14 @@ id!(
     /// A checkpoint: the state before a prompt.
     CheckpointId, "ckpt"
 );
+
+impl TaskId {
+    /// The background command of that number.
+    #[must_use]
+    pub fn numbered(number: usize) -> Self {
+        Self(format!("bash_{number}"))
+    }
+}
 
 impl CheckpointId {
     /// The checkpoint before the prompt of a turn.

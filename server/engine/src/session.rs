@@ -4,6 +4,7 @@
 //! of it, in that order and under one lock; so journal, memory and events never tell different stories.
 
 pub mod agents;
+pub mod background;
 mod changes;
 mod checkpoint;
 mod command;
@@ -48,6 +49,7 @@ use crate::todo::Todo;
 use crate::tools::Registry;
 use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
+use background::BackgroundTask;
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
@@ -118,6 +120,8 @@ pub struct Snapshot {
     pub todos: Vec<Todo>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
+    /// The background commands that run, oldest first.
+    pub tasks: Vec<BackgroundTask>,
     /// Tokens of all turns.
     pub usage: Usage,
 }
@@ -188,6 +192,7 @@ impl Session {
             ledger,
         } = parts;
         let events = EventLog::new(state.id.clone(), 0);
+        let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
         workspace.report_changes(move |report| {
@@ -211,7 +216,7 @@ impl Session {
             catalog: Mutex::default(),
             changes,
             agents: Agents::default(),
-            guard: guard::Guard::new(policy),
+            guard: guard::Guard::new(policy, own),
             places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
@@ -222,6 +227,7 @@ impl Session {
             turns,
             cancel: CancellationToken::new(),
         });
+        session.follow_tasks();
         if resumed || skipped_records > 0 {
             session.take_up(skipped_records);
         }
@@ -267,6 +273,7 @@ impl Session {
             questions: self.questions.pending(),
             todos: state.todos.clone(),
             queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
+            tasks: state.background.running().cloned().collect(),
             usage: state.usage,
         }
     }
@@ -442,6 +449,7 @@ impl Session {
         let _no_prompt_is_taken_meanwhile = self.state();
         self.cancel.cancel();
         self.cancel_turn();
+        self.shell.tasks().close();
     }
 
     /// Whether [`Session::close`] was called.

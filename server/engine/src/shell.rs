@@ -6,6 +6,10 @@
 
 mod output;
 mod process;
+mod spill;
+mod tasks;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,12 +23,18 @@ use tempfile::TempPath;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use crate::ids::CallId;
 use crate::model::profile::Secret;
 use crate::paths::AbsPath;
 use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
 
 pub use output::{Captured, OUTPUT_BUDGET};
 pub use process::Exit;
+use process::Watch;
+pub use spill::{MAX_PAGE_BYTES, OutputFile, OutputPage, Outputs, page_of};
+pub use tasks::{
+    MAX_TASKS, MAX_TASKS_OVERALL, Seen, StartError, Task, TaskEnd, TaskReport, TaskState, Tasks,
+};
 
 /// The shells that run commands, the preferred one first.
 const SHELLS: [&str; 2] = ["bash", "sh"];
@@ -42,6 +52,7 @@ pub struct Shell {
     directory: Mutex<AbsPath>,
     secrets: Vec<Secret>,
     sandbox: Mutex<Option<Arc<Sandbox>>>,
+    tasks: Arc<Tasks>,
 }
 
 /// A command to run.
@@ -49,10 +60,35 @@ pub struct Shell {
 pub struct CommandSpec {
     /// The command line, in the shell's language.
     pub command: String,
-    /// How long it may take.
+    /// How long it may take, unless it runs in the background.
     pub timeout: Duration,
     /// Whether it runs outside the sandbox, where there is one.
     pub outside_sandbox: bool,
+    /// The call under which its whole output is kept; without one it is not.
+    pub call: Option<CallId>,
+}
+
+/// How a command is carried out.
+struct Execution<'a> {
+    command: &'a str,
+    directory: AbsPath,
+    /// The file its shell writes its last folder to.
+    report: Option<&'a Path>,
+    sandbox: Option<Arc<Sandbox>>,
+    limit: Option<Duration>,
+    /// The call whose output is kept.
+    call: Option<&'a CallId>,
+}
+
+/// Who looks on while a command runs in the foreground.
+struct OnOutput<F>(F);
+
+impl<F: FnMut(&str) + Send> Watch for OnOutput<F> {
+    fn started(&mut self) {}
+
+    fn output(&mut self, text: &str) {
+        (self.0)(text);
+    }
 }
 
 /// What became of a command that could be started.
@@ -90,6 +126,9 @@ pub enum ShellError {
         /// Why.
         reason: String,
     },
+    /// A fault in this program.
+    #[error("a fault in kode-ls itself ended it")]
+    Fault,
     /// The system refused.
     #[error("the shell could not be started in `{directory}`: {source}")]
     Start {
@@ -104,7 +143,13 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), sandbox: Mutex::default() }
+        Self {
+            directory: Mutex::new(cwd.clone()),
+            home: cwd,
+            secrets: Vec::new(),
+            sandbox: Mutex::default(),
+            tasks: Arc::default(),
+        }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -119,6 +164,18 @@ impl Shell {
         Self { sandbox: Mutex::new(sandbox), ..self }
     }
 
+    /// The same shell, whose background commands are these.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// Its background commands.
+    #[must_use]
+    pub fn tasks(&self) -> &Arc<Tasks> {
+        &self.tasks
+    }
+
     /// Has commands run in this sandbox from now on, or in none.
     pub fn confine(&self, sandbox: Option<Arc<Sandbox>>) {
         *self.sandbox.lock().unwrap_or_else(PoisonError::into_inner) = sandbox;
@@ -130,10 +187,14 @@ impl Shell {
         self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another shell that withholds the same, has the same sandbox, and whose commands start in `cwd`.
+    /// Another shell that withholds the same, has the same sandbox and background commands, and whose commands start in
+    /// `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        Self::new(cwd).withholding(self.secrets.clone()).sandboxed(self.sandbox())
+        Self::new(cwd)
+            .withholding(self.secrets.clone())
+            .sandboxed(self.sandbox())
+            .with_tasks(Arc::clone(&self.tasks))
     }
 
     /// Where the next command will start.
@@ -156,22 +217,75 @@ impl Shell {
     pub async fn run(
         &self,
         spec: CommandSpec,
-        mut on_output: impl FnMut(&str) + Send,
+        on_output: impl FnMut(&str) + Send,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
-        let directory = self.directory();
-        if !directory.as_path().is_dir() {
-            return Err(ShellError::NoDirectory { gone: directory, home: self.return_home() });
-        }
+        let directory = self.present_directory()?;
         let sandbox = self.sandbox().filter(|_| !spec.outside_sandbox);
         let report = directory_report(sandbox.as_deref());
+        let execution = Execution {
+            command: &spec.command,
+            directory,
+            report: report.as_deref(),
+            sandbox,
+            limit: Some(spec.timeout),
+            call: spec.call.as_ref(),
+        };
+        let outcome = self.execute(execution, &mut OnOutput(on_output), cancel).await?;
+        if let (Exit::Code(_), Some(report)) = (outcome.exit, &report) {
+            self.follow(report).await;
+        }
+        Ok(CommandOutcome { directory: self.directory(), ..outcome })
+    }
+
+    /// Starts a command in the background, in the folder where the next command would start, and gives it as soon as it
+    /// runs. It ends by itself, when it is told to, or with the session.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub async fn start(self: &Arc<Self>, spec: CommandSpec, title: String) -> Result<Arc<Task>, StartError> {
+        let directory = self.present_directory()?;
+        let sandbox = self.sandbox().filter(|_| !spec.outside_sandbox);
+        let shell = Arc::clone(self);
+        let call = spec.call.clone().unwrap_or_else(CallId::generate);
+        self.tasks
+            .start(call, title, move |mut watch, cancel| async move {
+                let execution = Execution {
+                    command: &spec.command,
+                    directory,
+                    report: None,
+                    sandbox,
+                    limit: None,
+                    // What it writes is kept by whoever looks on, from the beginning.
+                    call: None,
+                };
+                shell.execute(execution, &mut watch, &cancel).await
+            })
+            .await
+    }
+
+    /// Where the next command starts, if that is still there.
+    fn present_directory(&self) -> Result<AbsPath, ShellError> {
+        let directory = self.directory();
+        if directory.as_path().is_dir() {
+            return Ok(directory);
+        }
+        Err(ShellError::NoDirectory { gone: directory, home: self.return_home() })
+    }
+
+    async fn execute(
+        &self,
+        execution: Execution<'_>,
+        watch: &mut impl Watch,
+        cancel: &CancellationToken,
+    ) -> Result<CommandOutcome, ShellError> {
+        let Execution { command, directory, report, sandbox, limit, call } = execution;
         let started = Instant::now();
         for shell in SHELLS {
-            let (command, input, pending) = confined(
-                sandbox.as_deref(),
-                prepare(shell, &spec.command, &directory, report.as_deref(), &self.secrets),
-            )?;
-            match process::run(command, input, spec.timeout, &mut on_output, cancel).await {
+            let prepared = prepare(shell, command, &directory, report, &self.secrets);
+            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared)?;
+            let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
+            match process::run(prepared, input, limit, spill, watch, cancel).await {
                 Err(error) if pending.is_some() => {
                     return Err(ShellError::Sandbox { reason: error.to_string() });
                 }
@@ -187,10 +301,6 @@ impl Shell {
                             return Err(ShellError::Start { directory, source: io::Error::other(reason) });
                         }
                     };
-                    if let (Exit::Code(_), Some(report)) = (exit, &report) {
-                        self.follow(report).await;
-                    }
-                    let directory = self.directory();
                     return Ok(CommandOutcome { exit, output, duration, directory, guarded });
                 }
             }
@@ -300,261 +410,4 @@ fn environment(
 fn is_withheld(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     WITHHELD.contains(&&*name) || name.starts_with(WITHHELD_PREFIX)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use rustix::process::{Pid, Signal};
-    use tokio::sync::mpsc;
-
-    use super::*;
-
-    const LONG: Duration = Duration::from_secs(60);
-
-    fn shell() -> (tempfile::TempDir, Shell) {
-        let folder = tempfile::tempdir().unwrap();
-        let cwd = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
-        (folder, Shell::new(cwd))
-    }
-
-    fn spec(command: &str, timeout: Duration) -> CommandSpec {
-        CommandSpec { command: command.to_owned(), timeout, outside_sandbox: false }
-    }
-
-    async fn run(shell: &Shell, command: &str) -> CommandOutcome {
-        shell.run(spec(command, LONG), |_| (), &CancellationToken::new()).await.unwrap()
-    }
-
-    async fn text(shell: &Shell, command: &str) -> String {
-        run(shell, command).await.output.text
-    }
-
-    /// Runs a command that prints the ids of processes, cancels it when the line `ready` has come, and gives the
-    /// outcome.
-    async fn cancelled_when_ready(shell: &Shell, command: &str) -> CommandOutcome {
-        let cancel = CancellationToken::new();
-        let mut seen = String::new();
-        let on_output = |text: &str| {
-            seen.push_str(text);
-            if seen.contains("ready\n") {
-                cancel.cancel();
-            }
-        };
-        shell.run(spec(command, LONG), on_output, &cancel).await.unwrap()
-    }
-
-    /// Whether a process runs; one that is dead and not yet collected does not.
-    fn runs(id: &str) -> bool {
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
-        let state = stat.rsplit(')').next().unwrap().trim_start();
-        !state.starts_with(['Z', 'X'])
-    }
-
-    /// A signal is sent before the result is given, but the system may take a moment to carry it out.
-    async fn assert_gone(id: &str) {
-        for _ in 0..500 {
-            if !runs(id) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("process {id} is still running");
-    }
-
-    fn id_after<'a>(text: &'a str, label: &str) -> &'a str {
-        let rest = text.split_once(label).unwrap().1;
-        rest.split_once('\n').unwrap().0
-    }
-
-    #[tokio::test]
-    async fn both_streams_come_in_the_order_they_were_written() {
-        let (_folder, shell) = shell();
-        let command = "for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done";
-        let expected: String = (1..=5).map(|i| format!("out {i}\nerr {i}\n")).collect();
-        assert_eq!(text(&shell, command).await, expected);
-    }
-
-    #[tokio::test]
-    async fn exit_codes_and_signals_are_told_apart() {
-        let (_folder, shell) = shell();
-        assert_eq!(run(&shell, "exit 3").await.exit, Exit::Code(3));
-        assert_eq!(run(&shell, "kill -9 $$").await.exit, Exit::Signal(9));
-    }
-
-    #[tokio::test]
-    async fn output_is_handed_on_while_the_command_runs() {
-        let (folder, shell) = shell();
-        let go_on = folder.path().join("go-on");
-        let on_output = |text: &str| {
-            if text.contains("first") {
-                std::fs::write(&go_on, "").unwrap();
-            }
-        };
-        let command = "echo first; until [ -e go-on ]; do sleep 0.01; done; echo second";
-        let outcome = shell.run(spec(command, LONG), on_output, &CancellationToken::new()).await.unwrap();
-        assert_eq!(outcome.output.text, "first\nsecond\n");
-    }
-
-    #[tokio::test]
-    async fn there_is_no_standard_input() {
-        let (_folder, shell) = shell();
-        assert_eq!(text(&shell, "cat; echo done").await, "done\n");
-    }
-
-    #[tokio::test]
-    async fn cancelling_ends_the_command_with_its_children_and_keeps_the_output() {
-        let (_folder, shell) = shell();
-        let command = "sleep 600 & echo child $!; echo shell $$; echo ready; wait";
-        let outcome = cancelled_when_ready(&shell, command).await;
-        assert_eq!(outcome.exit, Exit::Cancelled);
-        assert!(outcome.output.text.ends_with("ready\n"), "{}", outcome.output.text);
-        assert_gone(id_after(&outcome.output.text, "child ")).await;
-        assert_gone(id_after(&outcome.output.text, "shell ")).await;
-    }
-
-    #[tokio::test]
-    async fn a_command_may_clean_up_when_it_is_asked_to_end() {
-        let (_folder, shell) = shell();
-        let command = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do :; done";
-        let outcome = cancelled_when_ready(&shell, command).await;
-        assert_eq!((outcome.exit, &*outcome.output.text), (Exit::Cancelled, "ready\ncleaned\n"));
-    }
-
-    #[tokio::test]
-    async fn a_command_that_ignores_the_request_to_end_is_killed() {
-        let (_folder, shell) = shell();
-        let command = "trap '' TERM; echo shell $$; echo ready; while :; do sleep 0.01; done";
-        let outcome = cancelled_when_ready(&shell, command).await;
-        assert_eq!(outcome.exit, Exit::Cancelled);
-        assert_gone(id_after(&outcome.output.text, "shell ")).await;
-    }
-
-    #[tokio::test]
-    async fn a_command_that_takes_too_long_is_stopped_and_its_output_kept() {
-        let (_folder, shell) = shell();
-        let command = "echo child $$; sleep 600";
-        let limit = Duration::from_millis(300);
-        let outcome = shell.run(spec(command, limit), |_| (), &CancellationToken::new()).await.unwrap();
-        assert_eq!(outcome.exit, Exit::TimedOut);
-        assert_gone(id_after(&outcome.output.text, "child ")).await;
-    }
-
-    #[tokio::test]
-    async fn background_jobs_do_not_outlive_the_command() {
-        let (_folder, shell) = shell();
-        let outcome = run(&shell, "sleep 600 & echo child $!").await;
-        assert_eq!(outcome.exit, Exit::Code(0));
-        assert_gone(id_after(&outcome.output.text, "child ")).await;
-    }
-
-    #[tokio::test]
-    async fn a_process_that_left_the_group_with_the_pipe_does_not_hold_up_the_result() {
-        let (_folder, shell) = shell();
-        let command = "setsid sh -c 'echo child $$; echo > started; exec sleep 600' & until [ -e started ]; do sleep 0.01; done";
-        let outcome = tokio::time::timeout(LONG, run(&shell, command)).await.unwrap();
-        assert_eq!(outcome.exit, Exit::Code(0));
-        let child = id_after(&outcome.output.text, "child ").parse().unwrap();
-        rustix::process::kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
-    }
-
-    #[tokio::test]
-    async fn what_a_process_substitution_still_writes_is_kept() {
-        let (_folder, shell) = shell();
-        assert_eq!(text(&shell, "echo seen > >(sed s/seen/changed/)").await, "changed\n");
-    }
-
-    #[tokio::test]
-    async fn dropping_the_future_kills_the_group() {
-        let (_folder, shell) = shell();
-        let shell = Arc::new(shell);
-        let (sender, mut output) = mpsc::unbounded_channel();
-        let task = tokio::spawn({
-            let shell = Arc::clone(&shell);
-            async move {
-                let on_output = move |text: &str| sender.send(text.to_owned()).unwrap();
-                let command = "sleep 600 & echo child $!; echo shell $$; wait";
-                shell.run(spec(command, LONG), on_output, &CancellationToken::new()).await
-            }
-        });
-        let mut seen = String::new();
-        while !(seen.contains("shell ") && seen.ends_with('\n')) {
-            seen.push_str(&output.recv().await.unwrap());
-        }
-        task.abort();
-        assert!(task.await.unwrap_err().is_cancelled());
-        assert_gone(id_after(&seen, "child ")).await;
-        assert_gone(id_after(&seen, "shell ")).await;
-    }
-
-    #[tokio::test]
-    async fn the_folder_is_carried_over_and_the_environment_is_not() {
-        let (_folder, shell) = shell();
-        let home = shell.directory();
-        let outcome = run(&shell, "mkdir -p \"it's a\"; cd \"it's a\"; export LEFT=1; false").await;
-        assert_eq!(outcome.directory, home.join("it's a"));
-        assert_eq!(text(&shell, "pwd; echo ${LEFT-unset}").await, format!("{home}/it's a\nunset\n"));
-        run(&shell, "cd ..; exit 4").await;
-        assert_eq!(shell.directory(), home);
-        run(&shell, "(cd /); set -eux -o noclobber; cd /; false").await;
-        assert_eq!(shell.directory().as_path(), Path::new("/"));
-        assert_eq!(shell.return_home(), home);
-        assert_eq!(text(&shell, "pwd").await, format!("{home}\n"));
-    }
-
-    #[tokio::test]
-    async fn nothing_of_how_commands_are_run_shows_in_their_output() {
-        let (_folder, shell) = shell();
-        let cases = [
-            ("nosuch-program", "bash: line 1: nosuch-program: command not found\n"),
-            ("echo $# $0", "0 bash\n"),
-            ("set -x; cd .", "++ cd .\n"),
-            (
-                "echo a\nif then",
-                "a\nbash: eval: line 2: syntax error near unexpected token `then'\nbash: eval: line 2: `if then'\n",
-            ),
-        ];
-        for (command, expected) in cases {
-            assert_eq!(text(&shell, command).await, expected, "{command}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_folder_that_is_gone_is_said_so_and_left() {
-        let (folder, shell) = shell();
-        run(&shell, "mkdir sub; cd sub").await;
-        std::fs::remove_dir(folder.path().join("sub")).unwrap();
-        let error = shell.run(spec("pwd", LONG), |_| (), &CancellationToken::new()).await.unwrap_err();
-        assert!(
-            matches!(&error, ShellError::NoDirectory { gone, .. } if gone.file_name() == "sub"),
-            "{error}"
-        );
-        assert_eq!(run(&shell, "true").await.exit, Exit::Code(0));
-    }
-
-    #[tokio::test]
-    async fn commands_know_that_nobody_is_at_a_terminal() {
-        let (_folder, shell) = shell();
-        assert_eq!(text(&shell, "echo $TERM $PAGER $GIT_TERMINAL_PROMPT").await, "dumb cat 0\n");
-    }
-
-    #[test]
-    fn a_shell_elsewhere_withholds_the_same() {
-        let (folder, shell) = shell();
-        let place = AbsPath::new(folder.path()).unwrap().join("sub");
-        let shell = shell.withholding(vec![Secret::new("sk-1")]).elsewhere(place.clone());
-        let withheld: Vec<_> = shell.secrets.iter().map(Secret::expose).collect();
-        assert_eq!((shell.directory(), withheld.as_slice()), (place, ["sk-1"].as_slice()));
-    }
-
-    #[test]
-    fn keys_are_withheld_from_commands() {
-        let inherited =
-            ["PATH", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "KODE_LS_HOME", "TERM"];
-        let inherited = inherited.map(|name| (OsString::from(name), OsString::from("value")));
-        let inherited = inherited.into_iter().chain([("MY_KEY".into(), "sk-1".into())]);
-        let given: Vec<_> = environment(inherited, &[Secret::new("sk-1")]).map(|(name, _)| name).collect();
-        assert_eq!(given, ["PATH", "TERM", "GIT_TERMINAL_PROMPT", "PAGER", "TERM"]);
-    }
 }

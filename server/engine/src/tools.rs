@@ -5,12 +5,14 @@
 
 pub mod ask_user_question;
 pub mod bash;
+pub mod bash_output;
 pub mod declared;
 pub mod diagnostics;
 pub mod edit;
 pub mod glob;
 pub mod grep;
 mod input;
+pub mod kill_shell;
 pub mod ls;
 pub mod multi_edit;
 pub mod notebook_edit;
@@ -383,10 +385,12 @@ impl Registry {
         let mut registry = Self::default();
         registry.add(ask_user_question::AskUserQuestion);
         registry.add(bash::Bash);
+        registry.add(bash_output::BashOutput);
         registry.add(diagnostics::Diagnostics);
         registry.add(edit::Edit);
         registry.add(glob::Glob);
         registry.add(grep::Grep);
+        registry.add(kill_shell::KillShell);
         registry.add(ls::Ls);
         registry.add(multi_edit::MultiEdit);
         registry.add(notebook_edit::NotebookEdit);

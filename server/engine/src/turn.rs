@@ -21,6 +21,7 @@ use crate::ids::{CallId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, ModelError, Usage};
 use crate::session::Session;
+use crate::session::background::tell_of_ends;
 use crate::session::conversation::Conversation;
 use crate::session::thread::Thread;
 use next::{Facts, Moment, Next, next};
@@ -78,6 +79,7 @@ pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: 
     let started = Instant::now();
     let (mut spent, mut failure) = (Spent::default(), None);
     let reason = loop {
+        tell_of_ends(conversation, turn);
         spent.model_calls += 1;
         let answer = match sample::sample(conversation, turn, cancel).await {
             Sample::Answer(answer) => answer,

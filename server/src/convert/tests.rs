@@ -5,9 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use kode_engine::ids::ItemId;
+use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::paths::AbsPath;
+use kode_engine::session::background::BackgroundTask;
 use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
+use kode_engine::shell::TaskEnd;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -125,6 +127,8 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::ToolTimeout { call: call(), name: name() }, "tool:timeout", "monitor"),
         (Event::ToolDenied { call: call(), name: name(), reason: reason() }, "tool:denied", "monitor"),
         (executed, "tool_executed", "monitor"),
+        (Event::BackgroundStarted { task: task(None) }, "background_started", "monitor"),
+        (Event::BackgroundEnded { task: task(Some(TaskEnd::Killed)) }, "background_ended", "monitor"),
         (Event::EditsChanged { targets: vec![] }, "edits_changed", "monitor"),
         (Event::EditsResolved { outcome }, "edits_resolved", "monitor"),
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
@@ -146,6 +150,16 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::StorageFailure { message: text() }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),
     ]
+}
+
+fn task(end: Option<TaskEnd>) -> BackgroundTask {
+    BackgroundTask {
+        id: TaskId::numbered(1),
+        call: call(),
+        title: "npm run dev".to_owned(),
+        started: at(),
+        ended: end.map(|end| (at(), end)),
+    }
 }
 
 #[test]
@@ -200,6 +214,13 @@ fn facts_of_an_event_pass_unchanged() {
     assert_eq!(
         body("file_changed"),
         json!({ "type": "file_changed", "uri": "untitled:U1", "deleted": true })
+    );
+    assert_eq!(
+        body("background_ended")["task"],
+        json!({
+            "taskId": "bash_1", "callId": "call_1", "title": "npm run dev", "startedAt": AT,
+            "end": { "endedAt": AT, "status": "killed" },
+        })
     );
     assert_eq!(
         body("tool:queued"),

@@ -10,6 +10,7 @@ use kode_engine::permission::RespondError;
 use kode_engine::permission::policy::KeepError;
 use kode_engine::question::ReplyError;
 use kode_engine::session::SubmitError;
+use kode_engine::session::background::OutputError;
 use kode_engine::session::review::ResolveError;
 use kode_protocol::{ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
@@ -183,6 +184,28 @@ pub(crate) fn resolve(error: ResolveError) -> Failure {
         ResolveError::Closed => {
             failure(ErrorKind::UnknownSession, message, "Load the session with `agent/session/load`.")
         }
+    }
+}
+
+/// An output or a background command cannot be had.
+pub(crate) fn output(error: OutputError) -> Failure {
+    let message = error.to_string();
+    match error {
+        OutputError::UnknownCall(_) => failure(
+            ErrorKind::UnknownCall,
+            message,
+            "Ask again when the call has ended, or with an id of this session's items.",
+        ),
+        OutputError::UnknownTask(_) => failure(
+            ErrorKind::UnknownTask,
+            message,
+            "`agent/tasks/list` names the background commands there are.",
+        ),
+        OutputError::Storage(_) => failure(
+            ErrorKind::StorageFailure,
+            message,
+            "Check the folder of the server's state and its permissions.",
+        ),
     }
 }
 

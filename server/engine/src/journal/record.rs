@@ -13,6 +13,7 @@ use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
 use crate::question::{Question, Resolved};
+use crate::session::background::TaskEntry;
 use crate::todo::Todo;
 
 /// Version of the record form, written on every line.
@@ -186,6 +187,11 @@ pub enum Record {
         /// The name of its model profile, where it is not that of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+    },
+    /// Something became of a background command.
+    Background {
+        /// What.
+        entry: TaskEntry,
     },
     /// Something happened in the conversation of a sub-agent.
     InAgent {

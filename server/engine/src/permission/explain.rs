@@ -155,6 +155,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         confinement: setting.confinement,
         lost: None,
         contains: &contains,
+        is_own: &|_| false,
         real: &real,
         delivery: &|_| None,
         is_plain_git: &git::is_plain,

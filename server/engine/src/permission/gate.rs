@@ -130,6 +130,8 @@ pub struct Circumstances<'a> {
     pub roots: &'a [AbsPath],
     /// Whether a target lies in the workspace or a folder added to it, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
+    /// Whether a target is the session's own, such as the kept output of its commands: nobody is asked for reading it.
+    pub is_own: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.
     pub real: &'a dyn Fn(&Target) -> Target,
     /// How changes reach a target, where a rule says so.

@@ -23,6 +23,7 @@ impl Session {
     pub(super) fn take_up(&self, skipped_records: u64) {
         let sealed = turn::seal_all(self, "the server ended before the call did");
         self.withdraw_all_proposals();
+        self.end_lost_tasks();
         let mut state = self.state();
         if let Some(turn) = state.turn.clone() {
             let item = new_item(
@@ -68,6 +69,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.end_turn(&turn, ended.reason, ended.event(&turn), ended.spent.usage);
         session.sync().await;
     }
+    session.shell.tasks().closed().await;
     session.close_changes().await;
     session.sync().await;
     session.workspace.stop_watching();

@@ -37,11 +37,15 @@ pub(crate) struct InForce {
     pub(crate) grants: Vec<Grant>,
     /// The folder that relative patterns were read in.
     cwd: AbsPath,
+    /// The session's own folders.
+    own: Vec<AbsPath>,
 }
 
 /// The picture the gate goes by, made anew when what it is made from has changed.
 pub(crate) struct Guard {
     source: Arc<dyn PolicySource>,
+    /// The session's own folders, which need no question to be read.
+    own: Vec<AbsPath>,
     in_force: Mutex<Option<Arc<InForce>>>,
 }
 
@@ -52,8 +56,9 @@ impl fmt::Debug for Guard {
 }
 
 impl Guard {
-    pub(crate) fn new(source: Arc<dyn PolicySource>) -> Self {
-        Self { source, in_force: Mutex::default() }
+    /// What counts by `source`, with the session's `own` folders.
+    pub(crate) fn new(source: Arc<dyn PolicySource>, own: impl IntoIterator<Item = AbsPath>) -> Self {
+        Self { source, own: own.into_iter().collect(), in_force: Mutex::default() }
     }
 
     fn in_force(&self, grants: &[Grant], cwd: &AbsPath) -> Arc<InForce> {
@@ -66,7 +71,7 @@ impl Guard {
         {
             return Arc::clone(known);
         }
-        let made = Arc::new(InForce::new(policy, grants, cwd));
+        let made = Arc::new(InForce { own: self.own.clone(), ..InForce::new(policy, grants, cwd) });
         *in_force = Some(Arc::clone(&made));
         made
     }
@@ -82,7 +87,7 @@ impl InForce {
     fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
         let mut grants = self.grants.clone();
         grants.extend(rules.iter().cloned().map(Grant::Rule));
-        Self::new(Arc::clone(&self.policy), &grants, cwd)
+        Self { own: self.own.clone(), ..Self::new(Arc::clone(&self.policy), &grants, cwd) }
     }
 
     /// Makes rules ready for use.
@@ -92,7 +97,7 @@ impl InForce {
         rules.extend(grants.iter().filter_map(session_rule));
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
         problems.extend(policy.problems.iter().cloned());
-        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone() }
+        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone(), own: Vec::new() }
     }
 
     /// Judges a call in this picture.
@@ -122,6 +127,13 @@ impl InForce {
                     .is_some_and(|path| additional.iter().any(|folder| path.is_within(folder)))
         };
         let roots: Vec<_> = workspace.roots().iter().chain(workspace.real_roots()).cloned().collect();
+        let is_own = |target: &Target| {
+            let folder = |folder: &AbsPath| real(&Target::File(folder.clone()));
+            let is_in = |path: &AbsPath| {
+                self.own.iter().any(|own| folder(own).file().is_some_and(|own| path.is_within(own)))
+            };
+            real(target).file().is_some_and(is_in)
+        };
         ask(&Circumstances {
             mode,
             roots: &roots,
@@ -131,6 +143,7 @@ impl InForce {
             confinement: &self.policy.confinement,
             lost: self.policy.lost.as_deref(),
             contains: &contains,
+            is_own: &is_own,
             real: &real,
             delivery,
             is_plain_git: &crate::permission::git::is_plain,

@@ -12,6 +12,7 @@ use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
 use crate::session::agents::Agent;
+use crate::session::background::Background;
 use crate::session::thread::{self, Thread};
 use crate::session::title_from;
 use crate::todo::{Todo, TodoCounts};
@@ -53,6 +54,8 @@ pub struct SessionState {
     pub usage: Usage,
     /// The turn that has begun and not ended.
     pub turn: Option<TurnId>,
+    /// The background commands.
+    pub background: Background,
     /// How changes reach the files, where the session has rules of its own.
     pub deliveries: Option<Vec<DeliveryRule>>,
     /// All turns there ever were, oldest first: files remember those that the conversation does not.
@@ -93,6 +96,7 @@ impl SessionState {
             todos_changed: false,
             usage: Usage::default(),
             turn: None,
+            background: Background::default(),
             deliveries: None,
             every_turn: Vec::new(),
             cut: None,
@@ -170,6 +174,7 @@ impl SessionState {
                 self.mode = mode;
                 self.model = model;
             }
+            Record::Background { entry } => self.background.apply(entry),
             Record::Delivering { rules } => self.deliveries = Some(rules),
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),

@@ -93,6 +93,7 @@ impl Thread {
             | Record::Configured { .. }
             | Record::Edits { .. }
             | Record::Delivering { .. }
+            | Record::Background { .. }
             | Record::Rewound { .. }
             | Record::Unwound { .. }
             | Record::Delegated { .. }

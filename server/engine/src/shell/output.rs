@@ -1,4 +1,4 @@
-//! What is kept of a command's output: its beginning and its end, whatever its size.
+//! What is kept of a command's output: its beginning and its end, whatever its size, and the whole in a file.
 //!
 //! Rule: memory is bounded, nothing is cut inside a character, and the number of characters cut is exact. Output
 //! stays as the command wrote it, escape sequences included (commands are told `TERM=dumb`), except that of a line
@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 
 use encoding_rs::{Decoder, UTF_8};
+
+use super::spill::{OutputFile, Spill};
 
 /// How many characters of output are kept at most.
 pub const OUTPUT_BUDGET: usize = 30_000;
@@ -26,6 +28,16 @@ pub struct Captured {
     pub text: String,
     /// How many characters are missing from the middle.
     pub cut: usize,
+    /// Where the whole of it is, if it is kept.
+    pub file: Option<OutputFile>,
+}
+
+impl Captured {
+    /// Whether a line is the one that says how much is missing.
+    #[must_use]
+    pub fn is_marker(&self, line: &str) -> bool {
+        self.cut > 0 && line == marker(self.cut).trim()
+    }
 }
 
 /// Takes in a command's bytes as they come.
@@ -36,11 +48,12 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn new() -> Self {
+    /// Output over the budget goes to `spill` as well, all of it.
+    pub(super) fn new(spill: Option<Spill>) -> Self {
         Self {
             decoder: UTF_8.new_decoder_without_bom_handling(),
             line: ProgressLine::default(),
-            kept: Kept::default(),
+            kept: Kept { spill, ..Kept::default() },
         }
     }
 
@@ -52,8 +65,8 @@ impl Capture {
     /// Ends the output.
     pub(super) fn finish(mut self) -> Captured {
         self.decode(&[], true);
-        self.line.finish(&mut self.kept);
-        self.kept.finish()
+        self.line.hand_over(&mut self.kept);
+        self.kept.take()
     }
 
     fn decode(&mut self, bytes: &[u8], last: bool) -> String {
@@ -62,7 +75,45 @@ impl Capture {
         // The room is what the decoder asked for, so that one call takes in everything.
         let _ = self.decoder.decode_to_string(bytes, &mut text, last);
         self.line.push(&text, &mut self.kept);
+        self.kept.flush();
         text
+    }
+}
+
+/// Takes in a command's text as it comes, and gives it out piece by piece while the command goes on.
+#[derive(Default)]
+pub(super) struct Unread {
+    line: ProgressLine,
+    kept: Kept,
+}
+
+impl Unread {
+    /// All output goes to `spill` as well, from the first character on.
+    pub(super) fn new(spill: Option<Spill>) -> Self {
+        Self { line: ProgressLine::default(), kept: Kept { spill, spills: true, ..Kept::default() } }
+    }
+
+    /// Takes in some text.
+    pub(super) fn push(&mut self, text: &str) {
+        self.line.push(text, &mut self.kept);
+        self.kept.flush();
+    }
+
+    /// Whether there is anything to give out.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.total == 0 && self.line.line.is_empty()
+    }
+
+    /// Gives out what came since the last time, the line that is being written included.
+    pub(super) fn take(&mut self) -> Captured {
+        self.hand_over();
+        self.kept.take()
+    }
+
+    /// Sees to it that the file has all that came until now.
+    pub(super) fn hand_over(&mut self) {
+        self.line.hand_over(&mut self.kept);
+        self.kept.flush();
     }
 }
 
@@ -117,8 +168,10 @@ impl ProgressLine {
         self.too_long = false;
     }
 
-    fn finish(&mut self, kept: &mut Kept) {
+    /// Lets go of the line as it is now; it can be drawn over no more.
+    fn hand_over(&mut self, kept: &mut Kept) {
         kept.push(&self.line);
+        self.line.clear();
     }
 }
 
@@ -129,12 +182,16 @@ struct Kept {
     head_chars: usize,
     tail: VecDeque<char>,
     total: usize,
+    spill: Option<Spill>,
+    /// Whether all that came until now is in the file.
+    spills: bool,
 }
 
 impl Kept {
     fn push(&mut self, text: &str) {
         let chars = text.chars().count();
         self.total += chars;
+        self.spill(text);
         let to_head = chars.min(HEAD - self.head_chars);
         let split = text.char_indices().nth(to_head).map_or(text.len(), |(index, _)| index);
         let (head, rest) = text.split_at(split);
@@ -147,16 +204,40 @@ impl Kept {
         self.tail.extend(rest.chars().skip(chars - to_head - arriving));
     }
 
-    fn finish(self) -> Captured {
-        let Self { head: mut text, tail, total, .. } = self;
+    /// Hands text on to the file, once there is more than is kept here.
+    fn spill(&mut self, text: &str) {
+        let Some(spill) = &mut self.spill else { return };
+        if !self.spills {
+            if self.total <= OUTPUT_BUDGET {
+                return;
+            }
+            // Nothing has been left out so far.
+            self.spills = true;
+            spill.push(&self.head);
+            spill.push(&self.tail.iter().collect::<String>());
+        }
+        spill.push(text);
+    }
+
+    fn flush(&mut self) {
+        self.spill.iter_mut().for_each(Spill::flush);
+    }
+
+    /// Gives out what is kept, and begins anew with the same file.
+    fn take(&mut self) -> Captured {
+        self.flush();
+        let (mut text, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
+        let total = std::mem::take(&mut self.total);
+        self.head_chars = 0;
+        let file = self.spill.as_ref().and_then(Spill::file);
         if total <= OUTPUT_BUDGET {
             text.extend(tail);
-            return Captured { text, cut: 0 };
+            return Captured { text, cut: 0, file };
         }
         let cut = total - HEAD - TAIL;
         text.push_str(&marker(cut));
         text.extend(tail.iter().skip(tail.len() - TAIL));
-        Captured { text, cut }
+        Captured { text, cut, file }
     }
 }
 
@@ -166,12 +247,17 @@ fn marker(cut: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ids::CallId;
+    use crate::paths::AbsPath;
+    use crate::shell::spill::Outputs;
 
     fn capture<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Captured {
-        let mut capture = Capture::new();
+        let mut capture = Capture::new(None);
         for chunk in chunks {
             capture.push(chunk);
         }
@@ -183,12 +269,12 @@ mod tests {
         let text: String = String::from_utf8_lossy(bytes).split_inclusive('\n').map(naive_line).collect();
         let chars: Vec<char> = text.chars().collect();
         if chars.len() <= 30_000 {
-            return Captured { text, cut: 0 };
+            return Captured { text, cut: 0, file: None };
         }
         let cut = chars.len() - 27_000;
         let head: String = chars[..18_000].iter().collect();
         let tail: String = chars[chars.len() - 9_000..].iter().collect();
-        Captured { text: head + &marker(cut) + &tail, cut }
+        Captured { text: head + &marker(cut) + &tail, cut, file: None }
     }
 
     fn naive_line(line: &str) -> String {
@@ -211,7 +297,7 @@ mod tests {
     #[test]
     fn short_output_is_kept_as_it_is() {
         let text = "one\ntwo\r\n\u{1b}[31mred\u{1b}[0m\n";
-        assert_eq!(capture([text.as_bytes()]), Captured { text: text.to_owned(), cut: 0 });
+        assert_eq!(capture([text.as_bytes()]), Captured { text: text.to_owned(), cut: 0, file: None });
     }
 
     #[test]
@@ -246,7 +332,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_output() {
-        let mut capture = Capture::new();
+        let mut capture = Capture::new(None);
         let chunk = "x".repeat(64 * 1024);
         for _ in 0..64 {
             capture.push(chunk.as_bytes());
@@ -255,6 +341,44 @@ mod tests {
         assert!(capture.kept.tail.capacity() <= 2 * TAIL_ROOM);
         assert!(capture.line.line.capacity() <= 2 * chunk.len());
         assert_eq!(capture.finish().cut, 64 * 64 * 1024 - 27_000);
+    }
+
+    fn spill() -> (tempfile::TempDir, Spill) {
+        let folder = tempfile::tempdir().unwrap();
+        let outputs = Arc::new(Outputs::new(AbsPath::new(folder.path()).unwrap()));
+        (folder, outputs.spill(&CallId::from_external("call_1")))
+    }
+
+    #[test]
+    fn the_whole_of_long_output_is_in_a_file_and_short_output_is_in_none() {
+        for (length, is_kept) in [(OUTPUT_BUDGET, false), (OUTPUT_BUDGET + 1, true), (400_000, true)] {
+            let (_folder, spill) = spill();
+            let text: String = (0..length).map(|at| if at % 50 == 0 { '\n' } else { 'é' }).collect();
+            let mut capture = Capture::new(Some(spill));
+            text.as_bytes().chunks(1_001).for_each(|chunk| drop(capture.push(chunk)));
+            let file = capture.finish().file;
+            assert_eq!(file.is_some(), is_kept, "{length}");
+            let kept = file.map(|file| std::fs::read_to_string(file.path).unwrap());
+            assert!(kept.is_none_or(|kept| kept == text), "{length}");
+        }
+    }
+
+    #[test]
+    fn unread_output_is_given_out_once_and_kept_in_the_file_as_a_whole() {
+        let (_folder, spill) = spill();
+        let mut unread = Unread::new(Some(spill));
+        assert!(unread.is_empty() && unread.take().text.is_empty());
+        unread.push("one\n10%\r20%");
+        assert_eq!(unread.take().text, "one\n20%");
+        assert!(unread.is_empty());
+        unread.push("\r30%\n");
+        let long = "x".repeat(OUTPUT_BUDGET);
+        unread.push(&long);
+        let captured = unread.take();
+        assert_eq!(captured.cut, "30%\n".len() + 3_000);
+        assert_eq!((unread.take().text.as_str(), unread.take().cut), ("", 0));
+        let kept = std::fs::read_to_string(captured.file.unwrap().path).unwrap();
+        assert_eq!(kept, format!("one\n20%30%\n{long}"));
     }
 
     fn output() -> impl Strategy<Value = Vec<u8>> {

@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::output::{Capture, Captured};
+use super::spill::Spill;
 
 /// How long a command that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -53,12 +54,22 @@ impl From<ExitStatus> for Exit {
     }
 }
 
-/// Runs a prepared command to its end, handing on its output as text while it comes.
+/// Somebody who looks on while a command runs.
+pub(super) trait Watch: Send {
+    /// The command was started.
+    fn started(&mut self);
+    /// It wrote something.
+    fn output(&mut self, text: &str);
+}
+
+/// Runs a prepared command to its end, without `limit` for as long as it likes, handing on its output as text while it
+/// comes. Long output goes to `spill` as well.
 pub(super) async fn run(
     mut command: Command,
     input: Stdio,
-    limit: Duration,
-    on_output: impl FnMut(&str) + Send,
+    limit: Option<Duration>,
+    spill: Option<Spill>,
+    watch: &mut impl Watch,
     cancel: &CancellationToken,
 ) -> io::Result<(Exit, Captured)> {
     let (reader, writer) = io::pipe()?;
@@ -67,7 +78,8 @@ pub(super) async fn run(
     let mut group = Group::of(&child)?;
     // The command holds the pipe's writing end; the output would never end while it lives.
     drop(command);
-    let mut output = Output::new(reader.into(), on_output)?;
+    let mut output = Output::new(reader.into(), Capture::new(spill), watch)?;
+    output.watch.started();
 
     let exit = match output.take_in_until(ended(&mut child, limit, cancel)).await {
         Ok(status) => {
@@ -95,14 +107,20 @@ pub(super) async fn run(
 /// Waits until the shell has ended, or until it has to be stopped.
 async fn ended(
     child: &mut Child,
-    limit: Duration,
+    limit: Option<Duration>,
     cancel: &CancellationToken,
 ) -> Result<io::Result<ExitStatus>, Exit> {
+    let over = async {
+        match limit {
+            Some(limit) => sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         biased;
         status = child.wait() => Ok(status),
         () = cancel.cancelled() => Err(Exit::Cancelled),
-        () = sleep(limit) => Err(Exit::TimedOut),
+        () = over => Err(Exit::TimedOut),
     }
 }
 
@@ -139,22 +157,22 @@ impl Drop for Group {
 }
 
 /// The reading end of a command's output.
-struct Output<F> {
+struct Output<'a, W> {
     pipe: pipe::Receiver,
     open: bool,
     buffer: Vec<u8>,
     capture: Capture,
-    on_output: F,
+    watch: &'a mut W,
 }
 
-impl<F: FnMut(&str) + Send> Output<F> {
-    fn new(reader: OwnedFd, on_output: F) -> io::Result<Self> {
+impl<'a, W: Watch> Output<'a, W> {
+    fn new(reader: OwnedFd, capture: Capture, watch: &'a mut W) -> io::Result<Self> {
         Ok(Self {
             pipe: pipe::Receiver::from_owned_fd(reader)?,
             open: true,
             buffer: vec![0; READ_SIZE],
-            capture: Capture::new(),
-            on_output,
+            capture,
+            watch,
         })
     }
 
@@ -184,7 +202,7 @@ impl<F: FnMut(&str) + Send> Output<F> {
             Ok(length) => {
                 let text = self.capture.push(&self.buffer[..length]);
                 if !text.is_empty() {
-                    (self.on_output)(&text);
+                    self.watch.output(&text);
                 }
             }
         }

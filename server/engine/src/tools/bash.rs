@@ -3,6 +3,9 @@
 //! Rule: whatever ends a command, the model gets what it wrote until then; anything but exit code 0 is an error.
 //! Commands see files, not editors: where the two differ the result says so.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +20,7 @@ use tokio::time::{Instant, interval};
 
 use crate::paths::Target;
 use crate::sandbox::GuardReport;
-use crate::shell::{CommandOutcome, CommandSpec, Exit, ShellError};
+use crate::shell::{CommandOutcome, CommandSpec, Exit, OutputFile, ShellError, StartError};
 use crate::tools::{
     Action, CallContext, Plan, Progress, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
     Touch,
@@ -55,6 +58,10 @@ pub struct BashInput {
     /// that cannot work inside, such as installing packages.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub outside_sandbox: bool,
+    /// Whether to go on at once while the command runs: for servers, watchers and long tests. BashOutput tells what it
+    /// writes, KillShell ends it.
+    #[serde(default)]
+    pub run_in_background: bool,
 }
 
 /// Runs a command line.
@@ -74,8 +81,11 @@ impl Tool for Bash {
             description: "Runs a command line with bash and gives its output, standard error included. The working \
                 directory carries over to the next command as long as it stays in the workspace; variables do not. \
                 There is no terminal and no standard input: commands that ask questions fail. What a command leaves \
-                running in the background is ended with it. Of long output the middle is cut out. Use Read, Edit, \
-                Write, Glob and Grep to work with files: they also know text in the editor that is not saved yet.",
+                running is ended with it; with `run_in_background` the command itself goes on, without a time limit, \
+                until it ends, KillShell ends it, or the session does. It does not move the working directory, and \
+                what it changes in files is not listed among your changes. Of long output the middle is cut out and \
+                the whole kept in a file that Read can read. Use Read, Edit, Write, Glob and Grep to work with \
+                files: they also know text in the editor that is not saved yet.",
         }
     }
 
@@ -84,15 +94,21 @@ impl Tool for Bash {
     }
 
     async fn plan(&self, input: BashInput, context: &CallContext) -> Result<Plan, ToolError> {
-        let spec = check(&input)?;
-        let title = format!("Run `{}`", first_line(&input.command));
+        let spec = CommandSpec { call: Some(context.call_id.clone()), ..check(&input)? };
+        let line = first_line(&input.command);
+        let is_background = input.run_in_background;
+        let title = format!("Run `{line}`{}", if is_background { " in the background" } else { "" });
         let directory = context.shell.directory();
         let touches = vec![Touch::Command {
             command: input.command,
             directory,
             outside_sandbox: input.outside_sandbox,
         }];
-        Ok(Plan { title, touches, action: Action::Run(Box::new(move |context| run(spec, context).boxed())) })
+        let action = Action::Run(Box::new(move |context| match is_background {
+            true => start(spec, line, input.timeout, context).boxed(),
+            false => run(spec, context).boxed(),
+        }));
+        Ok(Plan { title, touches, action })
     }
 }
 
@@ -126,6 +142,7 @@ fn check(input: &BashInput) -> Result<CommandSpec, ToolError> {
         command: input.command.clone(),
         timeout: Duration::from_millis(timeout),
         outside_sandbox: input.outside_sandbox,
+        call: None,
     })
 }
 
@@ -140,13 +157,12 @@ fn first_line(text: &str) -> String {
 
 async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, ToolError> {
     let limit = spec.timeout;
-    let not_saved = tokio::select! {
-        not_saved = context.workspace.save_before_command() => not_saved,
-        () = context.cancel.cancelled() => Vec::new(),
-    };
-    let unsaved = context.workspace.unsaved_documents().await;
+    let unseen = unseen_notes(&context).await;
     let outcome = run_reporting(spec, &context).await.map_err(|error| not_started(&error))?;
     let mut notes = Vec::new();
+    if let (Some(file), true) = (&outcome.output.file, outcome.output.cut > 0) {
+        notes.push(kept_note(file));
+    }
     if !context.workspace.contains(&Target::File(outcome.directory.clone())) {
         let home = context.shell.return_home();
         notes.push(format!(
@@ -155,6 +171,57 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
         ));
     }
     notes.extend(guard_notes(&outcome.guarded));
+    notes.extend(unseen);
+    result(&outcome, &notes, limit)
+}
+
+/// Starts a command that goes on after the call.
+async fn start(
+    spec: CommandSpec,
+    line: String,
+    timeout: Option<u64>,
+    context: CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let mut notes = unseen_notes(&context).await;
+    if context.cancel.is_cancelled() {
+        return Err(ToolError::new(
+            ToolErrorKind::Cancelled,
+            "The call was cancelled before the command was started.",
+            "Do not repeat it unless the user asks for it.",
+        ));
+    }
+    if timeout.is_some() {
+        notes.push(
+            "Note: `timeout` does not count for a command in the background; end it with KillShell."
+                .to_owned(),
+        );
+    }
+    let task = context.shell.start(spec, line).await.map_err(|error| not_begun(&error))?;
+    let id = task.id();
+    let mut text = format!(
+        "{task} runs in the background. See what it writes with BashOutput (`task_id`: \"{id}\"), end it with KillShell."
+    );
+    let file = context.shell.tasks().outputs().map(|outputs| outputs.path(task.call()).to_string());
+    if let Some(file) = &file {
+        text.push_str(&format!(" All it writes is kept in `{file}`."));
+    }
+    for note in notes {
+        text.push_str("\n\n");
+        text.push_str(&note);
+    }
+    let display = format!("Runs in the background as {id}");
+    let structured = Some(json!({ "taskId": id.as_str(), "outputFile": file }));
+    Ok(ToolOutput { model_text: text, display, structured })
+}
+
+/// What the command will not see of open documents, as notes; saves first what may be saved.
+async fn unseen_notes(context: &CallContext) -> Vec<String> {
+    let not_saved = tokio::select! {
+        not_saved = context.workspace.save_before_command() => not_saved,
+        () = context.cancel.cancelled() => Vec::new(),
+    };
+    let unsaved = context.workspace.unsaved_documents().await;
+    let mut notes = Vec::new();
     for NotSaved { target, reason } in not_saved.iter().take(MAX_NAMED) {
         let file = context.workspace.display(target);
         notes.push(format!("Note: `{file}` could not be saved before the command ran: {reason}."));
@@ -163,11 +230,19 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
         let unsaved: Vec<_> = unsaved.iter().map(|target| context.workspace.display(target)).collect();
         notes.push(format!("Note: the command did not see unsaved text of {}.", named(&unsaved)));
     }
-    result(&outcome, &notes, limit)
+    notes
+}
+
+/// Where all of an output is.
+pub(super) fn kept_note(file: &OutputFile) -> String {
+    match &file.missing {
+        None => format!("Note: the whole output is in `{}`; Read shows it part by part.", file.path),
+        Some(why) => format!("Note: the output is in `{}`, but not all of it: {why}.", file.path),
+    }
 }
 
 /// What became of guarded files, as notes.
-fn guard_notes(guarded: &GuardReport) -> Vec<String> {
+pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
     let GuardReport { created, restored, changed, incomplete } = guarded;
     let paths = |paths: Vec<&PathBuf>| {
         named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
@@ -254,6 +329,7 @@ fn result(outcome: &CommandOutcome, notes: &[String], limit: Duration) -> Result
         "durationMs": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
         "truncatedChars": outcome.output.cut,
         "timedOut": outcome.exit == Exit::TimedOut,
+        "outputFile": outcome.output.file.as_ref().map(|file| file.path.to_string()),
     }));
     let failed = |kind, what: String, hint: &str| {
         let error = ToolError::new(kind, format!("{what}\n{text}"), hint);
@@ -293,6 +369,18 @@ fn exit_hint(code: i32) -> &'static str {
     }
 }
 
+fn not_begun(error: &StartError) -> ToolError {
+    let hint = match error {
+        StartError::Shell(error) => return not_started(error),
+        StartError::TooMany { .. } => "End one of them with KillShell, or wait for it with BashOutput.",
+        StartError::TooManyOverall { .. } => {
+            "End one of this session with KillShell, or run the command without `run_in_background`."
+        }
+        StartError::Closed => "Nothing can be run in this session any more.",
+    };
+    ToolError::new(ToolErrorKind::Failed, format!("The command was not started: {error}."), hint)
+}
+
 fn not_started(error: &ShellError) -> ToolError {
     let hint = match error {
         ShellError::NoShell => "Ask the user to install bash; until then work with the other tools.",
@@ -302,6 +390,7 @@ fn not_started(error: &ShellError) -> ToolError {
         ShellError::Sandbox { .. } => {
             "Nothing was run. Tell the user; `kode-ls doctor` says what is missing. Work with the other tools until then."
         }
+        ShellError::Fault => "Do not repeat the same call; the log has the details.",
         ShellError::Start { .. } => {
             "Check that the folder can be entered and that the system has resources left."
         }
@@ -315,188 +404,5 @@ fn named(files: &[String]) -> String {
     match files.len().saturating_sub(MAX_NAMED) {
         0 => names,
         more => format!("{names} and {more} more"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tools::testing::Fixture;
-
-    async fn failure(fixture: &Fixture, input: serde_json::Value) -> ToolError {
-        fixture.run(Bash, input).await.unwrap_err()
-    }
-
-    #[tokio::test]
-    async fn output_of_a_command_that_works_is_given_with_its_facts() {
-        let fixture = Fixture::new();
-        let found = fixture.run(Bash, json!({ "command": "echo out; echo err >&2" })).await.unwrap();
-        assert_eq!(found.model_text, "out\nerr");
-        let structured = found.structured.unwrap();
-        assert_eq!(structured["exitCode"], 0);
-        assert_eq!(structured["timedOut"], false);
-        assert_eq!(structured["truncatedChars"], 0);
-        assert_eq!(fixture.text(Bash, json!({ "command": "true" })).await, "(no output)");
-    }
-
-    #[tokio::test]
-    async fn a_failed_command_is_an_error_with_code_and_output() {
-        let fixture = Fixture::new();
-        let error = failure(&fixture, json!({ "command": "echo why; exit 3" })).await;
-        assert_eq!((error.kind, &*error.message), (ToolErrorKind::Failed, "Exit code 3\nwhy"));
-        let error = failure(&fixture, json!({ "command": "no-such-program" })).await;
-        assert!(
-            error.message.starts_with("Exit code 127\n") && error.hint.contains("not found"),
-            "{error:?}"
-        );
-        let error = failure(&fixture, json!({ "command": "kill -9 $$" })).await;
-        assert_eq!(error.message, "Ended by signal 9\n(no output)");
-    }
-
-    #[tokio::test]
-    async fn a_timeout_names_the_milliseconds_and_keeps_the_output() {
-        let fixture = Fixture::new();
-        let error = failure(&fixture, json!({ "command": "echo begun; sleep 600", "timeout": 300 })).await;
-        assert_eq!(error.kind, ToolErrorKind::Timeout);
-        assert!(error.message.contains("300 ms") && error.message.ends_with("\nbegun"), "{error:?}");
-    }
-
-    #[tokio::test]
-    async fn a_cancelled_command_keeps_its_output() {
-        let fixture = Fixture::new();
-        let mut context = fixture.context();
-        let cancel = context.cancel.clone();
-        context.progress = Arc::new(move |text| {
-            if text.contains("begun") {
-                cancel.cancel();
-            }
-        });
-        let command = json!({ "command": "echo begun; sleep 600" });
-        let error = fixture.run_in(context, Bash, command).await.unwrap_err();
-        assert_eq!(error.kind, ToolErrorKind::Cancelled);
-        assert!(error.message.ends_with("\nbegun"), "{error:?}");
-    }
-
-    #[tokio::test]
-    async fn long_output_is_cut_in_the_middle_and_the_cut_is_told() {
-        let fixture = Fixture::new();
-        let command = "head -c 1000000 /dev/zero | tr '\\0' x";
-        let found = fixture.run(Bash, json!({ "command": command })).await.unwrap();
-        assert_eq!(found.structured.unwrap()["truncatedChars"], 973_000);
-        assert!(found.model_text.contains("973000 characters of output cut here"));
-        assert_eq!(found.model_text.matches('x').count(), 27_000);
-    }
-
-    #[tokio::test]
-    async fn arguments_that_cannot_work_are_refused() {
-        let fixture = Fixture::new();
-        let cases = [
-            (json!({ "command": " " }), "empty"),
-            (json!({ "command": "a\0b" }), "NUL"),
-            (json!({ "command": "x".repeat(MAX_COMMAND + 1) }), "100001 bytes"),
-            (json!({ "command": "true", "timeout": 600_001 }), "the maximum is 600000 ms"),
-            (json!({ "command": "true", "timeout": 0 }), "the minimum 1 ms"),
-        ];
-        for (input, message) in cases {
-            let error = fixture.plan(Bash, input).await.unwrap_err();
-            assert_eq!(error.kind, ToolErrorKind::InvalidInput);
-            assert!(error.message.contains(message), "{error:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn the_command_is_declared_exactly_and_titled_shortly() {
-        let fixture = Fixture::new();
-        let long = "y".repeat(MAX_TITLE + 1);
-        let cases = [
-            (json!({ "command": "ls -l\n" }), "Run `ls -l`".to_owned()),
-            (json!({ "command": "cd a\nls" }), "Run `cd a…`".to_owned()),
-            (json!({ "command": long }), format!("Run `{}…`", &long[1..])),
-        ];
-        for (input, title) in cases {
-            let plan = fixture.plan(Bash, input.clone()).await.unwrap();
-            assert_eq!(plan.title, title);
-            let command = input["command"].as_str().unwrap().to_owned();
-            let is_command =
-                |touch: &Touch| matches!(touch, Touch::Command { command: given, .. } if *given == command);
-            assert!(plan.touches.iter().all(is_command) && plan.touches.len() == 1);
-        }
-    }
-
-    #[tokio::test]
-    async fn the_folder_is_carried_over_until_it_leaves_the_workspace() {
-        let fixture = Fixture::new();
-        fixture.write("sub/file", "");
-        let context = fixture.context();
-        let run = async |command: &str| {
-            let input = json!({ "command": command });
-            fixture.run_in(context.clone(), Bash, input).await.unwrap().model_text
-        };
-        run("cd sub").await;
-        assert_eq!(run("ls").await, "file");
-        let left = run("cd /; pwd").await;
-        assert!(left.starts_with("/\n\nNote: `/` is outside the workspace"), "{left}");
-        assert_eq!(run("pwd").await, fixture.root().to_string());
-    }
-
-    #[tokio::test]
-    async fn files_with_unsaved_text_are_named() {
-        let mut fixture = Fixture::new();
-        for (path, saved, shown) in [
-            ("same", "a\nb\n", "a\nb\n"),
-            ("crlf", "a\r\nb\n", "a\nb\n"),
-            ("bom", "\u{feff}a\n", "a\n"),
-            ("changed", "a\n", "b\n"),
-        ] {
-            fixture.write(path, saved);
-            fixture.open(path, shown);
-        }
-        fixture.write("latin1", b"\xe9");
-        fixture.open("latin1", "é");
-        fixture.open("new", "");
-        fixture.open_untitled("1", "text");
-        let text = fixture.text(Bash, json!({ "command": "echo done" })).await;
-        assert_eq!(text, "done\n\nNote: the command did not see unsaved text of `changed`, `new`.");
-
-        let files: Vec<String> = (0..7).map(|number| number.to_string()).collect();
-        assert_eq!(named(&files), "`0`, `1`, `2`, `3`, `4` and 2 more");
-    }
-
-    #[tokio::test]
-    async fn the_output_is_reported_while_the_command_runs() {
-        let fixture = Fixture::new();
-        let mut context = fixture.context();
-        let go_on = fixture.root().join("go-on");
-        let report = Arc::clone(&context.progress);
-        context.progress = Arc::new(move |text| {
-            std::fs::write(&go_on, "").unwrap();
-            report(text);
-        });
-        let command = "echo first; until [ -e go-on ]; do sleep 0.01; done; echo second";
-        let found = fixture.run_in(context, Bash, json!({ "command": command })).await.unwrap();
-        assert_eq!(found.model_text, "first\nsecond");
-        assert_eq!(fixture.progress()[0], "first\n");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn reports_come_at_once_and_then_not_too_often_with_the_end_of_the_output() {
-        let reports = Arc::new(Mutex::new(Vec::new()));
-        let mut reporter = Reporter::new({
-            let reports = Arc::clone(&reports);
-            Arc::new(move |text| reports.lock().unwrap().push(text))
-        });
-        let seen = || std::mem::take(&mut *reports.lock().unwrap());
-        reporter.push("a");
-        assert_eq!(seen(), ["a"]);
-        reporter.push("b");
-        reporter.push("c");
-        assert_eq!(seen(), [""; 0]);
-        tokio::time::advance(PROGRESS_INTERVAL).await;
-        reporter.flush();
-        reporter.flush();
-        assert_eq!(seen(), ["abc"]);
-        tokio::time::advance(PROGRESS_INTERVAL).await;
-        reporter.push(&"é".repeat(MAX_PROGRESS + 1));
-        assert_eq!(seen(), ["é".repeat(MAX_PROGRESS)]);
     }
 }

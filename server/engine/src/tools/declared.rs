@@ -42,7 +42,7 @@ pub fn declared(
         "Task" => Touch::Named { tool: "Task", name: text(&["subagent_type"])?.to_owned() },
         "Skill" => Touch::Named { tool: "Skill", name: text(&["skill"])?.to_owned() },
         "SlashCommand" => Touch::Named { tool: "SlashCommand", name: text(&["command"])?.to_owned() },
-        "AskUserQuestion" | "BashOutput" | "Think" => return Some(Vec::new()),
+        "AskUserQuestion" | "BashOutput" | "KillShell" | "Think" => return Some(Vec::new()),
         _ => return None,
     };
     Some(vec![touch])

@@ -118,7 +118,9 @@ async fn read(
         OpenText::Whole(file) => {
             let reading = read_whole(&file, page);
             refuse_past_end(&reading, first, &path)?;
-            workspace.note_read(&file, &reading.portion(first));
+            if !is_kept_output(&target, &context) {
+                workspace.note_read(&file, &reading.portion(first));
+            }
             reading
         }
         OpenText::Stream(stream) => {
@@ -128,7 +130,9 @@ async fn read(
             };
             let (reading, stream) = blocking(work).await?;
             refuse_past_end(&reading, first, &path)?;
-            workspace.note_stream_read(&stream, &reading.portion(first));
+            if !is_kept_output(&target, &context) {
+                workspace.note_stream_read(&stream, &reading.portion(first));
+            }
             reading
         }
     };
@@ -147,6 +151,12 @@ async fn read(
         })),
         model_text: reading.into_text(first),
     })
+}
+
+/// Whether a file is output of a command of this session. It is not there to be edited, and that it grows is no news.
+fn is_kept_output(target: &Target, context: &CallContext) -> bool {
+    let outputs = context.shell.tasks().outputs();
+    target.file().zip(outputs).is_some_and(|(path, outputs)| path.is_within(outputs.folder()))
 }
 
 fn read_whole(file: &FileText, mut page: Page) -> Reading {

@@ -10,6 +10,7 @@ use ropey::Rope;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{
@@ -18,13 +19,14 @@ use crate::host::{
 };
 use crate::ids::CallId;
 use crate::paths::{AbsPath, Target};
-use crate::shell::Shell;
+use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolOutput};
 use crate::workspace::Workspace;
 
 /// Files in a temporary folder and documents open beside them.
 pub(crate) struct Fixture {
     folder: TempDir,
+    outputs: TempDir,
     documents: Vec<DocumentSnapshot>,
     cancel: CancellationToken,
     progress: Arc<Mutex<Vec<String>>>,
@@ -35,6 +37,7 @@ impl Fixture {
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
+            outputs: tempfile::tempdir().unwrap(),
             documents: Vec::new(),
             cancel: CancellationToken::new(),
             progress: Arc::default(),
@@ -89,12 +92,18 @@ impl Fixture {
         Arc::new(Workspace::new(host, vec![self.root()], self.root()))
     }
 
+    /// No background commands yet; output is kept outside the workspace.
+    fn tasks(&self) -> Tasks {
+        let outputs = Outputs::new(AbsPath::new(self.outputs.path()).unwrap());
+        Tasks::new(Some(Arc::new(outputs)), Arc::new(Semaphore::new(MAX_TASKS_OVERALL)))
+    }
+
     pub(crate) fn context(&self) -> CallContext {
         let progress = Arc::clone(&self.progress);
         CallContext {
             call_id: CallId::generate(),
             workspace: self.workspace(),
-            shell: Arc::new(Shell::new(self.root())),
+            shell: Arc::new(Shell::new(self.root()).with_tasks(Arc::new(self.tasks()))),
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
             cancel: self.cancel.clone(),

@@ -120,7 +120,8 @@ pub(super) fn held_back(
 
 fn by_mode(access: Access, target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
     let verdict = Verdict::by_mode(circumstances.mode, act(access));
-    let outside = !(circumstances.contains)(target);
+    let is_own = access == Access::Read && (circumstances.is_own)(target);
+    let outside = !is_own && !(circumstances.contains)(target);
     let bypasses = circumstances.mode.stance(Act::Reach) == Stance::Allow;
     match verdict.decision {
         Decision::Deny => verdict,

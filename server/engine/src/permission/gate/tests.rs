@@ -79,6 +79,7 @@ impl Rig {
             confinement: &self.confinement,
             lost: None,
             contains: &contains,
+            is_own: &|target| target.file().is_some_and(|path| path.as_path().starts_with("/state/output")),
             real: &real,
             delivery: &|_| self.delivery,
             is_plain_git: &|_| self.plain_git,
@@ -125,6 +126,16 @@ fn the_mode_decides_by_what_a_call_does() {
             assert_eq!(rig.decide(std::slice::from_ref(touch)), expected, "{mode:?} {touch:?}");
         }
     }
+}
+
+#[test]
+fn the_sessions_own_files_are_read_unasked_and_nothing_more() {
+    let own = || file("/state/output/call_1.txt");
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan] {
+        assert_eq!(Rig::new(mode, &[]).decide(&[Touch::Read(own())]), Allow, "{mode:?}");
+    }
+    assert_eq!(Rig::new(Mode::AcceptEdits, &[]).decide(&[Touch::Write(own())]), Ask);
+    assert_eq!(Rig::new(Mode::Default, &[]).decide(&[Touch::Read(file("/state/journal.jsonl"))]), Ask);
 }
 
 #[test]

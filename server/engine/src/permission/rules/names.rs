@@ -88,7 +88,7 @@ const TOOLS: [Tool; 23] = [
         name: "BashOutput",
         aliases: &["TaskOutput", "bash_logs", "AgentOutputTool"],
         takes: Takes::Nothing,
-        parameters: &["task_id", "bash_id", "block", "timeout", "filter"],
+        parameters: &["task_id", "shell_id", "bash_id", "block", "timeout", "filter"],
     },
     Tool {
         name: "KillShell",

@@ -1,0 +1,54 @@
+//! `agent/tasks/*` and `agent/output/read`.
+
+use kode_engine::ids::{CallId, TaskId};
+use kode_engine::session::background::OutputOf;
+use kode_engine::shell::MAX_PAGE_BYTES;
+use kode_protocol as wire;
+
+use crate::backend::Backend;
+use crate::convert;
+use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
+
+/// Lists the background commands of a session.
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListTasksResult, Failure> {
+    let params: wire::ListTasksParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let tasks = session.background_tasks().into_iter().map(convert::task).collect();
+    Ok(wire::ListTasksResult { tasks })
+}
+
+/// Begins to end a background command.
+pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
+    let params: wire::StopTaskParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let id = TaskId::from_external(params.task_id.as_str());
+    let cancelled = session.stop_task(&id).map_err(error::output)?;
+    Ok(wire::CancelResult { cancelled })
+}
+
+/// Gives a page of an output.
+pub(crate) async fn read(backend: &Backend, params: Params) -> Result<wire::ReadOutputResult, Failure> {
+    let params: wire::ReadOutputParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let of = match (params.call_id, params.task_id) {
+        (Some(call), None) => OutputOf::Call(CallId::from_external(call.as_str())),
+        (None, Some(task)) => OutputOf::Task(TaskId::from_external(task.as_str())),
+        (Some(_), Some(_)) => {
+            return Err(error::invalid_params("taskId", "`callId` and `taskId` cannot both be given"));
+        }
+        (None, None) => return Err(error::invalid_params("", "one of `callId` and `taskId` must be given")),
+    };
+    let limit = params.limit.map_or(MAX_PAGE_BYTES, |limit| usize::try_from(limit).unwrap_or(MAX_PAGE_BYTES));
+    if limit == 0 {
+        return Err(error::invalid_params("limit", "`limit` must be at least 1"));
+    }
+    let output = session.read_output(of, params.offset.unwrap_or(0), limit).await.map_err(error::output)?;
+    Ok(wire::ReadOutputResult {
+        text: output.page.text,
+        offset: output.page.offset,
+        next_offset: output.page.next,
+        total_bytes: output.page.total,
+        complete: output.is_complete,
+    })
+}

@@ -1,0 +1,104 @@
+//! Commands in the background within the sandbox: this program is the helper, so it has to be built.
+//!
+//! Rule: a process is known by its arguments, because within the sandbox ids are others; a test waits for what a
+//! command writes or for a process to be gone, never for a time.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kode_engine::ids::CallId;
+use kode_engine::paths::AbsPath;
+use kode_engine::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
+use kode_engine::shell::{CommandSpec, Shell, Task, TaskEnd, TaskState};
+
+/// No test needs nearly so long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+struct Rig {
+    _folder: tempfile::TempDir,
+    workspace: AbsPath,
+    shell: Arc<Shell>,
+    /// A number of seconds to sleep that nobody else sleeps for.
+    marker: String,
+}
+
+fn rig() -> Rig {
+    let folder = tempfile::tempdir().unwrap();
+    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let (workspace, state) = (root.join("work"), root.join("state"));
+    std::fs::create_dir(&workspace).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    let sandbox = Sandbox::new(SandboxOptions {
+        helper: env!("CARGO_BIN_EXE_kode-ls").into(),
+        kind: detect().best().unwrap(),
+        writable: vec![workspace.clone()],
+        read_only: Vec::new(),
+        hidden: Vec::new(),
+        home: None,
+        state,
+        network: Network::Off,
+        limits: Limits::default(),
+    });
+    let shell = Shell::new(workspace.clone()).sandboxed(Some(Arc::new(sandbox.unwrap())));
+    let marker = format!("600.{}", root.file_name().bytes().map(|byte| byte.to_string()).collect::<String>());
+    Rig { _folder: folder, workspace, shell: Arc::new(shell), marker }
+}
+
+impl Rig {
+    async fn start(&self, command: &str) -> Arc<Task> {
+        let command = command.replace("MARKER", &self.marker);
+        let call = Some(CallId::generate());
+        let spec = CommandSpec { command, timeout: LIMIT, outside_sandbox: false, call };
+        self.shell.start(spec, "test".to_owned()).await.unwrap()
+    }
+
+    /// How many processes sleep for the rig's own time.
+    fn sleepers(&self) -> usize {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+        let arguments = format!("sleep\0{}\0", self.marker);
+        lines.filter(|line| *line == arguments.as_bytes()).count()
+    }
+
+    /// Waits until so many of them run. Nothing tells of processes of others, so they are looked for.
+    async fn wait_for_sleepers(&self, count: usize) {
+        let wait = async {
+            while self.sleepers() != count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, wait).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_left_the_group_ends_with_a_background_command_too() {
+    let rig = rig();
+    let task = rig.start("setsid sleep MARKER & sleep MARKER & wait").await;
+    rig.wait_for_sleepers(2).await;
+    assert!(task.kill().await);
+    assert_eq!(rig.shell.tasks().look(&task).state, TaskState::Ended(TaskEnd::Killed));
+    rig.wait_for_sleepers(0).await;
+
+    rig.start("setsid sleep MARKER & wait").await;
+    rig.wait_for_sleepers(1).await;
+    rig.shell.tasks().close();
+    rig.shell.tasks().closed().await;
+    rig.wait_for_sleepers(0).await;
+}
+
+#[tokio::test]
+async fn a_background_command_is_held_and_what_it_did_to_guarded_files_is_told_at_its_end() {
+    let rig = rig();
+    let outside = rig.workspace.parent().unwrap().join("outside");
+    let task =
+        rig.start(&format!("echo x > '{outside}'; mkdir .vscode; echo x > .vscode/tasks.json; true")).await;
+    task.until_ended().await;
+    let seen = rig.shell.tasks().look(&task);
+    assert_eq!(seen.state, TaskState::Ended(TaskEnd::Exited { code: 0 }), "{seen:?}");
+    assert!(!outside.as_path().exists(), "{seen:?}");
+    assert!(!seen.guarded.created.is_empty(), "{seen:?}");
+}

@@ -1,0 +1,256 @@
+//! Commands in the background: started, looked at, ended by whoever may, and never left behind.
+//!
+//! Rule: a command writes the ids of its processes, so that a test knows what has to be gone.
+
+use std::path::Path;
+
+use kode_e2e::{Client, LIMIT, Project, Script, Session, Step, call, say};
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+
+/// A command that goes on like a server, with a child, and names both.
+const SERVER: &str = "sleep 600 & echo child $! shell $$ ready; wait";
+
+fn background(command: &str) -> Step {
+    call("Bash", json!({ "command": command, "run_in_background": true }))
+}
+
+fn look(id: &str) -> Step {
+    call("BashOutput", json!({ "task_id": id, "block": true }))
+}
+
+fn session(client: &Client) -> Session<'_> {
+    client.session_with(json!({ "mode": "bypassPermissions" }))
+}
+
+/// The results that the model was given, oldest first.
+fn results(project: &Project) -> Vec<String> {
+    let request = project.model.last_request();
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages.flat_map(kode_e2e::results_of).map(|(text, _)| text).collect()
+}
+
+/// The ids that a server's output names.
+fn processes(output: &str) -> Vec<String> {
+    let words: Vec<&str> = output.split_whitespace().collect();
+    let after = |label: &str| {
+        let at =
+            words.iter().position(|word| *word == label).unwrap_or_else(|| panic!("no {label} in {output}"));
+        words[at + 1].to_owned()
+    };
+    vec![after("child"), after("shell")]
+}
+
+/// Waits until processes are gone. Nothing tells of the end of somebody else's process, so it is looked for.
+fn assert_gone(processes: &[String]) {
+    let runs = |id: &String| {
+        let stat = std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+    };
+    let until = std::time::Instant::now() + LIMIT;
+    while processes.iter().any(runs) {
+        assert!(std::time::Instant::now() < until, "{processes:?} still run");
+        std::thread::yield_now();
+    }
+}
+
+/// The whole output of something, page by page.
+fn output(session: &Session<'_>, of: &Value, limit: usize) -> String {
+    let mut text = String::new();
+    let mut params = of.clone();
+    params["limit"] = json!(limit);
+    loop {
+        params["offset"] = json!(text.len());
+        let page = session.call("agent/output/read", params.clone());
+        text.push_str(page["text"].as_str().unwrap());
+        if page["nextOffset"] == page["totalBytes"] {
+            return text;
+        }
+    }
+}
+
+fn wait_ended(session: &Session<'_>) -> Value {
+    session.wait_event("the end of the command", |event| event["type"] == "background_ended")["task"].clone()
+}
+
+#[test]
+fn a_server_in_the_background_is_read_and_killed_with_its_children() {
+    let steps = [
+        background(SERVER),
+        look("bash_1"),
+        call("KillShell", json!({ "shell_id": "bash_1" })),
+        say("Done."),
+    ];
+    let project = Project::new(&Script::new(steps));
+    let client = project.open();
+    let session = session(&client);
+    session.run("serve");
+    let results = results(&project);
+    assert!(
+        results[0].contains("runs in the background") && results[0].contains("BashOutput"),
+        "{results:?}"
+    );
+    assert!(results[1].contains(" runs, for "), "{results:?}");
+    assert!(results[2].contains("was killed"), "{results:?}");
+    let started =
+        session.wait_event("the start", |event| event["type"] == "background_started")["task"].clone();
+    assert_eq!((&started["taskId"], &started["end"]), (&json!("bash_1"), &Value::Null));
+    let ended = wait_ended(&session);
+    assert_eq!(ended["end"]["status"], "killed");
+    assert_eq!(session.call("agent/tasks/list", json!({}))["tasks"], json!([ended]));
+    assert_eq!(session.snapshot()["tasks"], json!([]));
+    let by_task = output(&session, &json!({ "taskId": "bash_1" }), 5);
+    assert!(by_task.ends_with("ready\n"), "{by_task}");
+    assert_eq!(output(&session, &json!({ "callId": started["callId"] }), 1 << 20), by_task);
+    assert_gone(&processes(&by_task));
+    assert_eq!(session.calls().iter().filter(|call| call["state"] == "COMPLETED").count(), 3);
+}
+
+#[test]
+fn the_fifth_command_in_the_background_is_refused_and_closing_ends_the_others() {
+    let steps = (0..5).map(|_| background(SERVER)).chain([look("bash_1"), say("Done.")]);
+    let project = Project::new(&Script::new(steps));
+    let client = project.open();
+    let session = session(&client);
+    session.run("serve");
+    let results = results(&project);
+    assert!(results[4].contains("4 background commands") && results[4].contains("bash_4 (`"), "{results:?}");
+    let running = session.snapshot()["tasks"].as_array().unwrap().clone();
+    assert_eq!(running.len(), 4);
+    let ids: Vec<String> = running
+        .iter()
+        .flat_map(|task| {
+            let id = json!({ "taskId": task["taskId"] });
+            let until = std::time::Instant::now() + LIMIT;
+            let mut text = output(&session, &id, 1 << 20);
+            while !text.contains("ready") {
+                assert!(std::time::Instant::now() < until, "{task} wrote {text:?}");
+                text = output(&session, &id, 1 << 20);
+            }
+            processes(&text)
+        })
+        .collect();
+    session.call("agent/session/close", json!({}));
+    assert_gone(&ids);
+}
+
+#[test]
+fn the_end_of_the_server_ends_what_runs_in_the_background() {
+    for by_signal in [false, true] {
+        let project = Project::new(&Script::new([background(SERVER), look("bash_1"), say("Done.")]));
+        let client = project.open();
+        let session = session(&client);
+        session.run("serve");
+        let ids = processes(&output(&session, &json!({ "taskId": "bash_1" }), 1 << 20));
+        if by_signal {
+            let server = i32::try_from(client.process_id()).unwrap();
+            rustix::process::kill_process(Pid::from_raw(server).unwrap(), Signal::TERM).unwrap();
+            client.wait_for_exit();
+        } else {
+            assert_eq!(client.shut_down(), 0);
+        }
+        assert_gone(&ids);
+    }
+}
+
+#[test]
+fn a_client_can_stop_a_command_and_the_model_is_told_of_its_end_once() {
+    let script = Script::default()
+        .when("^serve$", [background("echo up; sleep 600"), look("bash_1"), say("It is up.")])
+        .otherwise([say("I see.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = session(&client);
+    session.run("serve");
+    assert_eq!(session.call("agent/tasks/stop", json!({ "taskId": "bash_1" })), json!({ "cancelled": true }));
+    assert_eq!(wait_ended(&session)["end"]["status"], "killed");
+    assert_eq!(
+        session.call("agent/tasks/stop", json!({ "taskId": "bash_1" })),
+        json!({ "cancelled": false })
+    );
+    for _ in 0..2 {
+        session.run("and now?");
+        let request = project.model.last_request().to_string();
+        assert_eq!(request.matches("bash_1 (`echo up; sleep 600`) was killed").count(), 1, "{request}");
+    }
+}
+
+#[test]
+fn after_a_kill_of_the_server_the_model_is_told_what_ended_with_it() {
+    let script = Script::default()
+        .when("^serve$", [background("echo up; sleep 5"), look("bash_1"), say("It is up.")])
+        .when("^again$", [background("true"), say("Again.")])
+        .otherwise([call("BashOutput", json!({ "task_id": "bash_1" })), say("I see.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let id = {
+        let session = session(&client);
+        session.run("serve");
+        session.id.clone()
+    };
+    client.kill();
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    assert_eq!(session.call("agent/session/load", json!({}))["tasks"], json!([]));
+    let tasks = session.call("agent/tasks/list", json!({}))["tasks"].clone();
+    assert_eq!(tasks[0]["end"]["status"], "endedWithSession", "{tasks}");
+    assert_eq!(output(&session, &json!({ "taskId": "bash_1" }), 1 << 20), "up\n");
+    session.run("and now?");
+    let request = project.model.last_request().to_string();
+    assert!(
+        request.contains("bash_1 (`echo up; sleep 5`) ended when the session or the server did"),
+        "{request}"
+    );
+    assert!(
+        results(&project).pop().unwrap().contains("There is no background command `bash_1`"),
+        "{request}"
+    );
+    session.run("again");
+    assert!(results(&project).pop().unwrap().starts_with("bash_2 ("), "numbers are not used again");
+}
+
+#[test]
+fn the_whole_of_a_long_output_is_read_without_a_question_and_nothing_beside_it() {
+    let read = call("Read", json!({ "file_path": "{{prompt}}", "offset": 15_000, "limit": 1 }));
+    let count = call("Bash", json!({ "command": "seq 1 20000" }));
+    let script = Script::default().when("^count$", [count, say("Long.")]).otherwise([read, say("Read.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = session(&client);
+    session.run("count");
+    let call_id = session.calls()[0]["callId"].clone();
+    let whole: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(output(&session, &json!({ "callId": call_id }), 1 << 20), whole);
+
+    let told = results(&project).pop().unwrap();
+    let file = told.split_once("the whole output is in `").unwrap().1.split_once('`').unwrap().0;
+    session.call("agent/session/configure", json!({ "mode": "default" }));
+    session.run(file);
+    assert_eq!(session.calls()[1]["state"], "COMPLETED", "{:?}", session.calls());
+    assert!(results(&project).pop().unwrap().contains("15000\t15000"), "{:?}", results(&project));
+    let journal = Path::new(file).parent().unwrap().with_file_name("journal.jsonl");
+    session.prompt(&journal.display().to_string());
+    assert!(session.wait_permission(0)["reason"].as_str().unwrap().contains("outside the workspace"));
+}
+
+#[test]
+fn what_cannot_be_read_or_stopped_is_said() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let client = project.open();
+    let session = session(&client);
+    let cases = [
+        ("agent/output/read", json!({}), "invalidParams"),
+        ("agent/output/read", json!({ "callId": "a", "taskId": "b" }), "invalidParams"),
+        ("agent/output/read", json!({ "callId": "a", "limit": 0 }), "invalidParams"),
+        ("agent/output/read", json!({ "callId": "../journal" }), "unknownCall"),
+        ("agent/output/read", json!({ "taskId": "bash_1" }), "unknownTask"),
+        ("agent/tasks/stop", json!({ "taskId": "bash_1" }), "unknownTask"),
+    ];
+    for (method, params, kind) in cases {
+        let error = session.request(method, params.clone()).unwrap_err();
+        assert_eq!(error.kind(), kind, "{method} {params}");
+        assert!(error.data["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{method} {params}");
+    }
+}
