@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ids::CallId;
 use crate::model::profile::Secret;
 use crate::paths::AbsPath;
+use crate::permission::shell::{CommandPattern, analyse};
 use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
 
 pub use output::{Captured, OUTPUT_BUDGET};
@@ -51,8 +52,16 @@ pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
     secrets: Vec<Secret>,
-    sandbox: Mutex<Option<Arc<Sandbox>>>,
+    confinement: Mutex<Confined>,
     tasks: Arc<Tasks>,
+}
+
+/// What holds commands back.
+#[derive(Clone, Debug, Default)]
+struct Confined {
+    sandbox: Option<Arc<Sandbox>>,
+    /// Commands that run outside of it all the same, because the user wants it so.
+    excluded: Vec<CommandPattern>,
 }
 
 /// A command to run.
@@ -147,7 +156,7 @@ impl Shell {
             directory: Mutex::new(cwd.clone()),
             home: cwd,
             secrets: Vec::new(),
-            sandbox: Mutex::default(),
+            confinement: Mutex::default(),
             tasks: Arc::default(),
         }
     }
@@ -161,7 +170,7 @@ impl Shell {
     /// The same shell, whose commands run in this sandbox, or in none.
     #[must_use]
     pub fn sandboxed(self, sandbox: Option<Arc<Sandbox>>) -> Self {
-        Self { sandbox: Mutex::new(sandbox), ..self }
+        Self { confinement: Mutex::new(Confined { sandbox, excluded: Vec::new() }), ..self }
     }
 
     /// The same shell, whose background commands are these.
@@ -176,15 +185,30 @@ impl Shell {
         &self.tasks
     }
 
-    /// Has commands run in this sandbox from now on, or in none.
-    pub fn confine(&self, sandbox: Option<Arc<Sandbox>>) {
-        *self.sandbox.lock().unwrap_or_else(PoisonError::into_inner) = sandbox;
+    /// Has commands run in this sandbox from now on, or in none, except those of the user's own list.
+    pub fn confine(&self, sandbox: Option<Arc<Sandbox>>, excluded: Vec<CommandPattern>) {
+        *self.confined() = Confined { sandbox, excluded };
+    }
+
+    fn confined_as(self, confined: Confined) -> Self {
+        Self { confinement: Mutex::new(confined), ..self }
+    }
+
+    fn confined(&self) -> MutexGuard<'_, Confined> {
+        self.confinement.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sandbox for one command.
+    fn sandbox_for(&self, spec: &CommandSpec, directory: &AbsPath) -> Option<Arc<Sandbox>> {
+        let Confined { sandbox, excluded } = self.confined().clone();
+        let is_excluded = || !excluded.is_empty() && analyse(&spec.command, directory).is_all_of(&excluded);
+        sandbox.filter(|_| !spec.outside_sandbox && !is_excluded())
     }
 
     /// The sandbox commands run in, if there is one.
     #[must_use]
     pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
-        self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.confined().sandbox.clone()
     }
 
     /// Another shell that withholds the same, has the same sandbox and background commands, and whose commands start in
@@ -193,7 +217,7 @@ impl Shell {
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
         Self::new(cwd)
             .withholding(self.secrets.clone())
-            .sandboxed(self.sandbox())
+            .confined_as(self.confined().clone())
             .with_tasks(Arc::clone(&self.tasks))
     }
 
@@ -221,7 +245,7 @@ impl Shell {
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
         let directory = self.present_directory()?;
-        let sandbox = self.sandbox().filter(|_| !spec.outside_sandbox);
+        let sandbox = self.sandbox_for(&spec, &directory);
         let report = directory_report(sandbox.as_deref());
         let execution = Execution {
             command: &spec.command,
@@ -245,7 +269,7 @@ impl Shell {
     /// [`StartError`]; nothing runs then.
     pub async fn start(self: &Arc<Self>, spec: CommandSpec, title: String) -> Result<Arc<Task>, StartError> {
         let directory = self.present_directory()?;
-        let sandbox = self.sandbox().filter(|_| !spec.outside_sandbox);
+        let sandbox = self.sandbox_for(&spec, &directory);
         let shell = Arc::clone(self);
         let call = spec.call.clone().unwrap_or_else(CallId::generate);
         self.tasks

@@ -70,12 +70,7 @@ impl Confinement {
     #[must_use]
     pub fn excludes(&self, analysis: &Analysis) -> bool {
         match self {
-            Self::Sandbox { excluded, .. } => {
-                let is_excluded = |command| excluded.iter().any(|pattern| pattern.allows(command));
-                analysis.unknowns.is_empty()
-                    && !analysis.commands.is_empty()
-                    && analysis.commands.iter().all(is_excluded)
-            }
+            Self::Sandbox { excluded, .. } => analysis.is_all_of(excluded),
             Self::Off | Self::Missing(_) => false,
         }
     }

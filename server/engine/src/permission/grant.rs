@@ -20,6 +20,14 @@ pub enum Grant {
         /// The folder it starts in.
         directory: AbsPath,
     },
+    /// This command line in this folder, outside the sandbox.
+    #[serde(rename_all = "camelCase")]
+    Outside {
+        /// The command line, exactly.
+        command: String,
+        /// The folder it starts in.
+        directory: AbsPath,
+    },
     /// Changes to this file or document, links followed, by whichever tool.
     Write(Target),
     /// Reading this file, document or folder, links followed.
@@ -36,10 +44,13 @@ impl Grant {
         let grant = |touch: &Touch| match touch {
             Touch::Read(target) => Some(Self::Read(real(target))),
             Touch::Write(target) => Some(Self::Write(real(target))),
-            // Outside the sandbox every run is a decision of its own.
-            Touch::Command { outside_sandbox: true, .. } => None,
-            Touch::Command { command, directory, outside_sandbox: false } => {
-                Some(Self::Command { command: command.clone(), directory: directory.clone() })
+            Touch::Command { command, directory, outside_sandbox } => {
+                let (command, directory) = (command.clone(), directory.clone());
+                Some(if *outside_sandbox {
+                    Self::Outside { command, directory }
+                } else {
+                    Self::Command { command, directory }
+                })
             }
             Touch::Fetch { url } => domain_rule(url).map(Self::Rule),
             Touch::Named { tool: "WebSearch", .. } => Some(Self::Rule("WebSearch".to_owned())),
@@ -53,6 +64,9 @@ impl Grant {
     pub fn rule(&self) -> String {
         match self {
             Self::Command { command, directory } => format!("Bash({command}) in {directory}"),
+            Self::Outside { command, directory } => {
+                format!("Bash({command}) in {directory}, outside the sandbox")
+            }
             Self::Write(target) => format!("Edit({target})"),
             Self::Read(target) => format!("Read({target})"),
             Self::Rule(rule) => rule.clone(),
@@ -71,10 +85,16 @@ impl Grant {
         matches!(self, Self::Write(granted) if granted == real)
     }
 
-    /// Whether this is a yes to a command line in a folder.
+    /// Whether this is a yes to a command line in a folder, within the sandbox or outside of it.
     #[must_use]
-    pub fn covers_command(&self, line: &str, folder: &AbsPath) -> bool {
-        matches!(self, Self::Command { command, directory } if command == line && directory == folder)
+    pub fn covers_command(&self, line: &str, folder: &AbsPath, outside_sandbox: bool) -> bool {
+        match self {
+            Self::Command { command, directory } => {
+                !outside_sandbox && command == line && directory == folder
+            }
+            Self::Outside { command, directory } => outside_sandbox && command == line && directory == folder,
+            Self::Write(_) | Self::Read(_) | Self::Rule(_) => false,
+        }
     }
 }
 

@@ -146,6 +146,13 @@ pub enum Effect {
 }
 
 impl Analysis {
+    /// Whether the line is understood and every command in it is one of these.
+    #[must_use]
+    pub fn is_all_of(&self, patterns: &[CommandPattern]) -> bool {
+        let is_one = |command| patterns.iter().any(|pattern| pattern.allows(command));
+        self.unknowns.is_empty() && !self.commands.is_empty() && self.commands.iter().all(is_one)
+    }
+
     /// The commands left over when rules and the mode have had their say: those that neither run `unasked`
     /// nor are `ruled` in, nor stand in a wrapper that is ruled in (which takes a rule for the exact command).
     #[must_use]

@@ -51,8 +51,12 @@ fn shell(root: &AbsPath, helper: &AbsPath) -> Shell {
 }
 
 async fn run(shell: &Shell, command: &str) -> Result<CommandOutcome, ShellError> {
-    let spec =
-        CommandSpec { command: command.to_owned(), timeout: Duration::from_secs(60), outside_sandbox: false, call: None };
+    let spec = CommandSpec {
+        command: command.to_owned(),
+        timeout: Duration::from_secs(60),
+        outside_sandbox: false,
+        call: None,
+    };
     shell.run(spec, |_| (), &CancellationToken::new()).await
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::event::ItemBody;
 use crate::paths::{AbsPath, Target};
-use crate::permission::gate::{self, Case, Circumstances, Verdict};
+use crate::permission::gate::{self, Case, Circumstances, Confinement, Verdict};
 use crate::permission::policy::{KeepError, Policy, PolicySource};
 use crate::permission::rules::{
     Behavior, Layer, PlacedRule, Places, Problem, Rule, RuleError, Rules, Source,
@@ -157,7 +157,11 @@ impl Session {
         let grants = self.state().grants.clone();
         let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
         // What judges a command and what holds it come from the same settings.
-        self.shell.confine(in_force.policy.sandbox.clone());
+        let excluded = match &in_force.policy.confinement {
+            Confinement::Sandbox { excluded, .. } => excluded.clone(),
+            Confinement::Off | Confinement::Missing(_) => Vec::new(),
+        };
+        self.shell.confine(in_force.policy.sandbox.clone(), excluded);
         in_force
     }
 

@@ -14,6 +14,7 @@ use crate::permission::shell::{Access, Analysis, Effect, FileTouch, SimpleComman
 const QUOTE_LIMIT: usize = 60;
 
 /// A command line to judge.
+#[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) command: &'a str,
     pub(super) directory: &'a AbsPath,
@@ -93,20 +94,26 @@ impl Judge<'_> {
         if self.is_granted() && self.circumstances.mode.stance(Act::Command) != Stance::Refuse {
             return Verdict::allowed("the user has allowed it for this session");
         }
-        let what = match self.open_end() {
-            None => return Verdict::allowed("rules cover it, or it only looks"),
-            Some(what) => what,
+        let by_mode = Verdict::by_mode(self.circumstances.mode, Act::Command);
+        let verdict = match (self.open_end(), by_mode.decision) {
+            (None, _) => Verdict::allowed("rules cover it, or it only looks"),
+            (Some(_), Decision::Allow) => by_mode,
+            (Some(what), Decision::Ask | Decision::Deny) => {
+                Verdict { reason: format!("{what}, and {}", by_mode.reason), ..by_mode }
+            }
         };
-        let verdict = Verdict::by_mode(self.circumstances.mode, Act::Command);
-        match verdict.decision {
-            Decision::Allow if self.line.outside_sandbox && self.is_confined() => {
-                Verdict::ask("it would run outside the sandbox")
-            }
-            Decision::Allow => verdict,
-            Decision::Ask | Decision::Deny => {
-                Verdict { reason: format!("{what}, and {}", verdict.reason), ..verdict }
-            }
+        // Rules and modes let a command run, not leave; `sandbox.excludedCommands` does.
+        if self.leaves() && verdict.decision == Decision::Allow {
+            return Verdict::ask("it would run outside the sandbox").within_session();
         }
+        verdict
+    }
+
+    /// Whether the call wants to leave the sandbox there is.
+    fn leaves(&self) -> bool {
+        self.line.outside_sandbox
+            && matches!(self.circumstances.confinement, Confinement::Sandbox { .. })
+            && !self.circumstances.confinement.excludes(self.analysis)
     }
 
     /// What of the line nothing covers, for people; `None` when all is covered.
@@ -181,17 +188,12 @@ impl Judge<'_> {
                 .all(|command| !matches!(command.effect, Effect::Other | Effect::FileEdit))
     }
 
-    fn is_confined(&self) -> bool {
-        matches!(self.circumstances.confinement, Confinement::Sandbox { .. })
-    }
-
     fn is_granted(&self) -> bool {
-        !self.line.outside_sandbox
-            && self
-                .circumstances
-                .grants
-                .iter()
-                .any(|grant| grant.covers_command(self.line.command, self.line.directory))
+        let Line { command, directory, outside_sandbox } = *self.line;
+        self.circumstances
+            .grants
+            .iter()
+            .any(|grant| grant.covers_command(command, directory, outside_sandbox))
     }
 
     fn is_ruled(&self, command: &SimpleCommand) -> bool {

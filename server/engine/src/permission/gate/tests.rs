@@ -345,6 +345,17 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
         outside_sandbox: true,
     };
     assert_eq!(unasked.decide(std::slice::from_ref(&outside)), Ask);
+    let ruled = Rig { confinement: sandbox(false), ..Rig::new(Mode::Default, &[(ALLOW, "Bash(cc:*)")]) };
+    assert_eq!((ruled.run("cc x.c"), ruled.decide(std::slice::from_ref(&outside))), (Allow, Ask));
+    let granted = Rig { grants: Grant::for_touches(std::slice::from_ref(&outside), &real), ..ruled };
+    assert_eq!(granted.decide(std::slice::from_ref(&outside)), Allow, "the user has seen that it leaves");
+    let excluded = Touch::Command {
+        command: "docker ps".to_owned(),
+        directory: AbsPath::new("/w").unwrap(),
+        outside_sandbox: true,
+    };
+    let rules = Rig { confinement: sandbox(false), ..Rig::new(Mode::BypassPermissions, &[]) };
+    assert_eq!(rules.decide(&[excluded]), Allow, "the user wants it to run outside");
     let bypass = Rig { confinement: sandbox(false), ..Rig::new(Mode::BypassPermissions, &[]) };
     assert_eq!((bypass.run("cc x.c"), bypass.decide(&[outside])), (Allow, Ask));
 }
