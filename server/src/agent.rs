@@ -29,8 +29,8 @@ pub struct UserOptions {
     pub profile: Option<String>,
     /// The profile `main`; what is missing comes from the environment.
     pub model: ProfileOptions,
-    /// The mode new sessions start in.
-    pub mode: Mode,
+    /// The mode new sessions start in; that of the settings files when it is not given.
+    pub mode: Option<Mode>,
     /// How changes reach the files; the first rule that matches decides, and where none does the mode.
     pub delivery: Vec<DeliveryRule>,
     /// Whether documents that the agent has changed are saved before a command runs; true when it is not said.
@@ -122,7 +122,7 @@ impl Agent {
         }
         let session = self.engine.new_session(NewSession {
             roots,
-            mode: mode.unwrap_or(self.options.mode),
+            mode: mode.or(self.options.mode),
             model: model.or_else(|| self.options.profile.clone()),
         })?;
         self.follow(&session, 0);
@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn options_are_read_and_wrong_ones_named() {
         let options = user_options(&json!({ "profile": "demo", "mode": "acceptEdits" })).unwrap();
-        assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Mode::AcceptEdits));
+        assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Some(Mode::AcceptEdits)));
         let quiet = user_options(&json!({ "reviewDiagnostics": "off" })).unwrap();
         assert_eq!(quiet.review_diagnostics, ReviewDiagnostics::Off);
         for nothing in [json!(null), json!({})] {
-            assert_eq!(user_options(&nothing).unwrap().mode, Mode::Default, "{nothing}");
+            assert_eq!(user_options(&nothing).unwrap().mode, None, "{nothing}");
         }
         for wrong in [
             json!({ "mode": 7 }),

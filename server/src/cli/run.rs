@@ -37,9 +37,9 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     output_format: OutputFormat,
 
-    /// What the agent may do unasked
-    #[arg(long, value_name = "MODE", default_value = "default", value_parser = parse_mode, help_heading = "Safety")]
-    mode: Mode,
+    /// What the agent may do unasked [default: as the settings say]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Safety")]
+    mode: Option<Mode>,
 
     #[command(flatten)]
     model: ModelArgs,

@@ -75,7 +75,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
         questions::ANSWER => questions::answer(agent, parse(command, argument)?),
-        "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
+        "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode).await,
         "kode.newSession" => {
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
@@ -146,12 +146,14 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
     Ok(json!({ "permissionId": prompt.id, "title": prompt.title }))
 }
 
-fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
+async fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
     let mode = Mode::parse(name).ok_or_else(|| {
         let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
         error::invalid_params("mode", &format!("there is no mode `{name}`; there are: {}", names.join(", ")))
     })?;
-    agent.plain_session().map_err(error::session)?.configure(Some(mode), None);
+    let session = agent.plain_session().map_err(error::session)?;
+    session.allow_mode(mode).await.map_err(error::mode)?;
+    session.configure(Some(mode), None);
     Ok(json!({ "mode": mode.name() }))
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::event::ItemBody;
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Verdict};
-use crate::permission::policy::{KeepError, Policy, PolicySource};
+use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
 use crate::permission::rules::{
     Behavior, Layer, PlacedRule, Places, Problem, Rule, RuleError, Rules, Source,
 };
@@ -75,7 +75,7 @@ impl Guard {
 impl InForce {
     /// The mode that counts: one that settings have switched off does not.
     pub(crate) fn mode(&self, mode: Mode) -> Mode {
-        if mode == Mode::BypassPermissions && self.policy.is_bypass_disabled { Mode::Default } else { mode }
+        self.policy.allow_mode(mode).unwrap_or_default()
     }
 
     /// The same picture with more rules of a session.
@@ -179,6 +179,15 @@ impl Session {
     /// Where the policy comes from.
     pub(crate) fn policy_source(&self) -> Arc<dyn PolicySource> {
         Arc::clone(&self.guard.source)
+    }
+
+    /// Whether the session may be put into a mode now. Looks at the settings files.
+    ///
+    /// # Errors
+    /// [`ModeDisabled`], when the settings have switched it off.
+    pub async fn allow_mode(self: &Arc<Self>, mode: Mode) -> Result<Mode, ModeDisabled> {
+        let session = Arc::clone(self);
+        blocking(move || session.in_force().policy.allow_mode(mode)).await
     }
 
     /// Whether standing answers can be kept beyond this session.

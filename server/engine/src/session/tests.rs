@@ -227,7 +227,7 @@ impl Bench {
     }
 
     fn session(&self) -> Arc<Session> {
-        let new = NewSession { roots: vec![self.root()], mode: Mode::Default, model: None };
+        let new = NewSession { roots: vec![self.root()], mode: Some(Mode::Default), model: None };
         self.engine.new_session(new).unwrap()
     }
 
