@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, SessionError};
+use kode_engine::engine::{Engine, EngineOptions, Models, NewSession, SessionError};
 use kode_engine::ids::SessionId;
 use kode_engine::model::profile::{Profile, ProfileOptions};
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
+use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::backend::Shared;
+use crate::display::readable;
 use crate::follow::{self, Follower};
 use crate::home;
 use crate::host::LspHost;
@@ -74,15 +76,22 @@ impl Agent {
         let options = shared.facts.get().and_then(|facts| user_options(&facts.initialization_options).ok());
         let options = options.unwrap_or_default();
         let main = Profile::resolve(options.model.clone(), |name| std::env::var(name).ok());
-        let engine = Engine::new(EngineOptions {
+        let policies = policies::all()?;
+        let equipment = policies::equipment(&policies);
+        if let Some(problem) = equipment.search.problem() {
+            let client = shared.client.clone();
+            tokio::spawn(async move { client.show_message(MessageType::WARNING, readable(&problem)).await });
+        }
+        let options_of_engine = EngineOptions {
             home: home::folder()?,
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: Models::new(main),
             deliveries: Deliveries::new(options.delivery.clone())?,
-            policies: Arc::new(policies::all()?),
-            concurrency: CONCURRENCY,
+            policies: Arc::new(policies),
+            concurrency: equipment.concurrency,
             save_before_commands: options.save_before_commands.unwrap_or(true),
-        });
+        };
+        let engine = Engine::with_tools(options_of_engine, equipment.tools);
         let agent = Arc::new(Self {
             engine,
             options,
