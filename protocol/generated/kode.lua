@@ -126,6 +126,11 @@
 ---@field command string The command line, exactly; may hold characters that must not reach a terminal or label as they are.
 ---@field cwd string The path of the folder it starts in.
 
+--- What of the settings cannot be used, or waits for approval, is something else now.
+---@class kode.ConfigChanged
+---@field problems kode.SettingsProblem[] What cannot be used now; empty when all can.
+---@field withheld kode.WithheldSetting[] What files of the workspace ask for now and the user has not approved.
+
 --- What changes in a session; what is left out stays.
 ---@class kode.ConfigureSessionParams
 ---@field sessionId kode.SessionId The session.
@@ -477,6 +482,10 @@
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
+--- What of the settings cannot be used, or waits for approval, is something else now.
+---@class kode.Event.ConfigChanged: kode.ConfigChanged
+---@field type "config_changed"
+
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
 ---@field type "subagent_started"
@@ -538,6 +547,7 @@
 ---| kode.Event.CheckpointCreated
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
+---| kode.Event.ConfigChanged
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -1499,6 +1509,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038"
+M.schema_hash = "590f87f44a3f051112cda3f668e8536eb8e1ed2e71bfab033a1c0da00e0d8ba7"
 
 return M

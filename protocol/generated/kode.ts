@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "16e8e9232d4005fc30061b5d3d8afc16d49cf8129eefc61b28525a52b50b8038";
+export const SCHEMA_HASH = "590f87f44a3f051112cda3f668e8536eb8e1ed2e71bfab033a1c0da00e0d8ba7";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -202,6 +202,14 @@ export interface CommandPreview {
     command: string;
     /** The path of the folder it starts in. */
     cwd: string;
+}
+
+/** What of the settings cannot be used, or waits for approval, is something else now. */
+export interface ConfigChanged {
+    /** What cannot be used now; empty when all can. */
+    problems: SettingsProblem[];
+    /** What files of the workspace ask for now and the user has not approved. */
+    withheld: WithheldSetting[];
 }
 
 /** What changes in a session; what is left out stays. */
@@ -511,6 +519,8 @@ export type Event =
     | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
+    /** What of the settings cannot be used, or waits for approval, is something else now. */
+    | ({ type: "config_changed" } & ConfigChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */

@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::display::printable;
 use crate::handlers::error::{self, Failure};
-use crate::plain::questions;
 use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
+use crate::plain::{questions, settings};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 17] = [
     "kode.ask",
     "kode.cancel",
     "kode.allow",
@@ -39,6 +39,8 @@ pub const NAMES: [&str; 15] = [
     "kode.listEdits",
     "kode.checkpoints",
     "kode.restore",
+    settings::APPROVE,
+    settings::RULES,
 ];
 
 #[derive(Debug, Deserialize)]
@@ -88,6 +90,8 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.listEdits" => shown(agent, list(agent, &parse(command, argument)?)?),
         "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
         "kode.restore" => restore(agent, parse(command, argument)?).await,
+        settings::APPROVE => settings::approve(agent, parse(command, argument)?).await,
+        settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?)?),
         _ => Err(error::invalid_params(
             "command",
             &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")),

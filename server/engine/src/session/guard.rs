@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::event::ItemBody;
+use crate::event::{Event, ItemBody};
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Verdict};
 use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
@@ -17,6 +17,7 @@ use crate::permission::rules::{
 use crate::permission::{Delivery, GateDecision, Grant, Mode, Scope, Spared};
 use crate::session::Session;
 use crate::session::changes::lock;
+use crate::settings::Withheld;
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind};
 use crate::workspace::{Workspace, blocking};
@@ -43,6 +44,16 @@ pub(crate) struct InForce {
 pub(crate) struct Guard {
     source: Arc<dyn PolicySource>,
     in_force: Mutex<Option<Arc<InForce>>>,
+    told: Mutex<Complaints>,
+}
+
+/// What of the settings is not in force although somebody wants it to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaints {
+    /// What cannot be used.
+    pub problems: Vec<Problem>,
+    /// What files of the workspace ask for and the user has not approved.
+    pub withheld: Vec<Withheld>,
 }
 
 impl fmt::Debug for Guard {
@@ -53,7 +64,7 @@ impl fmt::Debug for Guard {
 
 impl Guard {
     pub(crate) fn new(source: Arc<dyn PolicySource>) -> Self {
-        Self { source, in_force: Mutex::default() }
+        Self { source, in_force: Mutex::default(), told: Mutex::default() }
     }
 
     fn in_force(&self, grants: &[Grant], cwd: &AbsPath) -> Arc<InForce> {
@@ -137,13 +148,27 @@ impl InForce {
 }
 
 impl Session {
-    /// What the gate goes by now.
+    /// What the gate goes by now. Tells what is wrong with the settings when that has changed.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         let grants = self.state().grants.clone();
+        // Held until it is told: of two looks the newer is told last.
+        let mut told = lock(&self.guard.told);
         let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
+        if told.problems != in_force.problems || told.withheld != in_force.policy.withheld {
+            let (problems, withheld) = (in_force.problems.clone(), in_force.policy.withheld.clone());
+            *told = Complaints { problems: problems.clone(), withheld: withheld.clone() };
+            self.publish(Event::ConfigChanged { problems, withheld });
+        }
+        drop(told);
         // What judges a command and what holds it come from the same settings.
         self.shell.confine(in_force.policy.sandbox.clone());
         in_force
+    }
+
+    /// What was told last of what is wrong with the settings. Looks at no file.
+    #[must_use]
+    pub fn complaints(&self) -> Complaints {
+        lock(&self.guard.told).clone()
     }
 
     /// Judges a call by everything that is in force now.
