@@ -158,6 +158,11 @@
 ---@field command string The command line, exactly; may hold characters that must not reach a terminal or label as they are.
 ---@field cwd string The path of the folder it starts in.
 
+--- What of the settings cannot be used, or waits for approval, is something else now.
+---@class kode.ConfigChanged
+---@field problems kode.SettingsProblem[] What cannot be used now; empty when all can.
+---@field withheld kode.WithheldSetting[] What files of the workspace ask for now and the user has not approved.
+
 --- What changes in a session; what is left out stays.
 ---@class kode.ConfigureSessionParams
 ---@field sessionId kode.SessionId The session.
@@ -523,6 +528,10 @@
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
+--- What of the settings cannot be used, or waits for approval, is something else now.
+---@class kode.Event.ConfigChanged: kode.ConfigChanged
+---@field type "config_changed"
+
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
 ---@field type "subagent_started"
@@ -586,6 +595,7 @@
 ---| kode.Event.CheckpointCreated
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
+---| kode.Event.ConfigChanged
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -1583,6 +1593,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "02eb06159b5755c0578b799c7b44528d19968df11c620bbc24d96b388ece7368"
+M.schema_hash = "f8cd81be0ed1db52071bb37c23d17a634dd897b17978cd6ac6c213a948911191"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "02eb06159b5755c0578b799c7b44528d19968df11c620bbc24d96b388ece7368";
+export const SCHEMA_HASH = "f8cd81be0ed1db52071bb37c23d17a634dd897b17978cd6ac6c213a948911191";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -255,6 +255,14 @@ export interface CommandPreview {
     command: string;
     /** The path of the folder it starts in. */
     cwd: string;
+}
+
+/** What of the settings cannot be used, or waits for approval, is something else now. */
+export interface ConfigChanged {
+    /** What cannot be used now; empty when all can. */
+    problems: SettingsProblem[];
+    /** What files of the workspace ask for now and the user has not approved. */
+    withheld: WithheldSetting[];
 }
 
 /** What changes in a session; what is left out stays. */
@@ -570,6 +578,8 @@ export type Event =
     | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
+    /** What of the settings cannot be used, or waits for approval, is something else now. */
+    | ({ type: "config_changed" } & ConfigChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */

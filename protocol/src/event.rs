@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::edits::{EditFailure, ReviewAction};
 use crate::item::Item;
 pub use crate::methods::AgentEvent;
-use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope};
+use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::session::RunState;
 use crate::task::BackgroundTask;
@@ -124,6 +124,8 @@ pub enum Event {
     Rewound(Rewound),
     /// A file that this session has read was changed by somebody else.
     FileChanged(FileChanged),
+    /// What of the settings cannot be used, or waits for approval, is something else now.
+    ConfigChanged(ConfigChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
     /// A sub-agent ended its work for a call.
@@ -451,6 +453,16 @@ pub struct FileChanged {
     pub uri: Uri,
     /// Whether it is gone.
     pub deleted: bool,
+}
+
+/// What of the settings cannot be used, or waits for approval, is something else now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigChanged {
+    /// What cannot be used now; empty when all can.
+    pub problems: Vec<SettingsProblem>,
+    /// What files of the workspace ask for now and the user has not approved.
+    pub withheld: Vec<WithheldSetting>,
 }
 
 /// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.

@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, Models, NewSession, SessionError};
+use kode_engine::engine::{Engine, EngineOptions, Models, NewSession, SessionError};
 use kode_engine::ids::SessionId;
 use kode_engine::model::profile::{Profile, ProfileOptions};
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
+use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::backend::Shared;
+use crate::display::readable;
 use crate::follow::{self, Follower};
 use crate::home;
 use crate::host::LspHost;
@@ -29,8 +31,8 @@ pub struct UserOptions {
     pub profile: Option<String>,
     /// The profile `main`; what is missing comes from the environment.
     pub model: ProfileOptions,
-    /// The mode new sessions start in.
-    pub mode: Mode,
+    /// The mode new sessions start in; that of the settings files when it is not given.
+    pub mode: Option<Mode>,
     /// How changes reach the files; the first rule that matches decides, and where none does the mode.
     pub delivery: Vec<DeliveryRule>,
     /// Whether documents that the agent has changed are saved before a command runs; true when it is not said.
@@ -74,15 +76,22 @@ impl Agent {
         let options = shared.facts.get().and_then(|facts| user_options(&facts.initialization_options).ok());
         let options = options.unwrap_or_default();
         let main = Profile::resolve(options.model.clone(), |name| std::env::var(name).ok());
-        let engine = Engine::new(EngineOptions {
+        let policies = policies::all()?;
+        let equipment = policies::equipment(&policies);
+        if let Some(problem) = equipment.search.problem() {
+            let client = shared.client.clone();
+            tokio::spawn(async move { client.show_message(MessageType::WARNING, readable(&problem)).await });
+        }
+        let options_of_engine = EngineOptions {
             home: home::folder()?,
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: Models::new(main),
             deliveries: Deliveries::new(options.delivery.clone())?,
-            policies: Arc::new(policies::all()?),
-            concurrency: CONCURRENCY,
+            policies: Arc::new(policies),
+            concurrency: equipment.concurrency,
             save_before_commands: options.save_before_commands.unwrap_or(true),
-        });
+        };
+        let engine = Engine::with_tools(options_of_engine, equipment.tools);
         let agent = Arc::new(Self {
             engine,
             options,
@@ -122,7 +131,7 @@ impl Agent {
         }
         let session = self.engine.new_session(NewSession {
             roots,
-            mode: mode.unwrap_or(self.options.mode),
+            mode: mode.or(self.options.mode),
             model: model.or_else(|| self.options.profile.clone()),
         })?;
         self.follow(&session, 0);
@@ -221,11 +230,11 @@ mod tests {
     #[test]
     fn options_are_read_and_wrong_ones_named() {
         let options = user_options(&json!({ "profile": "demo", "mode": "acceptEdits" })).unwrap();
-        assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Mode::AcceptEdits));
+        assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Some(Mode::AcceptEdits)));
         let quiet = user_options(&json!({ "reviewDiagnostics": "off" })).unwrap();
         assert_eq!(quiet.review_diagnostics, ReviewDiagnostics::Off);
         for nothing in [json!(null), json!({})] {
-            assert_eq!(user_options(&nothing).unwrap().mode, Mode::Default, "{nothing}");
+            assert_eq!(user_options(&nothing).unwrap().mode, None, "{nothing}");
         }
         for wrong in [
             json!({ "mode": 7 }),

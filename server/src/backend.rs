@@ -32,6 +32,7 @@ use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 use crate::plain::commands;
 use crate::plain::review::publish::ReviewPublisher;
 use crate::plain::review::{self, SessionReview};
+use crate::plain::settings::SettingsTeller;
 
 /// What all handlers share.
 pub struct Shared {
@@ -43,6 +44,8 @@ pub struct Shared {
     pub facts: OnceLock<ClientFacts>,
     /// What the client has been told about the agent's changes.
     pub review: ReviewPublisher,
+    /// What the client has been told about the settings.
+    pub(crate) settings: SettingsTeller,
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
@@ -57,6 +60,7 @@ impl Shared {
             documents: Documents::default(),
             facts: OnceLock::new(),
             review: ReviewPublisher::default(),
+            settings: SettingsTeller::default(),
             lifecycle: Arc::default(),
             roots: Mutex::default(),
             agent: OnceLock::new(),

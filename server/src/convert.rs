@@ -531,6 +531,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }
+        Event::ConfigChanged { problems, withheld } => wire::Event::ConfigChanged(wire::ConfigChanged {
+            problems: problems.into_iter().map(rules::problem).collect(),
+            withheld: withheld.iter().map(rules::withheld).collect(),
+        }),
         Event::SubagentStarted { agent, call, kind, description } => {
             wire::Event::SubagentStarted(wire::SubagentStarted {
                 agent_id: agent_id(&agent),

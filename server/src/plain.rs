@@ -6,6 +6,7 @@
 pub mod commands;
 mod questions;
 pub(crate) mod review;
+pub(crate) mod settings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +65,7 @@ impl PlainSurface {
         if has_hunks {
             ReviewPublisher::hunks_changed(&shared);
         }
+        settings::tell(&shared, &session.complaints());
         Self {
             shared,
             session: Arc::downgrade(&session),
@@ -97,6 +99,7 @@ impl PlainSurface {
                 ReviewPublisher::hunks_changed(&self.shared);
             }
             Event::EditsResolved { outcome } => self.resolved(outcome).await,
+            Event::ConfigChanged { .. } => self.settings_changed(),
             _ => {}
         }
         if !self.watches {
@@ -159,6 +162,7 @@ impl PlainSurface {
     pub(crate) async fn catch_up(&mut self) {
         self.has_hunks = true;
         ReviewPublisher::hunks_changed(&self.shared);
+        self.settings_changed();
         let Some(session) = self.session.upgrade() else { return };
         let snapshot = session.snapshot(0);
         drop(session);
@@ -179,6 +183,14 @@ impl PlainSurface {
     pub(crate) fn close(&self) {
         if self.has_hunks {
             ReviewPublisher::hunks_changed(&self.shared);
+        }
+        ReviewPublisher::settings_changed(&self.shared);
+    }
+
+    fn settings_changed(&self) {
+        ReviewPublisher::settings_changed(&self.shared);
+        if let Some(session) = self.session.upgrade() {
+            settings::tell(&self.shared, &session.complaints());
         }
     }
 

@@ -2,10 +2,79 @@
 //!
 //! Rule: the same for every front end, so that a rule means the same in an editor and on the command line.
 
+use std::sync::Arc;
+
+use kode_engine::engine::CONCURRENCY;
 use kode_engine::paths::AbsPath;
 use kode_engine::settings::{PolicyOptions, SettingsPolicies, SettingsPolicy};
+use kode_engine::tools::Registry;
+use kode_engine::tools::web_search::WebSearch;
+use kode_engine::web::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::home;
+
+/// What an engine is equipped with by the settings of the user and the administrator, whatever the workspace.
+pub(crate) struct Equipment {
+    /// The most calls of a session that run at once.
+    pub(crate) concurrency: usize,
+    /// The tools.
+    pub(crate) tools: Registry,
+    /// Whether the web can be searched.
+    pub(crate) search: Search,
+}
+
+/// Whether the web can be searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// By this service.
+    On(&'static str),
+    /// Nobody has set up a service.
+    Off,
+    /// A service is set up in a way that cannot be used; why, for the user.
+    Broken(String),
+}
+
+impl Search {
+    /// What is wrong and what to do, if anything is wrong.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match self {
+            Self::On(_) | Self::Off => None,
+            Self::Broken(reason) => Some(format!("{reason}. {}", how_to_search())),
+        }
+    }
+}
+
+/// How the user turns searching on.
+pub(crate) fn how_to_search() -> String {
+    format!("{HOW_TO_ENABLE} That goes under `webSearch` into your own settings, ~/.kode/settings.json.")
+}
+
+/// Equips an engine. A setting that cannot be used is left out and told.
+pub(crate) fn equipment(policies: &SettingsPolicies) -> Equipment {
+    let values = policies.values();
+    let mut tools = Registry::built_in();
+    let search = match values.web_search.as_ref().map(provider) {
+        None => Search::Off,
+        Some(Ok(provider)) => {
+            let name = provider.name();
+            tools.add(WebSearch::new(provider));
+            Search::On(name)
+        }
+        Some(Err(reason)) => Search::Broken(reason),
+    };
+    if let Some(problem) = search.problem() {
+        tracing::warn!("{problem}");
+    }
+    Equipment { concurrency: values.max_concurrency.unwrap_or(CONCURRENCY), tools, search }
+}
+
+fn provider(config: &Value) -> Result<Arc<dyn SearchProvider>, String> {
+    let config = SearchConfig::deserialize(config)
+        .map_err(|error| format!("web search: the setting `webSearch` cannot be read: {error}"))?;
+    config.provider(|name| std::env::var(name).ok()).map_err(|error| error.to_string())
+}
 
 /// The policies of this machine's settings files.
 ///

@@ -19,7 +19,7 @@ use crate::journal::{self, Blobs, Journal, Record};
 use crate::model::profile::{self, Profile, Provider, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind};
 use crate::paths::AbsPath;
-use crate::permission::policy::{Policy, PolicySource};
+use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
@@ -161,6 +161,11 @@ pub const CONCURRENCY: usize = 10;
 pub trait Policies: Send + Sync {
     /// What counts in sessions of these folders; the first is the working directory.
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource>;
+
+    /// What sessions of these folders begin with. Starts nothing.
+    fn beginning(&self, _roots: &[AbsPath]) -> Beginning {
+        Beginning::default()
+    }
 }
 
 /// Nothing was settled for any workspace: no settings files, no sandbox.
@@ -178,8 +183,8 @@ impl Policies for NoPolicies {
 pub struct NewSession {
     /// The workspace folders; the first is the working directory.
     pub roots: Vec<AbsPath>,
-    /// The mode to start in.
-    pub mode: Mode,
+    /// The mode to start in; that of the settings when `None`.
+    pub mode: Option<Mode>,
     /// The model profile; the default one when `None`.
     pub model: Option<String>,
 }
@@ -223,6 +228,9 @@ pub enum SessionError {
         /// Lines that could not be read.
         skipped: u64,
     },
+    /// The mode is switched off.
+    #[error(transparent)]
+    Mode(#[from] ModeDisabled),
     /// No such model profile.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -288,16 +296,16 @@ impl Engine {
     /// Begins a session.
     ///
     /// # Errors
-    /// [`SessionError`]: no folder, no such model, or no place for the journal.
+    /// [`SessionError`]: no folder, no such model, a mode that is switched off, or no place for the journal.
     pub fn new_session(&self, new: NewSession) -> Result<Arc<Session>, SessionError> {
         let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
         let model = match new.model {
             Some(name) => self.models.profile(&name).map(|profile| profile.name.clone())?,
             None => self.models.default_name().to_owned(),
         };
+        let mode = self.policies.beginning(&new.roots).mode(new.mode)?;
         let id = SessionId::generate();
-        let record =
-            Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode: new.mode, model };
+        let record = Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode, model };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::paths::Target;
+use crate::permission::rules::Problem;
 use crate::permission::{Decision, PermissionPrompt};
 use crate::question::{Question, Resolved};
 use crate::session::background::BackgroundTask;
 use crate::session::review::ResolutionOutcome;
+use crate::settings::Withheld;
 use crate::todo::{Todo, TodoReminder};
 use crate::workspace::WatchReport;
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
@@ -273,6 +275,13 @@ pub enum Event {
         /// Whether it is gone.
         deleted: bool,
     },
+    /// What of the settings cannot be used, or waits for the user's approval, is something else now.
+    ConfigChanged {
+        /// What cannot be used.
+        problems: Vec<Problem>,
+        /// What files of the workspace ask for and the user has not approved.
+        withheld: Vec<Withheld>,
+    },
     /// A sub-agent began to work for a call, a new one or one that goes on.
     SubagentStarted {
         /// The sub-agent.
@@ -378,6 +387,7 @@ impl Event {
             | Self::EditsResolved { .. }
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
+            | Self::ConfigChanged { .. }
             | Self::SubagentStarted { .. }
             | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }

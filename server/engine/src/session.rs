@@ -12,7 +12,7 @@ mod committed;
 pub(crate) mod conversation;
 mod drive;
 mod feed;
-pub(crate) mod guard;
+pub mod guard;
 mod news;
 pub(crate) mod proposal;
 mod questions;

@@ -53,7 +53,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         deliveries: Deliveries::default(),
     });
     let roots = vec![AbsPath::new(&project)?];
-    let session = engine.new_session(NewSession { roots, mode: Mode::Default, model: Some(name) })?;
+    let session = engine.new_session(NewSession { roots, mode: Some(Mode::Default), model: Some(name) })?;
     terminal::error_line(
         "A scripted model, served on loopback, works on a temporary project. Nothing leaves this machine.",
     );

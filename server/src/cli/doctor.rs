@@ -1,18 +1,24 @@
-//! `kode-ls doctor`: what keeps commands in check on this machine, and what is missing for more.
+//! `kode-ls doctor`: what keeps commands in check on this machine, what the settings make of it, and what is missing
+//! for more.
 //!
 //! Rule: everything it says was tried just now; nothing is changed.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
 use kode_engine::paths::AbsPath;
+use kode_engine::permission::gate::Confinement;
+use kode_engine::permission::policy::PolicySource;
 use kode_engine::sandbox::{Support, detect, secrets};
+use kode_engine::settings::Severity;
 use serde_json::{Value, json};
 
-use crate::cli::terminal;
+use crate::cli::{terminal, working_directory};
 use crate::display::printable;
 use crate::home;
+use crate::policies::{self, Search};
 
 /// Programs that the agent uses where they are there.
 const TOOLS: [&str; 3] = ["bash", "sh", "git"];
@@ -23,6 +29,10 @@ pub struct DoctorArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
+
+    /// The workspace folder instead of the current one
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
 }
 
 /// Says how things are.
@@ -30,13 +40,14 @@ pub struct DoctorArgs {
 /// # Errors
 /// When it cannot be written.
 pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let findings = findings(detect())?;
+    let folder = working_directory(args.cwd.as_ref())?;
+    let findings = findings(detect(), &folder)?;
     let text = if args.json { format!("{findings:#}\n") } else { text(&findings) };
     terminal::output(&text).context("could not write")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn findings(support: &Support) -> anyhow::Result<Value> {
+fn findings(support: &Support, folder: &AbsPath) -> anyhow::Result<Value> {
     let best = support.best();
     let is_full = best.as_ref().is_ok_and(|kind| kind.name() == "bubblewrap");
     let bubblewrap = match &support.bubblewrap {
@@ -68,8 +79,59 @@ fn findings(support: &Support) -> anyhow::Result<Value> {
             },
             "hidden": hidden,
         },
+        "settings": settings(folder)?,
+        "webSearch": web_search()?,
         "tools": tools.collect::<serde_json::Map<_, _>>(),
     }))
+}
+
+/// What the settings files of a folder say, and what they make of the sandbox.
+fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
+    let source = policies::of(folder)?;
+    let (settings, policy) = (source.settings(), source.current());
+    let problems = policy.problems.iter().map(|problem| {
+        json!({
+            "severe": problem.severity == Severity::Error,
+            "message": problem.message,
+            "file": problem.file,
+            "line": problem.place.map(|place| place.line + 1),
+        })
+    });
+    let withheld = policy.withheld.iter().map(|withheld| {
+        json!({ "key": withheld.wish.key, "value": withheld.wish.text, "file": withheld.wish.file })
+    });
+    Ok(json!({
+        "files": settings.files,
+        "rules": policy.rules.len(),
+        "problems": problems.collect::<Vec<_>>(),
+        "withheld": withheld.collect::<Vec<_>>(),
+        "commands": commands(&policy.confinement),
+    }))
+}
+
+/// What becomes of commands by the settings, in a sentence.
+fn commands(confinement: &Confinement) -> String {
+    match confinement {
+        Confinement::Off => "run outside a sandbox: `sandbox.enabled` is false".to_owned(),
+        Confinement::Missing(why) => format!("run outside a sandbox: {why}"),
+        Confinement::Sandbox { runs_unasked, may_leave, excluded } => {
+            let asked = if *runs_unasked { "unasked" } else { "and are asked for as the rules say" };
+            let leave = if *may_leave { "may be asked for" } else { "are refused" };
+            let always = match excluded.len() {
+                0 => String::new(),
+                count => format!("; {count} excluded by `sandbox.excludedCommands`"),
+            };
+            format!("run in the sandbox {asked}; runs outside of it {leave}{always}")
+        }
+    }
+}
+
+fn web_search() -> anyhow::Result<Value> {
+    Ok(match policies::equipment(&policies::all()?).search {
+        Search::On(service) => json!({ "on": true, "service": service }),
+        Search::Off => json!({ "on": false, "how": policies::how_to_search() }),
+        broken @ Search::Broken(_) => json!({ "on": false, "problem": broken.problem() }),
+    })
 }
 
 fn text(findings: &Value) -> String {
@@ -98,12 +160,43 @@ fn text(findings: &Value) -> String {
         line(&format!("  {label}"), said(&sandbox[name]));
     }
     lines.push(String::new());
+    lines.extend(settings_text(&findings["settings"]));
+    let search = &findings["webSearch"];
+    let searching = ["service", "problem", "how"].iter().find_map(|name| search[name].as_str());
+    let state = if search["on"] == true { "on: " } else { "" };
+    lines.push(format!("{:<18}{state}{}", "web search", printable(searching.unwrap_or_default())));
+    lines.push(String::new());
     let tools = findings["tools"].as_object().into_iter().flatten();
     lines.extend(tools.map(|(tool, path)| match path.as_str() {
         Some(path) => format!("{tool:<18}{}", printable(path)),
         None => format!("{tool:<18}not found"),
     }));
     lines.join("\n") + "\n"
+}
+
+fn settings_text(settings: &Value) -> Vec<String> {
+    let list = |name: &str| settings[name].as_array().cloned().unwrap_or_default();
+    let said = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let files = list("files");
+    let mut lines = vec![format!("{:<18}{}", "settings", if files.is_empty() { "no files" } else { "" })];
+    lines.extend(files.iter().map(|file| format!("  {}", said(file))));
+    lines.push(format!("  {:<16}{}", "rules", settings["rules"]));
+    lines.push(format!("  {:<16}{}", "commands", said(&settings["commands"])));
+    lines.extend(list("problems").iter().map(|problem| {
+        let place = match (problem["file"].as_str(), problem["line"].as_u64()) {
+            (Some(file), Some(line)) => format!("{}:{line}: ", printable(file)),
+            (Some(file), None) => format!("{}: ", printable(file)),
+            (None, _) => String::new(),
+        };
+        let mark = if problem["severe"] == true { "error" } else { "!" };
+        format!("  {mark} {place}{}", said(&problem["message"]))
+    }));
+    lines.extend(list("withheld").iter().map(|wish| {
+        let (key, value, file) = (said(&wish["key"]), said(&wish["value"]), said(&wish["file"]));
+        format!("  waits for `kode-ls permissions approve {file}`: {key} {value}")
+    }));
+    lines.push(String::new());
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 fn path_of(tool: &str) -> Option<String> {

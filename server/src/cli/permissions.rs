@@ -16,7 +16,6 @@ use kode_engine::permission::explain::{Explanation, Question, Setting, explain};
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
 use kode_engine::settings::SettingsPolicy;
-use kode_engine::tools::Registry;
 use serde_json::json;
 
 use crate::cli::{terminal, working_directory};
@@ -189,7 +188,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
 }
 
 fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -> anyhow::Result<ExitCode> {
-    let tools = Registry::built_in();
+    let tools = policies::equipment(&policies::all()?).tools;
     let current = policy.current();
     let answer = |question: &Question| -> anyhow::Result<Explanation> {
         let setting = Setting {

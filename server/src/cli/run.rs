@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, NewSession};
+use kode_engine::engine::{Engine, EngineOptions, NewSession};
 use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::host::NoEditor;
 use kode_engine::permission::Deliveries;
@@ -37,9 +37,9 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     output_format: OutputFormat,
 
-    /// What the agent may do unasked
-    #[arg(long, value_name = "MODE", default_value = "default", value_parser = parse_mode, help_heading = "Safety")]
-    mode: Mode,
+    /// What the agent may do unasked [default: as the settings say]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Safety")]
+    mode: Option<Mode>,
 
     #[command(flatten)]
     model: ModelArgs,
@@ -79,15 +79,21 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         _ => args.prompt,
     };
     let (models, profile) = args.model.models();
-    let engine = Engine::new(EngineOptions {
+    let policies = policies::all()?;
+    let equipment = policies::equipment(&policies);
+    if let Some(problem) = equipment.search.problem() {
+        terminal::error_line(&format!("! {}", printable(&problem)));
+    }
+    let options = EngineOptions {
         home: home::folder()?,
         host: Arc::new(NoEditor),
         models,
-        policies: Arc::new(policies::all()?),
-        concurrency: CONCURRENCY,
+        policies: Arc::new(policies),
+        concurrency: equipment.concurrency,
         save_before_commands: true,
         deliveries: Deliveries::default(),
-    });
+    };
+    let engine = Engine::with_tools(options, equipment.tools);
     let session = engine.new_session(NewSession { roots: vec![cwd], mode: args.mode, model: profile })?;
     let events = session.events().subscribe(session.events().newest(), vec![]);
     let Submitted::Started(turn) = session.submit(Prompt { text, attachments: vec![] })? else {

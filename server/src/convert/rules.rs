@@ -72,7 +72,9 @@ fn entry(placed: &PlacedRule) -> wire::RuleEntry {
     }
 }
 
-fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
+/// Something that waits for the user's approval.
+#[must_use]
+pub fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
     wire::WithheldSetting {
         key: withheld.wish.key.clone(),
         value: withheld.wish.text.clone(),

@@ -7,7 +7,7 @@ use kode_engine::engine::SessionError;
 use kode_engine::ids::{PermissionId, QuestionId};
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
-use kode_engine::permission::policy::KeepError;
+use kode_engine::permission::policy::{KeepError, ModeDisabled};
 use kode_engine::question::ReplyError;
 use kode_engine::session::SubmitError;
 use kode_engine::session::background::OutputError;
@@ -65,8 +65,14 @@ pub(crate) fn session(error: SessionError) -> Failure {
         SessionError::Corrupted { .. } => {
             failure(ErrorKind::StorageFailure, message, "Begin a new session; the journal is kept as it is.")
         }
+        SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),
     }
+}
+
+/// A mode is switched off.
+pub(crate) fn mode(error: ModeDisabled) -> Failure {
+    invalid_params("mode", &error.to_string())
 }
 
 /// A model cannot be used.

@@ -106,6 +106,9 @@ pub(crate) async fn configure(
         agent.engine.models().profile(model).map_err(|reason| error::model(&reason))?;
     }
     let mode: Option<Mode> = params.mode.map(convert::mode_from_wire);
+    if let Some(mode) = mode {
+        session.allow_mode(mode).await.map_err(error::mode)?;
+    }
     let deliveries = params.delivery.map(convert::deliveries_from_wire).transpose();
     let deliveries = deliveries.map_err(|bad| error::invalid_params("delivery", &bad.to_string()))?;
     session.configure(mode, params.model);

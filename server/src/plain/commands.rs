@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::display::printable;
 use crate::handlers::error::{self, Failure};
-use crate::plain::questions;
 use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
+use crate::plain::{questions, settings};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 17] = [
     "kode.ask",
     "kode.cancel",
     "kode.allow",
@@ -39,6 +39,8 @@ pub const NAMES: [&str; 15] = [
     "kode.listEdits",
     "kode.checkpoints",
     "kode.restore",
+    settings::APPROVE,
+    settings::RULES,
 ];
 
 #[derive(Debug, Deserialize)]
@@ -75,7 +77,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
         questions::ANSWER => questions::answer(agent, parse(command, argument)?),
-        "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode),
+        "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode).await,
         "kode.newSession" => {
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
@@ -88,6 +90,8 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.listEdits" => shown(agent, list(agent, &parse(command, argument)?)?),
         "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
         "kode.restore" => restore(agent, parse(command, argument)?).await,
+        settings::APPROVE => settings::approve(agent, parse(command, argument)?).await,
+        settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?)?),
         _ => Err(error::invalid_params(
             "command",
             &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")),
@@ -146,12 +150,14 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
     Ok(json!({ "permissionId": prompt.id, "title": prompt.title }))
 }
 
-fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
+async fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
     let mode = Mode::parse(name).ok_or_else(|| {
         let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
         error::invalid_params("mode", &format!("there is no mode `{name}`; there are: {}", names.join(", ")))
     })?;
-    agent.plain_session().map_err(error::session)?.configure(Some(mode), None);
+    let session = agent.plain_session().map_err(error::session)?;
+    session.allow_mode(mode).await.map_err(error::mode)?;
+    session.configure(Some(mode), None);
     Ok(json!({ "mode": mode.name() }))
 }
 

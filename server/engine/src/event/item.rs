@@ -27,6 +27,14 @@ pub struct Item {
     pub body: ItemBody,
 }
 
+impl Item {
+    /// Whether it is a tool call.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        matches!(self.body, ItemBody::ToolCall(_))
+    }
+}
+
 /// What an item is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]

@@ -54,6 +54,51 @@ impl Default for Policy {
     }
 }
 
+/// What sessions begin with where nobody says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// The mode, if the settings name one.
+    pub mode: Option<Mode>,
+    /// Whether the mode in which everything runs is switched off.
+    pub is_bypass_disabled: bool,
+}
+
+/// A mode that the settings have switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "mode {} is switched off in the settings by `permissions.disableBypassPermissionsMode`; \
+     `kode-ls doctor` lists the files",
+    Mode::BypassPermissions.name()
+)]
+pub struct ModeDisabled;
+
+impl Beginning {
+    /// The mode a session begins in: the one that is wanted, else the settings' own.
+    ///
+    /// # Errors
+    /// [`ModeDisabled`], when that mode is wanted and switched off.
+    pub fn mode(self, wanted: Option<Mode>) -> Result<Mode, ModeDisabled> {
+        match wanted {
+            Some(mode) => allowed(mode, self.is_bypass_disabled),
+            None => Ok(allowed(self.mode.unwrap_or_default(), self.is_bypass_disabled).unwrap_or_default()),
+        }
+    }
+}
+
+impl Policy {
+    /// Whether a session may be put into a mode.
+    ///
+    /// # Errors
+    /// [`ModeDisabled`].
+    pub fn allow_mode(&self, mode: Mode) -> Result<Mode, ModeDisabled> {
+        allowed(mode, self.is_bypass_disabled)
+    }
+}
+
+fn allowed(mode: Mode, is_bypass_disabled: bool) -> Result<Mode, ModeDisabled> {
+    if mode == Mode::BypassPermissions && is_bypass_disabled { Err(ModeDisabled) } else { Ok(mode) }
+}
+
 /// Why a rule was not kept or not removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeepError {

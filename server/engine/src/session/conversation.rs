@@ -145,7 +145,7 @@ impl<'a> Conversation<'a> {
         Item { agent: self.agent.clone(), ..new_item(turn, body) }
     }
 
-    /// Notes that a call waits for the user or begins to run, and tells of it.
+    /// Notes that a call waits for the user or begins to run, and tells of it, unless the transcript shows no call.
     pub(crate) fn move_call(&self, item: &ItemId, state: CallState, title: &str) {
         if let (CallState::Executing, Some(assignment)) = (state, &self.assignment) {
             (assignment.tell)(title);
@@ -153,7 +153,7 @@ impl<'a> Conversation<'a> {
         let record =
             Record::CallMoved { item: item.clone(), at: Timestamp::now(), state, title: title.to_owned() };
         self.commit(record, |thread| {
-            let moved = thread.item(item).cloned();
+            let moved = thread.item(item).filter(|item| item.is_call()).cloned();
             let event = match state {
                 CallState::Executing => moved.map(|item| Event::ToolStart { item }),
                 _ => moved.map(|item| Event::ItemUpdated { item }),
@@ -166,7 +166,8 @@ impl<'a> Conversation<'a> {
     pub(crate) fn end_call(&self, item: &ItemId, outcome: CallOutcome, result: Block, more: Vec<Event>) {
         let record = Record::CallEnded { item: item.clone(), at: Timestamp::now(), outcome, result };
         self.commit(record, |thread| {
-            let ended = thread.item(item).cloned().map(|item| Event::ToolEnd { item });
+            let ended =
+                thread.item(item).filter(|item| item.is_call()).cloned().map(|item| Event::ToolEnd { item });
             ended.into_iter().chain(more).collect()
         });
     }

@@ -45,6 +45,9 @@ impl Session {
 
 /// The session's one task: runs turn after turn until the session is closed.
 pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
+    // What is wrong with the settings is told before anybody asks anything.
+    let looker = Arc::clone(&session);
+    tokio::task::spawn_blocking(move || looker.in_force());
     loop {
         let turn = tokio::select! {
             biased;

@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::event::ItemBody;
+use crate::event::{Event, ItemBody};
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Confinement, Verdict};
-use crate::permission::policy::{KeepError, Policy, PolicySource};
+use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
 use crate::permission::rules::{
     Behavior, Layer, PlacedRule, Places, Problem, Rule, RuleError, Rules, Source,
 };
 use crate::permission::{Delivery, GateDecision, Grant, Mode, Scope, Spared};
 use crate::session::Session;
 use crate::session::changes::lock;
+use crate::settings::Withheld;
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind};
 use crate::workspace::{Workspace, blocking};
@@ -47,6 +48,16 @@ pub(crate) struct Guard {
     /// The session's own folders, which need no question to be read.
     own: Vec<AbsPath>,
     in_force: Mutex<Option<Arc<InForce>>>,
+    told: Mutex<Complaints>,
+}
+
+/// What of the settings is not in force although somebody wants it to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaints {
+    /// What cannot be used.
+    pub problems: Vec<Problem>,
+    /// What files of the workspace ask for and the user has not approved.
+    pub withheld: Vec<Withheld>,
 }
 
 impl fmt::Debug for Guard {
@@ -58,7 +69,7 @@ impl fmt::Debug for Guard {
 impl Guard {
     /// What counts by `source`, with the session's `own` folders.
     pub(crate) fn new(source: Arc<dyn PolicySource>, own: impl IntoIterator<Item = AbsPath>) -> Self {
-        Self { source, own: own.into_iter().collect(), in_force: Mutex::default() }
+        Self { source, own: own.into_iter().collect(), in_force: Mutex::default(), told: Mutex::default() }
     }
 
     fn in_force(&self, grants: &[Grant], cwd: &AbsPath) -> Arc<InForce> {
@@ -80,7 +91,7 @@ impl Guard {
 impl InForce {
     /// The mode that counts: one that settings have switched off does not.
     pub(crate) fn mode(&self, mode: Mode) -> Mode {
-        if mode == Mode::BypassPermissions && self.policy.is_bypass_disabled { Mode::Default } else { mode }
+        self.policy.allow_mode(mode).unwrap_or_default()
     }
 
     /// The same picture with more rules of a session.
@@ -152,10 +163,18 @@ impl InForce {
 }
 
 impl Session {
-    /// What the gate goes by now.
+    /// What the gate goes by now. Tells what is wrong with the settings when that has changed.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         let grants = self.state().grants.clone();
+        // Held until it is told: of two looks the newer is told last.
+        let mut told = lock(&self.guard.told);
         let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
+        if told.problems != in_force.problems || told.withheld != in_force.policy.withheld {
+            let (problems, withheld) = (in_force.problems.clone(), in_force.policy.withheld.clone());
+            *told = Complaints { problems: problems.clone(), withheld: withheld.clone() };
+            self.publish(Event::ConfigChanged { problems, withheld });
+        }
+        drop(told);
         // What judges a command and what holds it come from the same settings.
         let excluded = match &in_force.policy.confinement {
             Confinement::Sandbox { excluded, .. } => excluded.clone(),
@@ -163,6 +182,12 @@ impl Session {
         };
         self.shell.confine(in_force.policy.sandbox.clone(), excluded);
         in_force
+    }
+
+    /// What was told last of what is wrong with the settings. Looks at no file.
+    #[must_use]
+    pub fn complaints(&self) -> Complaints {
+        lock(&self.guard.told).clone()
     }
 
     /// Judges a call by everything that is in force now.
@@ -198,6 +223,15 @@ impl Session {
     /// Where the policy comes from.
     pub(crate) fn policy_source(&self) -> Arc<dyn PolicySource> {
         Arc::clone(&self.guard.source)
+    }
+
+    /// Whether the session may be put into a mode now. Looks at the settings files.
+    ///
+    /// # Errors
+    /// [`ModeDisabled`], when the settings have switched it off.
+    pub async fn allow_mode(self: &Arc<Self>, mode: Mode) -> Result<Mode, ModeDisabled> {
+        let session = Arc::clone(self);
+        blocking(move || session.in_force().policy.allow_mode(mode)).await
     }
 
     /// Whether standing answers can be kept beyond this session.

@@ -74,7 +74,9 @@ impl Session {
     /// [`KeepError`]; the file is then as it was.
     pub async fn add_rule(&self, scope: Scope, behavior: Behavior, rule: Rule) -> Result<AbsPath, KeepError> {
         let source = self.policy_source();
-        blocking(move || source.keep(scope, behavior, &rule)).await
+        let kept = blocking(move || source.keep(scope, behavior, &rule)).await;
+        self.in_force();
+        kept
     }
 
     /// Removes a rule from the file it stands in, and says whether it stood there.
@@ -88,7 +90,9 @@ impl Session {
         rule: Rule,
     ) -> Result<bool, KeepError> {
         let source = self.policy_source();
-        blocking(move || source.remove(&file, behavior, &rule)).await
+        let removed = blocking(move || source.remove(&file, behavior, &rule)).await;
+        self.in_force();
+        removed
     }
 
     /// Approves all that a file of the workspace asks for, as it was read last, and says how much that is.
@@ -97,6 +101,9 @@ impl Session {
     /// [`KeepError`]; nothing is approved then.
     pub async fn approve_settings(&self, file: AbsPath) -> Result<usize, KeepError> {
         let source = self.policy_source();
-        blocking(move || source.approve(&file)).await
+        let approved = blocking(move || source.approve(&file)).await;
+        // What waits no more is told at once.
+        self.in_force();
+        approved
     }
 }

@@ -1,6 +1,7 @@
 //! A whole session with a model that says what the test wants: order, faults, cancelling, resuming.
 
 mod agents;
+mod think;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -227,7 +228,7 @@ impl Bench {
     }
 
     fn session(&self) -> Arc<Session> {
-        let new = NewSession { roots: vec![self.root()], mode: Mode::Default, model: None };
+        let new = NewSession { roots: vec![self.root()], mode: Some(Mode::Default), model: None };
         self.engine.new_session(new).unwrap()
     }
 

@@ -6,11 +6,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Sourced};
+use super::{
+    Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Sourced, Values,
+};
 use crate::engine::Policies;
 use crate::paths::AbsPath;
 use crate::permission::gate::Confinement;
-use crate::permission::policy::{KeepError, Policy, PolicySource};
+use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive};
@@ -45,6 +47,22 @@ impl SettingsPolicies {
     pub fn of_workspace(&self, roots: &[AbsPath]) -> SettingsPolicy {
         SettingsPolicy::new(self.0.clone(), roots)
     }
+
+    /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
+    #[must_use]
+    pub fn values(&self) -> Values {
+        self.0.sources(&[]).load().values
+    }
+}
+
+impl PolicyOptions {
+    fn sources(&self, roots: &[AbsPath]) -> SettingsSources {
+        let environment = |name: &str| std::env::var_os(name);
+        let mut sources =
+            SettingsSources::new(roots.to_vec(), self.home.clone(), self.state.clone(), &environment);
+        sources.command_line.clone_from(&self.command_line);
+        sources
+    }
 }
 
 impl Policies for SettingsPolicies {
@@ -54,6 +72,14 @@ impl Policies for SettingsPolicies {
             detect();
         });
         Arc::new(self.of_workspace(roots))
+    }
+
+    fn beginning(&self, roots: &[AbsPath]) -> Beginning {
+        let values = self.0.sources(roots).load().values;
+        Beginning {
+            mode: values.default_mode.map(|mode| mode.value),
+            is_bypass_disabled: values.is_bypass_disabled,
+        }
     }
 }
 
@@ -73,10 +99,7 @@ struct Loaded {
 
 impl SettingsPolicy {
     fn new(options: PolicyOptions, roots: &[AbsPath]) -> Self {
-        let environment = |name: &str| std::env::var_os(name);
-        let mut sources =
-            SettingsSources::new(roots.to_vec(), options.home.clone(), options.state.clone(), &environment);
-        sources.command_line.clone_from(&options.command_line);
+        let sources = options.sources(roots);
         Self { options, sources, loaded: Mutex::default() }
     }
 

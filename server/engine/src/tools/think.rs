@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::tools::{
     Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
@@ -20,6 +20,16 @@ pub struct ThinkInput {
     pub thought: String,
 }
 
+/// The name of the tool.
+pub const NAME: &str = "Think";
+
+/// The thought in a call of that tool; `None` when it is a call of another, or none that this tool takes.
+#[must_use]
+pub fn thought(tool: &str, input: &Value) -> Option<String> {
+    let input = ThinkInput::deserialize(input).ok().filter(|_| tool == NAME)?;
+    Some(input.thought).filter(|thought| !thought.trim().is_empty())
+}
+
 /// Takes a thought.
 #[derive(Clone, Copy, Debug)]
 pub struct Think;
@@ -30,7 +40,7 @@ impl Tool for Think {
 
     fn facts(&self) -> ToolFacts {
         ToolFacts {
-            name: "Think",
+            name: NAME,
             aliases: &["think"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
@@ -53,7 +63,7 @@ impl Tool for Think {
             let output = ToolOutput { model_text: "Noted.".to_owned(), display: String::new(), structured };
             async move { Ok(output) }.boxed()
         };
-        Ok(Plan { title: "Think".to_owned(), touches: Vec::new(), action: Action::Run(Box::new(run)) })
+        Ok(Plan { title: NAME.to_owned(), touches: Vec::new(), action: Action::Run(Box::new(run)) })
     }
 }
 

@@ -23,6 +23,7 @@ use crate::model::{
     Usage,
 };
 use crate::session::conversation::Conversation;
+use crate::tools::think;
 
 /// Streamed text is told so often at most.
 const FLUSHES_PER_SECOND: u64 = 60;
@@ -204,6 +205,8 @@ impl Shown {
         let body = match delta {
             Delta::Text { text, .. } => ItemBody::AgentMessage { text, complete: false, interrupted: false },
             Delta::Thinking { text, .. } => ItemBody::Thinking { text, complete: false },
+            // A thought is shown when it is whole: its text stands in arguments that are not readable before.
+            Delta::ToolUse { name, .. } if canonical(conversation, &name) == think::NAME => return,
             Delta::ToolUse { id, name, .. } => pending_call(conversation, &id, &name, Value::Null),
         };
         let item = conversation.new_item(turn, body);
@@ -333,7 +336,15 @@ fn body(conversation: &Conversation<'_>, block: &Block) -> Option<ItemBody> {
         Block::Thinking { thinking, .. } => {
             Some(ItemBody::Thinking { text: thinking.clone(), complete: true })
         }
-        Block::ToolUse { id, name, input, .. } => Some(pending_call(conversation, id, name, input.clone())),
+        Block::ToolUse { id, name, input, .. } => {
+            let name = canonical(conversation, name);
+            let thought = think::thought(&name, input);
+            // The call stays one for the model, which waits for its result; for people it is thinking.
+            Some(thought.map_or_else(
+                || pending_call(conversation, id, &name, input.clone()),
+                |text| ItemBody::Thinking { text, complete: true },
+            ))
+        }
         Block::RedactedThinking { .. } | Block::ToolResult { .. } => None,
     }
 }

@@ -1,4 +1,5 @@
-//! Tells the editor that hunks have come, gone or moved: diagnostics, and a request to ask for lenses again.
+//! Tells the editor that hunks have come, gone or moved: diagnostics, and a request to ask for lenses again. What is wrong
+//! with the settings goes the same way, for a document has one list of diagnostics from us.
 //!
 //! Rule: many changes become one telling; what is told is always the whole state, so that nothing is left standing
 //! that is no more; at most one request for lenses is open.
@@ -18,6 +19,7 @@ use crate::agent::ReviewDiagnostics;
 use crate::backend::Shared;
 use crate::convert;
 use crate::display::{both_ends, readable};
+use crate::plain::settings;
 
 /// How long changes are gathered before they are told.
 pub(crate) const GATHER: Duration = Duration::from_millis(150);
@@ -64,6 +66,11 @@ impl ReviewPublisher {
     /// Tells the editor soon that hunks have come, gone, moved or changed their state.
     pub(crate) fn hunks_changed(shared: &Arc<Shared>) {
         shared.review.lock().lenses_changed = true;
+        Self::schedule(shared);
+    }
+
+    /// Tells the editor soon that something else is wrong with the settings, or nothing any more.
+    pub(crate) fn settings_changed(shared: &Arc<Shared>) {
         Self::schedule(shared);
     }
 
@@ -123,7 +130,13 @@ pub(crate) fn tell(shared: &Arc<Shared>, text: &str) {
 
 async fn tell_all(shared: &Arc<Shared>) {
     let _one_after_the_other = shared.review.telling.lock().await;
-    let now = if wanted(shared) { current(shared) } else { Vec::new() };
+    let mut now = if wanted(shared) { current(shared) } else { Vec::new() };
+    for (uri, found) in settings::current(shared) {
+        match now.iter_mut().find(|(known, _, _)| *known == uri) {
+            Some((_, _, diagnostics)) => diagnostics.extend(found),
+            None => now.push((uri, None, found)),
+        }
+    }
     let news = news(&mut shared.review.lock().published, now);
     for (uri, version, diagnostics) in news {
         shared.client.publish_diagnostics(uri, diagnostics, version).await;

@@ -36,7 +36,8 @@ impl Desk {
         };
         let engine = Engine::new(options);
         let roots = vec![rig.root().clone()];
-        let session = engine.new_session(NewSession { roots, mode: Mode::AcceptEdits, model: None }).unwrap();
+        let new = NewSession { roots, mode: Some(Mode::AcceptEdits), model: None };
+        let session = engine.new_session(new).unwrap();
         let events = session.events().subscribe(0, vec![]);
         Self { rig, engine, session, events, turn: TurnId::generate() }
     }
