@@ -470,11 +470,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(&item), text })
         }
         Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
-        Event::ToolProgress { item, call, text } => wire::Event::ToolProgress(wire::ToolProgress {
-            item_id: item_id(&item),
-            call_id: call_id(&call),
-            text,
-        }),
+        Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
         Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
         Event::Done { turn, reason, usage: used, duration_ms, model_calls, tool_calls } => {
             wire::Event::Done(wire::Done {
@@ -501,11 +497,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::QueueChanged { queue } => {
             wire::Event::QueueChanged(wire::QueueChanged { queue: queue.into_iter().map(queued).collect() })
         }
-        Event::ToolQueued { call, name, queue_length } => wire::Event::ToolQueued(wire::ToolQueued {
-            call_id: call_id(&call),
-            name,
-            queue_length: u64::try_from(queue_length).unwrap_or(u64::MAX),
-        }),
+        Event::ToolQueued { call, name, queue_length } => tool_queued(&call, name, queue_length),
         Event::ToolTimeout { call, name } => {
             wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(&call), name })
         }
@@ -521,35 +513,20 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
         }
         Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome)),
-        Event::CheckpointCreated { checkpoint, turn } => {
-            wire::Event::CheckpointCreated(wire::CheckpointCreated {
-                checkpoint_id: checkpoint_id(&checkpoint),
-                turn_id: turn_id(&turn),
-            })
-        }
+        Event::CheckpointCreated { checkpoint, turn } => checkpoint_created(&checkpoint, &turn),
         Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }
-        Event::ConfigChanged { problems, withheld } => wire::Event::ConfigChanged(wire::ConfigChanged {
-            problems: problems.into_iter().map(rules::problem).collect(),
-            withheld: withheld.iter().map(rules::withheld).collect(),
-        }),
+        Event::ConfigChanged { problems, withheld } => {
+            wire::Event::ConfigChanged(rules::changed(problems, &withheld))
+        }
         Event::SubagentStarted { agent, call, kind, description } => {
-            wire::Event::SubagentStarted(wire::SubagentStarted {
-                agent_id: agent_id(&agent),
-                call_id: call_id(&call),
-                agent_type: kind,
-                description,
-            })
+            subagent_started(&agent, &call, kind, description)
         }
         Event::SubagentEnded { agent, ok, usage: used, duration_ms } => {
-            wire::Event::SubagentEnded(wire::SubagentEnded {
-                agent_id: agent_id(&agent),
-                ok,
-                usage: usage(used),
-                duration_ms,
-            })
+            let agent_id = agent_id(&agent);
+            wire::Event::SubagentEnded(wire::SubagentEnded { agent_id, ok, usage: usage(used), duration_ms })
         }
         Event::TokenUsage { turn, usage: used } => {
             wire::Event::TokenUsage(wire::TokenUsage { turn_id: turn_id(&turn), usage: usage(used) })
@@ -564,6 +541,25 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn tool_progress(item: &ItemId, call: &CallId, text: String) -> wire::Event {
+    wire::Event::ToolProgress(wire::ToolProgress { item_id: item_id(item), call_id: call_id(call), text })
+}
+
+fn tool_queued(call: &CallId, name: String, queue_length: usize) -> wire::Event {
+    let queue_length = u64::try_from(queue_length).unwrap_or(u64::MAX);
+    wire::Event::ToolQueued(wire::ToolQueued { call_id: call_id(call), name, queue_length })
+}
+
+fn checkpoint_created(checkpoint: &CheckpointId, turn: &TurnId) -> wire::Event {
+    let (checkpoint_id, turn_id) = (checkpoint_id(checkpoint), turn_id(turn));
+    wire::Event::CheckpointCreated(wire::CheckpointCreated { checkpoint_id, turn_id })
+}
+
+fn subagent_started(agent: &AgentId, call: &CallId, agent_type: String, description: String) -> wire::Event {
+    let (agent_id, call_id) = (agent_id(agent), call_id(call));
+    wire::Event::SubagentStarted(wire::SubagentStarted { agent_id, call_id, agent_type, description })
 }
 
 fn required(session: &SessionId, asked: PermissionPrompt) -> wire::Event {

@@ -19,6 +19,7 @@ mod questions;
 mod resolve;
 pub mod review;
 pub mod rules;
+mod snapshot;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edit::ledger::Ledger;
 use crate::engine::Models;
-use crate::event::{Bookmark, CallState, Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
+use crate::event::{CallState, Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
 use crate::extension::Catalog;
 use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use crate::journal::{Blobs, Journal, Record};
@@ -43,16 +44,15 @@ use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
-use crate::question::{Question, QuestionBroker};
+use crate::question::QuestionBroker;
 use crate::shell::Shell;
-use crate::todo::Todo;
 use crate::tools::Registry;
 use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
-use background::BackgroundTask;
 pub(crate) use changes::Changes;
 use changes::lock;
 use review::ResolveError;
+pub use snapshot::Snapshot;
 pub use state::SessionState;
 
 /// So many prompts may wait in a queue.
@@ -91,39 +91,6 @@ pub enum SubmitError {
     /// The session was closed.
     #[error("the session is closed; load it again to go on")]
     Closed,
-}
-
-/// A session as a client sees it: what all the events up to `bookmark` add up to.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// The session.
-    pub id: SessionId,
-    /// What people call it.
-    pub title: String,
-    /// The newest event that is in the snapshot, 0 when there was none, and when the snapshot was taken.
-    pub bookmark: Bookmark,
-    /// What it is doing.
-    pub state: RunState,
-    /// Its mode.
-    pub mode: Mode,
-    /// The name of its model profile.
-    pub model: String,
-    /// The newest items, oldest first.
-    pub items: Vec<Item>,
-    /// Whether there are older items.
-    pub more_items: bool,
-    /// Prompts that wait for the user.
-    pub pending: Vec<PermissionPrompt>,
-    /// Questions that wait for the user.
-    pub questions: Vec<Question>,
-    /// The todo list.
-    pub todos: Vec<Todo>,
-    /// Prompts that wait for their turn.
-    pub queue: Vec<QueuedPrompt>,
-    /// The background commands that run, oldest first.
-    pub tasks: Vec<BackgroundTask>,
-    /// Tokens of all turns.
-    pub usage: Usage,
 }
 
 /// A live session.
@@ -253,29 +220,6 @@ impl Session {
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.state().mode
-    }
-
-    /// The session as it is now, with at most `items` of its newest items.
-    #[must_use]
-    pub fn snapshot(&self, items: usize) -> Snapshot {
-        let state = self.state();
-        let skipped = state.main.items.len().saturating_sub(items);
-        Snapshot {
-            id: self.id.clone(),
-            title: state.title.clone(),
-            bookmark: Bookmark { seq: self.events.newest(), timestamp: Timestamp::now() },
-            state: self.run_state(),
-            mode: state.mode,
-            model: state.model.clone(),
-            items: state.main.items[skipped..].to_vec(),
-            more_items: skipped > 0,
-            pending: self.broker.pending(),
-            questions: self.questions.pending(),
-            todos: state.todos.clone(),
-            queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
-            tasks: state.background.running().cloned().collect(),
-            usage: state.usage,
-        }
     }
 
     /// Hands in a prompt: its turn begins at once, or it waits behind the running one.

@@ -21,6 +21,15 @@ pub fn in_force(rules: RulesInForce) -> wire::ListRulesResult {
     }
 }
 
+/// What is wrong with the settings, and what of them waits for approval.
+#[must_use]
+pub fn changed(problems: Vec<Problem>, waiting: &[Withheld]) -> wire::ConfigChanged {
+    wire::ConfigChanged {
+        problems: problems.into_iter().map(problem).collect(),
+        withheld: waiting.iter().map(withheld).collect(),
+    }
+}
+
 /// What a rule says.
 #[must_use]
 pub fn behavior(behavior: Behavior) -> wire::RuleBehavior {

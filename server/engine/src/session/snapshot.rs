@@ -1,0 +1,73 @@
+//! A session as a client sees it.
+//!
+//! Rule: a snapshot is taken under the lock that changes are made under, so that with the events after its bookmark it tells
+//! everything once.
+
+use jiff::Timestamp;
+
+use crate::event::{Bookmark, Item, QueuedPrompt, RunState};
+use crate::ids::SessionId;
+use crate::model::Usage;
+use crate::permission::{Mode, PermissionPrompt};
+use crate::question::Question;
+use crate::session::Session;
+use crate::session::background::BackgroundTask;
+use crate::todo::Todo;
+
+/// A session as a client sees it: what all the events up to `bookmark` add up to.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The session.
+    pub id: SessionId,
+    /// What people call it.
+    pub title: String,
+    /// The newest event that is in the snapshot, 0 when there was none, and when the snapshot was taken.
+    pub bookmark: Bookmark,
+    /// What it is doing.
+    pub state: RunState,
+    /// Its mode.
+    pub mode: Mode,
+    /// The name of its model profile.
+    pub model: String,
+    /// The newest items, oldest first.
+    pub items: Vec<Item>,
+    /// Whether there are older items.
+    pub more_items: bool,
+    /// Prompts that wait for the user.
+    pub pending: Vec<PermissionPrompt>,
+    /// Questions that wait for the user.
+    pub questions: Vec<Question>,
+    /// The todo list.
+    pub todos: Vec<Todo>,
+    /// Prompts that wait for their turn.
+    pub queue: Vec<QueuedPrompt>,
+    /// The background commands that run, oldest first.
+    pub tasks: Vec<BackgroundTask>,
+    /// Tokens of all turns.
+    pub usage: Usage,
+}
+
+impl Session {
+    /// The session as it is now, with at most `items` of its newest items.
+    #[must_use]
+    pub fn snapshot(&self, items: usize) -> Snapshot {
+        let state = self.state();
+        let skipped = state.main.items.len().saturating_sub(items);
+        Snapshot {
+            id: self.id.clone(),
+            title: state.title.clone(),
+            bookmark: Bookmark { seq: self.events.newest(), timestamp: Timestamp::now() },
+            state: self.run_state(),
+            mode: state.mode,
+            model: state.model.clone(),
+            items: state.main.items[skipped..].to_vec(),
+            more_items: skipped > 0,
+            pending: self.broker.pending(),
+            questions: self.questions.pending(),
+            todos: state.todos.clone(),
+            queue: state.queue.iter().map(|(prompt, _)| prompt.clone()).collect(),
+            tasks: state.background.running().cloned().collect(),
+            usage: state.usage,
+        }
+    }
+}
