@@ -8,7 +8,9 @@ mod environment;
 mod guard;
 #[cfg(target_os = "linux")]
 pub mod helper;
+pub mod hosts;
 pub mod policy;
+pub mod proxy;
 pub mod secrets;
 
 use std::fs;
