@@ -6,6 +6,7 @@
 mod calls;
 mod fixture;
 mod helper;
+mod network;
 mod probes;
 
 use fixture::{Fixture, Outside, SECRET, User, wait_until_gone};
@@ -163,18 +164,6 @@ fn more_can_be_given_and_taken() {
     assert_eq!(output.code, 1, "{output:?}");
     let output = fixture.run(&["--write", "/"], "echo ran");
     assert_eq!((output.code, &*output.stdout), (125, ""), "{output:?}");
-}
-
-#[test]
-fn an_allowed_host_does_not_open_the_network() {
-    for kind in KINDS {
-        let mut fixture = Fixture::new(User::Own);
-        let options = ["--kind", kind, "--allow-host", "localhost", "--verbose"];
-        let output = fixture.run(&options, "exec 3<>/dev/tcp/127.0.0.1/$tcp");
-        assert_eq!(output.code, 1, "{kind}: {output:?}");
-        assert!(output.stderr.contains("the network is off"), "{kind}: {output:?}");
-        fixture.check(Outside::Untouched, kind);
-    }
 }
 
 #[test]

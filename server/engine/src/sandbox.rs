@@ -8,7 +8,9 @@ mod environment;
 mod guard;
 #[cfg(target_os = "linux")]
 pub mod helper;
+pub mod hosts;
 pub mod policy;
+pub mod proxy;
 pub mod secrets;
 
 use std::fs;
@@ -17,18 +19,22 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::paths::AbsPath;
 use crate::shell::{Captured, Exit};
+use crate::web::client::SystemLookup;
 
 pub use detect::{Support, detect};
 pub use environment::keeps;
+pub use hosts::HostPattern;
 pub use policy::{Enforced, Failure, GuardReport, Input, Kind, Limits, Network, Policy, Report, Restored};
 
 use policy::Request;
+use proxy::{Proxy, ProxyRules};
 
 /// The argument that makes the program the helper.
 pub const ARGUMENT: &str = "__sandbox";
@@ -36,6 +42,8 @@ pub const ARGUMENT: &str = "__sandbox";
 const REPORT: &str = "report.json";
 /// The folder for temporary files of commands.
 const SCRATCH: &str = "tmp";
+/// The socket of the proxy.
+const PROXY: &str = "proxy";
 /// Folders of the session are its user's alone.
 const PRIVATE: u32 = 0o700;
 
@@ -67,6 +75,7 @@ pub struct SandboxOptions {
 pub struct Sandbox {
     helper: PathBuf,
     policy: Policy,
+    proxy: Mutex<Option<Proxy>>,
     folder: TempDir,
     next: AtomicU64,
 }
@@ -114,7 +123,7 @@ impl Sandbox {
             limits,
             input: Input::None,
         };
-        Ok(Self { helper, policy, folder, next: AtomicU64::new(0) })
+        Ok(Self { helper, policy, proxy: Mutex::default(), folder, next: AtomicU64::new(0) })
     }
 
     /// What its commands may do.
@@ -140,16 +149,50 @@ impl Sandbox {
         AbsPath::new(control).map_err(io::Error::other)
     }
 
+    /// The socket of the proxy that its commands reach listed hosts through; nothing where they reach none. The proxy
+    /// is started when this is asked for the first time, in the runtime that is then at hand, and ends with the
+    /// sandbox.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn proxy(&self) -> io::Result<Option<AbsPath>> {
+        let Network::Allowed { hosts, denied, local } = &self.policy.network else { return Ok(None) };
+        // Without a network of the command's own there is nowhere to put the way to it.
+        if hosts.is_empty() || self.policy.kind == Kind::Landlock {
+            return Ok(None);
+        }
+        let mut proxy = self.proxy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(proxy) = &*proxy {
+            return Ok(Some(proxy.socket().clone()));
+        }
+        let socket = self.folder.path().canonicalize()?.join(PROXY);
+        let rules = ProxyRules {
+            allowed: hosts.clone(),
+            denied: denied.clone(),
+            local: *local,
+            lookup: Arc::new(SystemLookup),
+        };
+        let started =
+            Proxy::start(AbsPath::new(socket).map_err(io::Error::other)?, rules).map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("the proxy for the network could not be started: {error}"),
+                )
+            })?;
+        Ok(Some(proxy.insert(started).socket().clone()))
+    }
+
     /// Prepares a command to run as it would have run without, with those of its variables that commands in a
     /// sandbox keep. Its streams are not carried over.
     ///
     /// # Errors
-    /// When its policy cannot be handed over.
+    /// When its policy cannot be handed over, or the proxy it needs cannot be started.
     pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
         let command = command.as_std();
         let control = self.control()?;
         let (reader, mut writer) = io::pipe()?;
-        Request { policy: self.policy.clone(), control: control.clone() }.send(&mut writer)?;
+        let proxy = self.proxy()?;
+        Request { policy: self.policy.clone(), control: control.clone(), proxy }.send(&mut writer)?;
         let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
         let mut prepared = Command::new(&self.helper);

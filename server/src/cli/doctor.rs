@@ -71,7 +71,7 @@ fn findings(support: &Support, folder: &AbsPath) -> anyhow::Result<Value> {
             "landlock": support.landlock,
             "seccomp": support.seccomp,
             "namespaces": if is_full { json!(["user", "mount", "pid", "net", "ipc", "uts"]) } else { json!([]) },
-            "network": "off",
+            "network": if is_full { "off, but for hosts that are listed" } else { "off" },
             "guarded": match &best {
                 Ok(_) if is_full => "cannot be changed",
                 Ok(_) => "put back after each command",

@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kode_engine::paths::AbsPath;
+use kode_engine::sandbox::policy::Request;
 use kode_engine::sandbox::{
-    Failure, GuardReport, Input, Kind, Limits, Network, Policy, Report, Sandbox, SandboxOptions, detect,
+    Failure, GuardReport, HostPattern, Input, Kind, Limits, Network, Policy, Report, Sandbox, SandboxOptions,
+    detect,
 };
 
 use crate::cli::{terminal, working_directory};
@@ -39,9 +41,10 @@ pub struct SandboxArgs {
     /// Let it use the network
     #[arg(long, conflicts_with = "allow_host")]
     network: bool,
-    /// Let it reach this host alone; may be repeated
+    /// Let it reach this host over http and https, through a proxy; may be repeated. `*.example.com` means those
+    /// beneath it, `example.com:8080` another port
     #[arg(long, value_name = "HOST")]
-    allow_host: Vec<String>,
+    allow_host: Vec<HostPattern>,
     /// How many processes it may have at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
@@ -90,7 +93,14 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
     let sandbox = Sandbox::new(options(kind, &args)?).context("no folder for temporary files")?;
     let policy = Policy { input: Input::Rest, ..sandbox.policy().clone() };
     let control = sandbox.control().context("no folder for temporary files")?;
-    let (report, code) = helper(policy, control, &args.command);
+    // It needs a thread of its own: the helper is this process here.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let proxy = {
+        let _inside = runtime.enter();
+        sandbox.proxy()?
+    };
+    let (report, code) = helper(Request { policy, control, proxy }, &args.command);
+    runtime.shutdown_background();
     tell(&report, args.verbose);
     Ok(code)
 }
@@ -112,7 +122,9 @@ fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
         network: match (args.network, args.allow_host.is_empty()) {
             (true, _) => Network::On,
             (false, true) => Network::Off,
-            (false, false) => Network::Allowed { hosts: args.allow_host.clone() },
+            (false, false) => {
+                Network::Allowed { hosts: args.allow_host.clone(), denied: Vec::new(), local: false }
+            }
         },
         limits: Limits {
             processes: args.max_processes.unwrap_or(Limits::default().processes),
@@ -122,12 +134,12 @@ fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
 }
 
 #[cfg(target_os = "linux")]
-fn helper(policy: Policy, control: AbsPath, command: &[OsString]) -> (Report, ExitCode) {
-    kode_engine::sandbox::helper::run(policy, control, command)
+fn helper(request: Request, command: &[OsString]) -> (Report, ExitCode) {
+    kode_engine::sandbox::helper::run(&request, command)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn helper(_policy: Policy, _control: AbsPath, _command: &[OsString]) -> (Report, ExitCode) {
+fn helper(_request: Request, _command: &[OsString]) -> (Report, ExitCode) {
     // No kind is ever chosen where there is no helper.
     (Report::default(), ExitCode::from(EXIT_NO_SANDBOX))
 }

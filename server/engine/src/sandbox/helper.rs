@@ -2,12 +2,14 @@
 //! inside, the command below that.
 //!
 //! Rule: it fails closed. Whatever cannot be set up as the policy says ends in a report that says why, exit code
-//! [`EXIT_NOT_RUN`], and no command. Both processes have one thread, and nothing of theirs is inherited.
+//! [`EXIT_NOT_RUN`], and no command. Each process has one thread, and nothing of theirs is inherited.
 //!
 //! ```text
 //! engine ─ front (outside: guards, forwards signals, reports) ─ [bwrap ─ init] ─ inner (limits, filters) ─ command
+//! proxy of the engine ······················ socket ······················· bridge ┘  (where hosts are listed)
 //! ```
 
+mod bridge;
 mod bubblewrap;
 mod front;
 mod inner;
@@ -20,12 +22,10 @@ pub(crate) mod seccomp;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
-
-use crate::paths::AbsPath;
 
 use super::policy::{Enforced, Failure, Policy, Report, Request};
 use super::{ARGUMENT, REPORT};
@@ -34,6 +34,8 @@ pub(crate) use bubblewrap::namespaces;
 
 /// What makes it the process inside.
 const INNER: &str = "--inner";
+/// What makes it the bridge to the proxy.
+const BRIDGE: &str = "--bridge";
 /// The exit code when the command was not run; the report says why.
 pub const EXIT_NOT_RUN: u8 = 125;
 /// The exit codes of shells for a program that cannot be started, and for one that is not there.
@@ -52,11 +54,13 @@ const ASIDE: &str = "set-aside";
 struct Plan {
     policy: Policy,
     /// The folders that may be written, resolved, with the one for temporary files.
-    writable: Vec<std::path::PathBuf>,
+    writable: Vec<PathBuf>,
     /// What is hidden, resolved; nothing where it is covered.
-    hidden: Vec<std::path::PathBuf>,
+    hidden: Vec<PathBuf>,
     /// The process outside, where both can see each other.
     front: Option<i32>,
+    /// Whether there is a proxy for the network, on a socket inside.
+    has_proxy: bool,
     weaker: Vec<String>,
 }
 
@@ -78,6 +82,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Some((control, command)) => inner::main(Path::new(control), command),
             None => not_run("the helper inside was started without its folder"),
         },
+        Some((first, rest)) if first == BRIDGE => match rest {
+            [socket] => bridge::main(PathBuf::from(socket)),
+            _ => not_run("the bridge was started without its socket"),
+        },
         Some((first, command)) if first == "--" => match Request::receive(io::stdin().lock()) {
             Ok(request) => front::run(&request, command).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),
@@ -86,11 +94,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Runs a command under a policy from this process, which must have but one thread, and gives what became of it. The
-/// folder `control` is for files of the helper.
+/// Runs the command of a request from this process and gives what became of it. It has to be called on the first
+/// thread, and no other may start processes.
 #[must_use]
-pub fn run(policy: Policy, control: AbsPath, command: &[OsString]) -> (Report, ExitCode) {
-    front::run(&Request { policy, control }, command)
+pub fn run(request: &Request, command: &[OsString]) -> (Report, ExitCode) {
+    front::run(request, command)
 }
 
 #[expect(clippy::print_stderr, reason = "there is no report to say it in")]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::hosts::HostPattern;
 use crate::paths::AbsPath;
 
 /// The largest policy that is sent or read, in bytes. It has to fit into a pipe nobody reads yet.
@@ -70,11 +71,26 @@ pub enum Network {
     Off,
     /// These hosts, through a proxy of ours. No host is no network.
     Allowed {
-        /// Host names; `*.example.com` means those beneath `example.com`.
-        hosts: Vec<String>,
+        /// The hosts.
+        hosts: Vec<HostPattern>,
+        /// Hosts that are not reached although they are among the others.
+        denied: Vec<HostPattern>,
+        /// Whether names may stand for addresses that are not public. An address that is listed itself may be private.
+        local: bool,
     },
     /// All of it.
     On,
+}
+
+impl Network {
+    /// Whether there are hosts that take a proxy to be reached.
+    #[must_use]
+    pub fn needs_proxy(&self) -> bool {
+        match self {
+            Self::Allowed { hosts, .. } => !hosts.is_empty(),
+            Self::Off | Self::On => false,
+        }
+    }
 }
 
 /// How much a command may use.
@@ -114,6 +130,8 @@ pub struct Request {
     pub policy: Policy,
     /// A folder of this command alone, out of its reach, for the helper's files.
     pub control: AbsPath,
+    /// The socket of the proxy for the network; without it no host is let through.
+    pub proxy: Option<AbsPath>,
 }
 
 impl Request {

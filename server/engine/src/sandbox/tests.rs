@@ -145,10 +145,14 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
         hidden: vec![],
         home: None,
         state: control.clone(),
-        network: Network::Allowed { hosts: vec!["example.com".to_owned()] },
+        network: Network::Allowed {
+            hosts: vec!["*.example.com:8080".parse().unwrap()],
+            denied: vec!["a.example.com".parse().unwrap()],
+            local: false,
+        },
         limits: Limits::default(),
     });
-    let request = Request { policy: sandbox.unwrap().policy().clone(), control };
+    let request = Request { policy: sandbox.unwrap().policy().clone(), control, proxy: None };
     let mut bytes = Vec::new();
     request.send(&mut bytes).unwrap();
     bytes.extend(b"rest");

@@ -16,7 +16,7 @@ use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive};
-use crate::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
+use crate::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
 
 /// What policies are made from besides the settings files.
 #[derive(Clone, Debug)]
@@ -182,9 +182,6 @@ impl SettingsPolicy {
         let mut writable = self.sources.roots.clone();
         writable.extend(settings.values.additional_directories.iter().map(|folder| folder.value.clone()));
         writable.extend(folders(&wanted.allow_write));
-        let hosts: Vec<_> = wanted.allowed_domains.iter().map(|host| host.value.clone()).collect();
-        let denied = |host: &String| wanted.denied_domains.iter().any(|other| other.value == *host);
-        let hosts: Vec<_> = hosts.into_iter().filter(|host| !denied(host)).collect();
         let options = SandboxOptions {
             helper: self.options.helper.clone(),
             kind,
@@ -193,7 +190,7 @@ impl SettingsPolicy {
             hidden: folders(&wanted.deny_read),
             home: self.options.home.clone(),
             state: self.options.state.clone(),
-            network: if hosts.is_empty() { Network::Off } else { Network::Allowed { hosts } },
+            network: network(wanted, problems),
             limits: Limits::default(),
         };
         let excluded = wanted.excluded_commands.iter().filter_map(|pattern| {
@@ -241,6 +238,36 @@ impl SettingsPolicy {
     }
 }
 
+/// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
+/// nothing is allowed.
+fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
+    let mut read = |entries: &[Sourced<String>], severity: Severity, consequence: &str| {
+        let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostPattern>() {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                problems.push(Problem {
+                    file: entry.source.file.clone(),
+                    place: entry.source.place,
+                    severity,
+                    message: format!("`{}` in sandbox.network{consequence}: {error}.", entry.value),
+                });
+                None
+            }
+        });
+        patterns.collect::<Vec<_>>()
+    };
+    let hosts = read(&wanted.allowed_domains, Severity::Warning, ".allowedDomains is ignored");
+    let denied = read(
+        &wanted.denied_domains,
+        Severity::Error,
+        ".deniedDomains cannot be read, so commands have no network",
+    );
+    if hosts.is_empty() || denied.len() < wanted.denied_domains.len() {
+        return Network::Off;
+    }
+    Network::Allowed { hosts, denied, local: wanted.allow_local_binding.unwrap_or(false) }
+}
+
 impl PolicySource for SettingsPolicy {
     fn current(&self) -> Arc<Policy> {
         self.with_loaded(|loaded| Arc::clone(&loaded.policy))
@@ -269,5 +296,49 @@ impl PolicySource for SettingsPolicy {
         let settings = self.settings();
         let approved = self.sources.trust().approve_all(&settings, file);
         approved.map_err(|error| KeepError::File(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permission::rules::{Layer, Source};
+
+    fn network_of(allowed: &[&str], denied: &[&str]) -> (Network, Vec<Severity>) {
+        let source = Source { layer: Layer::User, file: None, place: None };
+        let entries = |texts: &[&str]| {
+            let entry =
+                |text: &&str| Sourced { value: (*text).to_owned(), source: source.clone(), root: None };
+            texts.iter().map(entry).collect::<Vec<_>>()
+        };
+        let wanted = super::super::Sandbox {
+            allowed_domains: entries(allowed),
+            denied_domains: entries(denied),
+            ..Default::default()
+        };
+        let mut problems = Vec::new();
+        let network = network(&wanted, &mut problems);
+        (network, problems.iter().map(|problem| problem.severity).collect())
+    }
+
+    #[test]
+    fn domains_that_cannot_be_read_open_nothing() {
+        let patterns =
+            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<HostPattern>>();
+        let allowed = |hosts: &[&str], denied: &[&str]| Network::Allowed {
+            hosts: patterns(hosts),
+            denied: patterns(denied),
+            local: false,
+        };
+        let lists = ["a.example", "*.b.example"];
+        assert_eq!(network_of(&lists, &["c.b.example"]), (allowed(&lists, &["c.b.example"]), vec![]));
+        assert_eq!(
+            network_of(&["*", "a.example"], &[]),
+            (allowed(&["a.example"], &[]), vec![Severity::Warning])
+        );
+        assert_eq!(network_of(&["*"], &[]), (Network::Off, vec![Severity::Warning]));
+        assert_eq!(network_of(&[], &["a.example"]), (Network::Off, vec![]));
+        // Who denies everything, in whatever words, is not to get anything through.
+        assert_eq!(network_of(&lists, &["*"]), (Network::Off, vec![Severity::Error]));
     }
 }

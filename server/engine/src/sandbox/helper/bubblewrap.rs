@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::STATUS;
 use super::places::Places;
+use super::{STATUS, bridge};
 use crate::sandbox::policy::Network;
 
 /// Where the helper and its files are inside.
@@ -51,13 +51,15 @@ pub(crate) fn namespaces(network: &Network) -> Vec<&'static str> {
 
 /// All arguments before the command.
 ///
-/// `empty` is an empty file that stands in for hidden ones; `helper` and the folder `control` are shown inside.
+/// `empty` is an empty file that stands in for hidden ones; `helper`, the folder `control` and the socket `proxy` are
+/// shown inside.
 pub(super) fn arguments(
     places: &Places,
     held: &[PathBuf],
     network: &Network,
     cwd: &Path,
     [empty, helper, control]: [&Path; 3],
+    proxy: Option<&Path>,
 ) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = namespaces(network).into_iter().map(OsString::from).collect();
     let mut option = |name: &str, paths: &[&OsStr]| {
@@ -76,6 +78,10 @@ pub(super) fn arguments(
     let status = inside("control").join(STATUS);
     option("--ro-bind", &[control.as_os_str(), inside("control").as_os_str()]);
     option("--bind", &[control.join(STATUS).as_os_str(), status.as_os_str()]);
+    if let Some(proxy) = proxy {
+        // A socket can be connected to all the same.
+        option("--ro-bind", &[proxy.as_os_str(), inside(bridge::SOCKET).as_os_str()]);
+    }
     option("--bind", &[places.scratch.as_os_str(), "/tmp".as_ref()]);
     option("--bind", &[places.scratch.as_os_str(), "/var/tmp".as_ref()]);
     let mounts = mounts(places, held);

@@ -9,7 +9,7 @@ use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -24,9 +24,10 @@ use super::{
     ASIDE, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, INNER, PLAN, Plan, REPORT, STATUS, Status,
     bubblewrap, code_of, read_json,
 };
+use crate::paths::AbsPath;
 use crate::sandbox::environment::keeps;
 use crate::sandbox::guard::Kept;
-use crate::sandbox::policy::{Failure, GuardReport, Input, Kind, Network, Policy, Report, Request};
+use crate::sandbox::policy::{Failure, GuardReport, Input, Kind, Policy, Report, Request};
 
 /// How long a command has that was asked to end. The engine waits a little longer before it kills this process.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -70,6 +71,8 @@ fn code(report: &Report, code: Option<i32>) -> ExitCode {
 struct Front<'a> {
     policy: &'a Policy,
     control: PathBuf,
+    /// The socket of the proxy, where one is needed and can be shown inside.
+    proxy: Option<&'a Path>,
     places: Places,
     held: Vec<PathBuf>,
     kept: Kept,
@@ -89,14 +92,16 @@ impl<'a> Front<'a> {
             Kind::Bubblewrap { .. } => Kept::links(survey),
             Kind::Landlock => Kept::contents(survey),
         };
-        Ok(Self { policy, control, places, held, kept })
+        let is_wanted = policy.network.needs_proxy() && matches!(policy.kind, Kind::Bubblewrap { .. });
+        let proxy = request.proxy.as_ref().filter(|_| is_wanted).map(AbsPath::as_path);
+        Ok(Self { policy, control, proxy, places, held, kept })
     }
 
     /// What was run, and its exit code if it has one.
     fn run(self, command: &[OsString]) -> (Report, Option<i32>) {
         let group = ProcessGroup::enter(self.policy.limits.processes);
         let over = self.start_and_wait(command, group.is_some());
-        kill_all_below();
+        kill_all_below(&[]);
         drop(group);
         let guarded = self.kept.restore(&self.places.survey(), &self.control.with_file_name(ASIDE));
         match over {
@@ -132,7 +137,8 @@ impl<'a> Front<'a> {
         };
         let writable = self.places.writable.iter().chain([&self.places.scratch]).cloned().collect();
         let weaker = self.weaker(is_grouped);
-        let plan = Plan { policy: self.policy.clone(), writable, hidden, front, weaker };
+        let has_proxy = self.proxy.is_some();
+        let plan = Plan { policy: self.policy.clone(), writable, hidden, front, has_proxy, weaker };
         fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
         fs::write(self.control.join(EMPTY), "")?;
         fs::write(self.control.join(STATUS), "")
@@ -143,8 +149,18 @@ impl<'a> Front<'a> {
         if geteuid().is_root() && !is_grouped {
             weaker.push("the number of processes is not limited: root is not bound by that limit".to_owned());
         }
-        if matches!(self.policy.network, Network::Allowed { ref hosts } if !hosts.is_empty()) {
-            weaker.push("there is no proxy that lets single hosts through; the network is off".to_owned());
+        if self.policy.network.needs_proxy() && self.proxy.is_none() {
+            weaker.push(
+                match self.policy.kind {
+                    Kind::Bubblewrap { .. } => {
+                        "there is no proxy to reach single hosts through; the network is off"
+                    }
+                    Kind::Landlock => {
+                        "single hosts can be reached only out of bubblewrap; the network is off"
+                    }
+                }
+                .to_owned(),
+            );
         }
         if self.policy.kind == Kind::Landlock {
             weaker.push(
@@ -169,7 +185,8 @@ impl<'a> Front<'a> {
                 let paths = [empty.as_path(), &helper, &self.control];
                 let mut prepared = Command::new(program.as_path());
                 let network = &self.policy.network;
-                prepared.args(bubblewrap::arguments(&self.places, &self.held, network, &cwd, paths));
+                let (places, held, proxy) = (&self.places, &self.held, self.proxy);
+                prepared.args(bubblewrap::arguments(places, held, network, &cwd, paths, proxy));
                 prepared.arg(bubblewrap::inside("helper")).args([super::ARGUMENT, INNER]);
                 // A group of its own: signals for this one are handed on, not shared.
                 prepared.arg(bubblewrap::inside("control")).process_group(0);

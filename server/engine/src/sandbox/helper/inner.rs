@@ -19,6 +19,7 @@ use rustix::process::{
 };
 use rustix::thread::set_no_new_privs;
 
+use super::bridge::Bridge;
 use super::landlock::Files;
 use super::processes::{Over, kill_all_below, linger, supervise};
 use super::seccomp::Sockets;
@@ -44,13 +45,13 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
     };
     let mut status = Status::default();
     let code = match restrict(&plan) {
-        Ok(enforced) => {
+        Ok((enforced, bridge)) => {
             status.enforced = Some(enforced);
             // Said before, so that it is known when this process is killed with the command.
             if let Err(error) = answer(&mut file, &status) {
                 return not_run(&format!("the answer could not be written: {error}"));
             }
-            run(command, &mut status)
+            run(command, bridge.as_ref(), &mut status)
         }
         Err(reason) => {
             status.failure = Some(Failure::Sandbox(reason));
@@ -70,7 +71,8 @@ fn answer(file: &mut File, status: &Status) -> io::Result<()> {
     file.write_all(&json)
 }
 
-fn restrict(plan: &Plan) -> Result<Enforced, String> {
+/// Puts the walls up around this process, but for the bridge, which has some of its own.
+fn restrict(plan: &Plan) -> Result<(Enforced, Option<Bridge>), String> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
     let is_alone = plan.policy.kind == Kind::Landlock;
     if is_alone {
@@ -85,6 +87,7 @@ fn restrict(plan: &Plan) -> Result<Enforced, String> {
     } else {
         Sockets::Internet
     };
+    let bridge = plan.has_proxy.then(Bridge::start).transpose()?;
     let mut writable = plan.writable.clone();
     if !is_alone {
         writable.extend(["/tmp", "/var/tmp"].map(PathBuf::from));
@@ -107,17 +110,19 @@ fn restrict(plan: &Plan) -> Result<Enforced, String> {
             "none"
         }
     };
-    let network = match &plan.policy.network {
-        Network::Off | Network::Allowed { .. } => "off",
-        Network::On => "on",
+    let network = match (&plan.policy.network, &bridge) {
+        (Network::Allowed { .. }, Some(_)) => "listed hosts",
+        (Network::Off | Network::Allowed { .. }, _) => "off",
+        (Network::On, _) => "on",
     };
-    Ok(Enforced {
+    let enforced = Enforced {
         kind: plan.policy.kind.name().to_owned(),
         landlock: landlock.to_owned(),
         seccomp: true,
         network: network.to_owned(),
         weaker,
-    })
+    };
+    Ok((enforced, bridge))
 }
 
 /// Leaves the terminal and the group that are shared with whoever started this, and ends when the front one does.
@@ -131,14 +136,17 @@ fn leave(plan: &Plan) -> io::Result<()> {
 }
 
 /// Runs the command, enters how it ended, and gives the exit code for it.
-fn run(command: &[OsString], status: &mut Status) -> u8 {
+fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut Status) -> u8 {
     let Some((program, arguments)) = command.split_first() else {
         status.failure = Some(Failure::NotStarted("there is no command".to_owned()));
         return EXIT_NOT_STARTED;
     };
+    // It ends with this process, and is not counted among what the command started.
+    let except: Vec<Pid> = bridge.map(Bridge::id).into_iter().collect();
     let mut failure = None;
     let start = || {
         let mut prepared = Command::new(program);
+        prepared.envs(bridge.into_iter().flat_map(Bridge::variables));
         match prepared.args(arguments).process_group(0).spawn() {
             Ok(child) => Ok(Pid::from_child(&child)),
             Err(error) => {
@@ -153,14 +161,14 @@ fn run(command: &[OsString], status: &mut Status) -> u8 {
     };
     let forward = |child: Pid, signal: Signal| {
         if signal == Signal::HUP {
-            kill_all_below();
+            kill_all_below(&except);
         }
         // It may be ending by itself.
         let _ = kill_process_group(child, signal);
     };
     let over = supervise(start, forward, PATIENCE, pending());
-    linger(&[], LINGER);
-    kill_all_below();
+    linger(&except, LINGER);
+    kill_all_below(&except);
     if let Some(failure) = failure {
         let code = if matches!(failure, Failure::NotFound(_)) { EXIT_NOT_FOUND } else { EXIT_NOT_STARTED };
         status.failure = Some(failure);

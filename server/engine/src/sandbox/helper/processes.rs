@@ -84,14 +84,15 @@ pub(super) fn children(parent: Pid) -> Vec<Pid> {
     text.split_ascii_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect()
 }
 
-/// Kills everything below this process, which must be the one that orphans fall to, and collects it.
+/// Kills everything below this process but `except`, and collects it. This must be the process that orphans fall to.
 ///
 /// A killed process leaves its children to this one, so that the next look finds them.
-pub(super) fn kill_all_below() {
+pub(super) fn kill_all_below(except: &[Pid]) {
     let own = getpid();
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let below = children(own);
+        let mut below = children(own);
+        below.retain(|child| !except.contains(child));
         for child in &below {
             // Gone meanwhile is as good.
             let _ = kill_process(*child, Signal::KILL);

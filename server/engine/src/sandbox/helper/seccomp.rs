@@ -77,19 +77,23 @@ const NAMESPACES: [i32; 7] = [
 ];
 /// Typing into someone else's terminal.
 const TERMINAL: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
-/// The families of sockets there are without a network: none. With one, these.
-const FAMILIES: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
+/// The families of sockets of the internet.
+const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
+/// Those of the bridge to the proxy.
+const UNIX: [i32; 1] = [libc::AF_UNIX];
 /// Calls from this number on are in the numbering of another machine (x32).
 const FOREIGN: u32 = 0x4000_0000;
 /// How the kernel names the error in what a filter gives.
 const ERRNO: u32 = 0x0005_0000;
 const ALLOW: u32 = 0x7fff_0000;
 
-/// Whether sockets for the network itself may be made.
+/// Which sockets may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sockets {
     /// Those of the internet; the network is empty, or allowed.
     Internet,
+    /// Those to processes of this machine.
+    Unix,
     /// None but pairs.
     None,
 }
@@ -100,6 +104,14 @@ impl Sockets {
         match network {
             Network::Off | Network::Allowed { .. } => Self::None,
             Network::On => Self::Internet,
+        }
+    }
+
+    fn families(self) -> &'static [i32] {
+        match self {
+            Self::Internet => &INTERNET,
+            Self::Unix => &UNIX,
+            Self::None => &[],
         }
     }
 }
@@ -135,16 +147,13 @@ fn refusals(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
         when(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request & u64::from(u32::MAX))])
     });
     rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
-    let families = match sockets {
-        Sockets::Internet => {
-            let others: Vec<_> = FAMILIES
-                .into_iter()
-                .map(|family| (0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family.cast_unsigned().into()))
-                .collect();
-            vec![when(&others)?]
-        }
-        Sockets::None => vec![],
-    };
+    let others: Vec<_> = sockets
+        .families()
+        .iter()
+        .map(|family| (0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family.cast_unsigned().into()))
+        .collect();
+    // A rule without conditions is not one; no rule at all refuses every family.
+    let families = if others.is_empty() { vec![] } else { vec![when(&others)?] };
     rules.insert(libc::SYS_socket, families);
     Ok(rules)
 }
