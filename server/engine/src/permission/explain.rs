@@ -149,6 +149,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
     let circumstances = Circumstances {
         mode,
         roots: &roots,
+        home: home.as_ref(),
         rules: &rules,
         grants: &[],
         sensitive: setting.sensitive,

@@ -6,6 +6,7 @@
 
 mod command;
 mod file;
+mod guess;
 #[cfg(test)]
 mod tests;
 
@@ -121,6 +122,8 @@ pub struct Circumstances<'a> {
     pub confinement: &'a Confinement,
     /// Why the rules protect less than the user thinks, if they do.
     pub lost: Option<&'a str>,
+    /// The home folder.
+    pub home: Option<&'a AbsPath>,
     /// The workspace folders, by name and with links followed.
     pub roots: &'a [AbsPath],
     /// Whether a target lies in the workspace or a folder added to it, links followed.

@@ -109,6 +109,8 @@ pub struct FileTouch {
     pub path: TouchedPath,
     /// Whether a redirection of the shell touches it, and not the program.
     pub redirected: bool,
+    /// Whether what lies beneath a folder is touched as well.
+    pub recursive: bool,
 }
 
 /// What is done with a file.

@@ -38,6 +38,8 @@ pub(crate) struct InForce {
     pub(crate) grants: Vec<Grant>,
     /// The folder that relative patterns were read in.
     cwd: AbsPath,
+    /// The home folder.
+    home: Option<AbsPath>,
     /// The session's own folders.
     own: Vec<AbsPath>,
 }
@@ -108,7 +110,7 @@ impl InForce {
         rules.extend(grants.iter().filter_map(session_rule));
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
         problems.extend(policy.problems.iter().cloned());
-        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone(), own: Vec::new() }
+        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone(), home, own: Vec::new() }
     }
 
     /// Judges a call in this picture.
@@ -148,6 +150,7 @@ impl InForce {
         ask(&Circumstances {
             mode,
             roots: &roots,
+            home: self.home.as_ref(),
             rules: &self.rules,
             grants: &self.grants,
             sensitive: &self.policy.sensitive,

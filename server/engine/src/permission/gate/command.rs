@@ -4,7 +4,9 @@
 //! it touches may be touched so. What is not understood is asked for, and a deny rule that may concern it refuses it.
 
 use crate::paths::{AbsPath, Target};
+use crate::permission::Grant;
 use crate::permission::gate::file::{self, Access as FileAccess};
+use crate::permission::gate::guess::{self, Guess};
 use crate::permission::gate::{Circumstances, Confinement, Decision, Verdict};
 use crate::permission::mode::{Act, Mode, Stance};
 use crate::permission::rules::{Behavior, Commands, PlacedRule};
@@ -12,6 +14,9 @@ use crate::permission::shell::{Access, Analysis, Effect, FileTouch, SimpleComman
 
 /// So many characters of a command stand in a reason.
 const QUOTE_LIMIT: usize = 60;
+
+/// Programs that show names of what lies beneath a folder and no contents.
+const NAME_READERS: [&str; 6] = ["ls", "find", "fd", "du", "tree", "stat"];
 
 /// A command line to judge.
 #[derive(Clone, Copy)]
@@ -34,7 +39,11 @@ pub(super) fn judge(
         return held_back;
     }
     let verdict = held_back.and(judge.covered()).and(judge.redirections());
+    // Modes that ask for everything, or refuse edits, mean that of commands too.
+    let may_run_unasked =
+        matches!(circumstances.mode, Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions);
     let runs_unasked = matches!(circumstances.confinement, Confinement::Sandbox { runs_unasked: true, .. })
+        && may_run_unasked
         && !line.outside_sandbox
         && !circumstances.confinement.excludes(&analysis);
     let asked_by_mode = verdict.decision == Decision::Ask && verdict.rule.is_none();
@@ -69,24 +78,81 @@ impl Judge<'_> {
             return Verdict::by_rule(Decision::Deny, rule);
         }
         let asked = concerns(Behavior::Ask).map(|rule| Verdict::by_rule(Decision::Ask, rule));
-        let files = self.touches().filter_map(|(_, touch)| match &touch.path {
-            TouchedPath::Known(path) => {
-                let given = Target::File(path.clone());
-                let real = (self.circumstances.real)(&given);
-                let access = access(touch.access);
-                let verdict = file::held_back(access, &given, &real, self.circumstances);
-                let granted = verdict.rule.is_none()
-                    && verdict.decision == Decision::Ask
-                    && (self.is_granted()
-                        || self.circumstances.grants.iter().any(|grant| match access {
-                            FileAccess::Read => grant.covers_read(&real),
-                            FileAccess::Write => grant.covers_write(&real),
-                        }));
-                (!granted).then_some(verdict)
-            }
-            TouchedPath::Unknown(_) => None,
+        let files = self.touches().flat_map(|(command, touch)| {
+            let paths = match &touch.path {
+                TouchedPath::Known(path) => vec![path.clone()],
+                // It may mean these, and what may be forbidden is not run.
+                TouchedPath::Unknown(operand) => self.guess(command, operand).paths,
+            };
+            let beneath =
+                paths.iter().map(|path| self.beneath_held_back(command, touch, path)).collect::<Vec<_>>();
+            paths
+                .into_iter()
+                .map(|path| self.file_held_back(touch.access, path))
+                .chain(beneath)
+                .collect::<Vec<_>>()
         });
         asked.into_iter().chain(files).fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+    }
+
+    /// What speaks against one file; what the user has allowed for the session is not asked for again.
+    fn file_held_back(&self, with: Access, path: AbsPath) -> Verdict {
+        let given = Target::File(path);
+        let real = (self.circumstances.real)(&given);
+        let access = access(with);
+        let verdict = file::held_back(access, &given, &real, self.circumstances);
+        let covers = |grant: &Grant| match access {
+            FileAccess::Read => grant.covers_read(&real),
+            FileAccess::Write => grant.covers_write(&real),
+        };
+        let granted = || self.is_granted() || self.circumstances.grants.iter().any(covers);
+        if verdict.decision == Decision::Ask && verdict.rule.is_none() && granted() {
+            return Verdict::allowed("the user has allowed it for this session");
+        }
+        verdict
+    }
+
+    /// What speaks against what lies beneath a folder that is read, changed or deleted as a whole.
+    fn beneath_held_back(&self, command: &SimpleCommand, touch: &FileTouch, folder: &AbsPath) -> Verdict {
+        let nothing = Verdict::allowed("nothing beneath speaks against it");
+        let program = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
+        let names_alone = program.is_some_and(|program| NAME_READERS.contains(&program));
+        if !touch.recursive || names_alone || self.is_granted() || !folder.as_path().is_dir() {
+            return nothing;
+        }
+        let (paths, is_all) = guess::beneath(folder, program == Some("rg") && !shows_hidden(command));
+        let mut verdict = nothing;
+        for path in paths.into_iter().filter(|path| path != folder) {
+            let held_back = self.file_held_back(touch.access, path);
+            // A rule means what it says; a secret among many files is left to the user.
+            verdict = verdict.and(match (held_back.decision, &held_back.rule) {
+                (Decision::Deny, None) => Verdict::ask(held_back.reason).within_session(),
+                _ => held_back,
+            });
+            if verdict.decision == Decision::Deny {
+                return verdict;
+            }
+        }
+        if is_all {
+            verdict
+        } else {
+            verdict.and(Verdict::ask(format!("too much lies beneath {folder} to look at")))
+        }
+    }
+
+    /// The files an operand can mean, wherever its command may run.
+    fn guess(&self, command: &SimpleCommand, operand: &str) -> Guess {
+        let places = match &command.directory {
+            Some(directory) => vec![directory.clone()],
+            None => {
+                let entered = self.analysis.commands.iter().filter_map(|command| match &command.effect {
+                    Effect::ChangeDirectory(Some(folder)) => Some(folder.clone()),
+                    _ => None,
+                });
+                std::iter::once(self.line.directory.clone()).chain(entered).collect()
+            }
+        };
+        guess::files(operand, &places, self.circumstances.home)
     }
 
     /// Whether rules, standing answers or the mode cover every command of the line.
@@ -130,8 +196,8 @@ impl Judge<'_> {
             return Some(self.why_not(command));
         }
         let untold = self.touches().find_map(|(command, touch)| match &touch.path {
-            TouchedPath::Unknown(path) => Some((command, path)),
-            TouchedPath::Known(_) => None,
+            TouchedPath::Unknown(path) if !self.guess(command, path).is_complete => Some((command, path)),
+            TouchedPath::Unknown(_) | TouchedPath::Known(_) => None,
         });
         untold.map(|(command, path)| {
             format!("it is not known which files `{}` means in `{}`", quote(path), quote(&command.text))
@@ -143,7 +209,7 @@ impl Judge<'_> {
         let elsewhere = match &command.effect {
             Effect::ReadOnly | Effect::ReadOnlyGit | Effect::FileEdit => {
                 let touches = command.touches.iter().filter(|touch| !touch.redirected);
-                let mut verdicts = touches.map(|touch| self.judge_touch(touch));
+                let mut verdicts = touches.map(|touch| self.judge_touch(command, touch));
                 verdicts.find(|verdict| verdict.decision != Decision::Allow)
             }
             Effect::ChangeDirectory(_) | Effect::Other => None,
@@ -161,7 +227,7 @@ impl Judge<'_> {
             return nothing;
         }
         let redirected = self.touches().filter(|(_, touch)| touch.redirected);
-        redirected.map(|(_, touch)| self.judge_touch(touch)).fold(nothing, Verdict::and)
+        redirected.map(|(command, touch)| self.judge_touch(command, touch)).fold(nothing, Verdict::and)
     }
 
     /// Whether there is what has to hold the command back.
@@ -208,7 +274,7 @@ impl Judge<'_> {
         let mode = self.circumstances.mode;
         let files_may = || {
             let mut own = command.touches.iter().filter(|touch| !touch.redirected);
-            own.all(|touch| self.judge_touch(touch).decision == Decision::Allow)
+            own.all(|touch| self.judge_touch(command, touch).decision == Decision::Allow)
         };
         let looks = || mode.stance(Act::Look) == Stance::Allow && files_may();
         match &command.effect {
@@ -228,14 +294,22 @@ impl Judge<'_> {
         }
     }
 
-    fn judge_touch(&self, touch: &FileTouch) -> Verdict {
+    fn judge_touch(&self, command: &SimpleCommand, touch: &FileTouch) -> Verdict {
+        let judge = |path: &AbsPath| {
+            file::judge(access(touch.access), &Target::File(path.clone()), None, self.circumstances)
+        };
         match &touch.path {
-            TouchedPath::Known(path) => {
-                file::judge(access(touch.access), &Target::File(path.clone()), None, self.circumstances)
-            }
-            TouchedPath::Unknown(path) => {
-                Verdict::ask(format!("it is not known which file `{}` means", quote(path)))
-            }
+            TouchedPath::Known(path) => judge(path),
+            TouchedPath::Unknown(operand) => match self.guess(command, operand) {
+                Guess { paths, is_complete: true } => {
+                    let verdicts = paths.iter().map(judge);
+                    verdicts
+                        .fold(Verdict::allowed("it matches no file that may not be touched"), Verdict::and)
+                }
+                Guess { .. } => {
+                    Verdict::ask(format!("it is not known which file `{}` means", quote(operand)))
+                }
+            },
         }
     }
 
@@ -243,6 +317,18 @@ impl Judge<'_> {
         let commands = self.analysis.commands.iter();
         commands.flat_map(|command| command.touches.iter().map(move |touch| (command, touch)))
     }
+}
+
+/// Whether `rg` is told to look into what is hidden or ignored.
+fn shows_hidden(command: &SimpleCommand) -> bool {
+    command.argv.iter().skip(1).any(|word| {
+        let text = word.text.as_str();
+        let is_cluster = text.starts_with('-') && !text.starts_with("--");
+        text.starts_with("--hid")
+            || text.starts_with("--no-ig")
+            || text.starts_with("--unr")
+            || is_cluster && text.contains(['u', '.'])
+    })
 }
 
 fn access(access: Access) -> FileAccess {

@@ -73,6 +73,7 @@ impl Rig {
         let circumstances = Circumstances {
             mode: self.mode,
             roots: &roots,
+            home: None,
             rules: &self.rules,
             grants: &self.grants,
             sensitive: &Sensitive::default(),
@@ -369,4 +370,81 @@ fn a_bare_rule_speaks_of_the_whole_tool() {
     assert_eq!(of(&[(ALLOW, "WebFetch(domain:docs.rs)")]), Allow);
     assert_eq!(of(&[(ALLOW, "WebFetch(domain:*.docs.rs)")]), Ask);
     assert_eq!(of(&[(ALLOW, "WebFetch"), (DENY, "WebFetch(domain:docs.rs)")]), Deny);
+}
+
+/// A gate over a folder on disk, with a secret, a denied file and a repository in it.
+fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> Decision) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    for name in ["src/a.rs", "src/b.rs", "secrets/x", "hidden/.env", ".git/config", "plain/y"] {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    let placed = |(behavior, text): &(Behavior, &str)| PlacedRule {
+        behavior: *behavior,
+        rule: text.parse::<Rule>().unwrap(),
+        source: Source { layer: Layer::User, file: None, place: None },
+        root: Some(root.clone()),
+    };
+    let places = Places { cwd: &root, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
+    let rules = Rules::new(rules.iter().map(placed).collect(), &places).0;
+    let decide = move |line: &str| {
+        let real = |target: &Target| match target {
+            Target::File(path) => Target::File(crate::permission::rules::places::real_on_disk(path)),
+            Target::Untitled(_) => target.clone(),
+        };
+        let contains = |target: &Target| real(target).file().is_none_or(|path| path.is_within(&root));
+        let circumstances = Circumstances {
+            mode,
+            home: None,
+            roots: std::slice::from_ref(&root),
+            is_own: &|_| false,
+            rules: &rules,
+            grants: &[],
+            sensitive: &Sensitive::default(),
+            confinement: &Confinement::Off,
+            lost: None,
+            contains: &contains,
+            real: &real,
+            delivery: &|_| None,
+            is_plain_git: &|_| true,
+        };
+        let touches =
+            [Touch::Command { command: line.to_owned(), directory: root.clone(), outside_sandbox: false }];
+        let input = json!({});
+        judge(
+            &Case { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches },
+            &circumstances,
+        )
+        .decision
+    };
+    (folder, decide)
+}
+
+#[test]
+fn what_a_pattern_means_on_disk_is_judged_file_by_file() {
+    let (_keep, run) = on_disk(Mode::Default, &[(DENY, "Read(secrets/**)")]);
+    assert_eq!((run("wc -l src/*.rs"), run("cat src/../plain/y")), (Allow, Allow));
+    for line in ["cat hidden/.e*", "cat s*/x", "cat src/../secrets/x", "cat hidden/../hidden/.env"] {
+        assert_eq!(run(line), Deny, "{line}");
+    }
+    let (_keep, run) = on_disk(Mode::BypassPermissions, &[(DENY, "Read(secrets/**)")]);
+    for line in
+        ["cat \"$PWD/secrets/x\"", "cd secrets; cat x", "cat $PWD/hidden/.env", "cp plain/y src/../secrets/x"]
+    {
+        assert_eq!(run(line), Deny, "{line}");
+    }
+    assert_eq!(run("cp plain/y src/../.git/config"), Ask);
+    assert_eq!(run("cp plain/y \"$X\""), Allow);
+}
+
+#[test]
+fn a_sandbox_that_lets_commands_run_unasked_changes_no_strict_mode() {
+    for (mode, expected) in
+        [(Mode::Approval, Ask), (Mode::Readonly, Ask), (Mode::Plan, Deny), (Mode::Default, Allow)]
+    {
+        let rig = Rig { confinement: sandbox(true), ..Rig::new(mode, &[]) };
+        assert_eq!(rig.run("npm run x"), expected, "{mode:?}");
+    }
 }

@@ -101,7 +101,7 @@ pub(super) fn by_operands(argv: &[Word], place: &Place) -> Vec<FileTouch> {
     let mut found = Vec::new();
     let mut touch = |access, word: &Word| {
         if !is_harmless(&word.text) && word.text != "-" {
-            found.push(FileTouch { access, path: locate(word, place), redirected: false });
+            found.push(FileTouch { access, path: locate(word, place), redirected: false, recursive: false });
         }
     };
     if name == "find" || name == "fd" {

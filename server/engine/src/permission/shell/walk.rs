@@ -269,7 +269,12 @@ impl Judge {
             if access == Access::Write && danger::is_disk(&file.text) {
                 self.danger(&file.source, "writes onto a disk device");
             }
-            found.push(FileTouch { access, path: touches::locate(&to_word(file), place), redirected: true });
+            found.push(FileTouch {
+                access,
+                path: touches::locate(&to_word(file), place),
+                redirected: true,
+                recursive: false,
+            });
         }
         found
     }
