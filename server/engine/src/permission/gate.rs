@@ -301,7 +301,9 @@ impl Verdict {
             (_, Decision::Ask) => other.standing,
             _ => self.standing.min(other.standing),
         };
-        let stricter = if other.decision > self.decision { other } else { self };
+        // Of two that allow, the one that names a rule says more.
+        let says_more = other.decision == self.decision && self.rule.is_none() && other.rule.is_some();
+        let stricter = if other.decision > self.decision || says_more { other } else { self };
         Self { standing, ..stricter }
     }
 }

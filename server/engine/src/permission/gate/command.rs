@@ -162,7 +162,13 @@ impl Judge<'_> {
         }
         let by_mode = Verdict::by_mode(self.circumstances.mode, Act::Command);
         let verdict = match (self.open_end(), by_mode.decision) {
-            (None, _) => Verdict::allowed("rules cover it, or it only looks"),
+            (None, _) => match self
+                .allowed
+                .or_else(|| self.analysis.commands.iter().find_map(|command| self.rule_for(command)))
+            {
+                Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+                None => Verdict::allowed("it only looks, or changes what the mode lets it change"),
+            },
             (Some(_), Decision::Allow) => by_mode,
             (Some(what), Decision::Ask | Decision::Deny) => {
                 Verdict { reason: format!("{what}, and {}", by_mode.reason), ..by_mode }
@@ -190,8 +196,9 @@ impl Judge<'_> {
         if let Some(unknown) = self.analysis.unknowns.first() {
             return Some(format!("`{}` cannot be judged: {}", quote(&unknown.text), unknown.reason));
         }
-        let left =
-            self.analysis.uncovered(&|command| self.runs_unasked(command), &|command| self.is_ruled(command));
+        let left = self
+            .analysis
+            .uncovered(&|command| self.runs_unasked(command), &|command| self.rule_for(command).is_some());
         if let Some(command) = left.first() {
             return Some(self.why_not(command));
         }
@@ -262,12 +269,14 @@ impl Judge<'_> {
             .any(|grant| grant.covers_command(command, directory, outside_sandbox))
     }
 
-    fn is_ruled(&self, command: &SimpleCommand) -> bool {
+    /// The first rule that allows a command.
+    fn rule_for(&self, command: &SimpleCommand) -> Option<&PlacedRule> {
         let mut patterns = self.circumstances.rules.command_patterns(Behavior::Allow);
-        patterns.any(|(commands, _)| match commands {
+        let covering = patterns.find(|(commands, _)| match commands {
             Commands::All => true,
             Commands::Pattern(pattern) => pattern.allows(command),
-        })
+        });
+        covering.map(|(_, rule)| rule)
     }
 
     fn runs_unasked(&self, command: &SimpleCommand) -> bool {
