@@ -8,6 +8,7 @@
 mod agents;
 mod checkpoints;
 mod faults;
+mod gate;
 mod headless;
 mod hostile;
 mod hunks;

@@ -17,12 +17,12 @@ fn script() -> Script {
                 say("Edited."),
             ],
         )
-        .when("^command", [call("Bash", json!({ "command": "echo ran" })), say("Ran or not.")])
+        .when("^command", [call("Bash", json!({ "command": "expr ran" })), say("Ran or not.")])
         .when(
             "^twice",
             [
-                call("Bash", json!({ "command": "echo same" })),
-                call("Bash", json!({ "command": "echo same" })),
+                call("Bash", json!({ "command": "expr same" })),
+                call("Bash", json!({ "command": "expr same" })),
                 say("Twice."),
             ],
         )
