@@ -162,7 +162,7 @@ fn who_never_wants_to_be_asked_has_it_refused() {
 
 #[test]
 fn a_prompt_shows_both_ends_and_nothing_that_paints_over_it() {
-    let long = format!("git tag first{}-last", "x".repeat(9_000));
+    let long = format!("git tag first{}-last", "x".repeat(30_000));
     let sly = "git tag \u{202e}txet\u{202c} \u{1b}[2K\u{200b}end";
     let desk = Desk::new(&script([("long", bash(&long)), ("sly", bash(sly))]));
     let client = desk.open();

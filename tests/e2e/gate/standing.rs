@@ -97,6 +97,7 @@ fn a_yes_for_the_session_is_written_nowhere_and_ends_with_it() {
     session.wait_done(&turn);
     let same = fate(&session, "write");
     assert_eq!(same.0, Fate::Ran, "{same:?}");
+    std::fs::remove_file(desk.project.path("notes.txt")).unwrap();
     assert_eq!(fate(&client.session(), "write").0, Fate::Asked);
     assert!(!desk.project.path(".kode").exists() && !desk.user_file().exists());
 }
