@@ -9,6 +9,7 @@ mod agents;
 mod background;
 mod checkpoints;
 mod faults;
+mod gate;
 mod headless;
 mod hostile;
 mod hunks;

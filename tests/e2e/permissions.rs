@@ -34,13 +34,13 @@ fn a_refusal_reaches_the_model_with_the_users_words() {
 
 #[test]
 fn arguments_changed_by_the_user_are_what_runs() {
-    let project = Project::new(&Script::new([bash("echo from-the-model"), say("Done.")]));
+    let project = Project::new(&Script::new([bash("expr from-the-model"), say("Done.")]));
     let client = project.open();
     let session = client.session();
     let turn = session.prompt("go");
     let prompt = session.wait_permission(0);
     let answer = json!({
-        "decision": "allow", "scope": "once", "updatedInput": { "command": "echo from-the-user" },
+        "decision": "allow", "scope": "once", "updatedInput": { "command": "expr from-the-user" },
     });
     session.respond(&prompt, answer).unwrap();
     session.wait_done(&turn);
@@ -50,7 +50,7 @@ fn arguments_changed_by_the_user_are_what_runs() {
 
 #[test]
 fn changed_arguments_that_do_not_fit_are_refused_like_the_models() {
-    let project = Project::new(&Script::new([bash("echo hello"), say("Done.")]));
+    let project = Project::new(&Script::new([bash("expr hello"), say("Done.")]));
     let client = project.open();
     let session = client.session();
     let turn = session.prompt("go");
@@ -64,7 +64,7 @@ fn changed_arguments_that_do_not_fit_are_refused_like_the_models() {
 
 #[test]
 fn the_first_answer_wins_and_the_second_is_told_who_was_first() {
-    let project = Project::new(&Script::new([bash("echo once"), say("Done.")]));
+    let project = Project::new(&Script::new([bash("expr once"), say("Done.")]));
     let client = project.open();
     let session = client.session();
     let turn = session.prompt("go");
@@ -105,18 +105,18 @@ fn unknown_sessions_and_prompts_are_typed_errors_with_a_hint() {
 #[test]
 fn a_yes_for_the_session_covers_the_same_command_and_no_other() {
     let script =
-        Script::new([bash("echo same"), bash("echo same"), bash("echo same; echo more"), say("Done.")]);
+        Script::new([bash("expr same"), bash("expr same"), bash("expr same; expr more"), say("Done.")]);
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session();
     let turn = session.prompt("go");
     let first = session.wait_permission(0);
     assert!(first["scopes"].as_array().unwrap().contains(&json!("session")), "{first}");
-    assert!(first["rule"].as_str().unwrap().contains("echo same"), "{first}");
+    assert!(first["offers"][0]["rules"][0].as_str().unwrap().contains("expr same"), "{first}");
     session.respond(&first, json!({ "decision": "allow", "scope": "session" })).unwrap();
     let second = session.wait_permission(1);
     assert_eq!(
-        second["preview"]["command"], "echo same; echo more",
+        second["preview"]["command"], "expr same; expr more",
         "the same command is not asked for again"
     );
     session.allow(1);
@@ -140,7 +140,7 @@ fn the_mode_decides_what_runs_what_asks_and_what_is_refused() {
     let script = Script::default()
         .when("^read", [call("Read", json!({ "file_path": "{{cwd}}/a.txt" })), say("ok")])
         .when("^write", [call("Write", write), say("ok")])
-        .when("^command", [bash("echo ran"), say("ok")])
+        .when("^command", [bash("expr ran"), say("ok")])
         .when("^outside", [call("Read", json!({ "file_path": "{{cwd}}/../secret.txt" })), say("ok")]);
     let matrix = [
         ("default", [Runs, Asks, Asks, Asks]),
@@ -179,7 +179,7 @@ fn the_mode_decides_what_runs_what_asks_and_what_is_refused() {
 
 #[test]
 fn the_mode_of_a_session_can_be_changed_and_holds_from_the_next_call_on() {
-    let script = Script::new([bash("echo one"), bash("echo two"), say("Done.")]);
+    let script = Script::new([bash("expr one"), bash("expr two"), say("Done.")]);
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session();
@@ -196,8 +196,8 @@ fn the_mode_of_a_session_can_be_changed_and_holds_from_the_next_call_on() {
 #[test]
 fn every_prompt_of_an_answer_is_asked_and_a_refused_one_does_not_stop_the_next() {
     let both = step()
-        .call("Bash", json!({ "command": "echo refused" }))
-        .call("Bash", json!({ "command": "echo allowed" }));
+        .call("Bash", json!({ "command": "expr refused" }))
+        .call("Bash", json!({ "command": "expr allowed" }));
     let project = Project::new(&Script::new([both, say("Done.")]));
     let client = project.open();
     let session = client.session();

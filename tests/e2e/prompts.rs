@@ -9,7 +9,7 @@ const CHANGES: usize = 10_000;
 #[test]
 fn sixty_four_open_prompts_hold_up_neither_typing_nor_requests() {
     let script = Script::default()
-        .when("^ask", [call("Bash", json!({ "command": "echo answered" })), say("Thanks.")])
+        .when("^ask", [call("Bash", json!({ "command": "expr answered" })), say("Thanks.")])
         .when("^read", [call("Read", json!({ "file_path": "{{cwd}}/typed.txt" })), say("Read.")]);
     let project = Project::new(&script);
     project.write("typed.txt", "on disk\n");

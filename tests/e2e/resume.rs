@@ -19,18 +19,18 @@ fn script() -> Script {
         .when("^Streaming$", [say("one two three four five six").chunk(4).gate("middle", 6)])
         .when(
             "^Asking$",
-            [step().text("May I?").call("Bash", json!({ "command": "echo asked" })), say("Thanks.")],
+            [step().text("May I?").call("Bash", json!({ "command": "expr asked" })), say("Thanks.")],
         )
         .when(
             "^Running$",
             [
-                command("echo first"),
+                command("expr first"),
                 // Nobody is left to end it when the server is killed, so it ends soon by itself.
-                command("echo begun; sleep 5"),
+                command("expr begun; sleep 5"),
                 say("Never."),
             ],
         )
-        .when("^Done$", [command("echo first"), say("All done.")])
+        .when("^Done$", [command("expr first"), say("All done.")])
 }
 
 /// Brings a session to a point and kills the server there; gives its id and the items that were shown.

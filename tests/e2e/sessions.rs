@@ -97,7 +97,7 @@ fn a_session_that_one_server_closed_goes_on_in_another() {
 fn a_session_that_is_closed_in_the_middle_of_a_turn_is_whole_when_it_is_loaded_again() {
     let script = Script::default()
         .when("again$", [say("Here again.")])
-        .when("^run", [call("Bash", json!({ "command": "echo begun; sleep 600" })), say("never")]);
+        .when("^run", [call("Bash", json!({ "command": "expr begun; sleep 600" })), say("never")]);
     let project = Project::new(&script);
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
@@ -123,7 +123,7 @@ fn a_session_that_is_closed_in_the_middle_of_a_turn_is_whole_when_it_is_loaded_a
 fn a_client_that_stops_reading_holds_up_no_turn_and_finds_its_way_again() {
     let long = "many words that nobody reads now. ".repeat(20_000);
     let script = Script::new([
-        step().text(&long).call("Bash", json!({ "command": "echo ran" })).chunk(64),
+        step().text(&long).call("Bash", json!({ "command": "expr ran" })).chunk(64),
         say("Read me.").gate("second", 0),
     ]);
     let project = Project::new(&script);
@@ -185,7 +185,7 @@ fn answers_are_what_the_protocol_says() {
     let script = Script::new([
         step().thinking("Hm.").text("I write.").call("Write", write),
         call("Read", json!({ "file_path": "no such file" })),
-        call("Bash", json!({ "command": "echo asked" })),
+        call("Bash", json!({ "command": "expr asked" })),
         say("Done."),
     ]);
     let project = Project::new(&script);

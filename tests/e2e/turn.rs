@@ -34,7 +34,7 @@ fn read_edit_bash() -> Script {
                 "file_path": "{{cwd}}/src/a.txt", "old_string": "unsaved text", "new_string": "edited text",
             }),
         ),
-        call("Bash", json!({ "command": "echo from-$((6 * 7))" })),
+        call("Bash", json!({ "command": "expr from-$((6 * 7))" })),
         say("All done."),
     ])
 }
@@ -60,7 +60,7 @@ fn a_turn_reads_the_buffer_edits_it_runs_a_command_and_answers() {
     session.allow(0);
 
     let bash = session.wait_permission(1);
-    assert_eq!(bash["preview"]["command"], "echo from-$((6 * 7))");
+    assert_eq!(bash["preview"]["command"], "expr from-$((6 * 7))");
     assert_eq!(client.editor.text(&uri), "edited text\nsecond line\n");
     session.allow(1);
     let done = session.wait_done(&turn);
@@ -229,8 +229,8 @@ fn cancelling_while_the_model_streams_keeps_what_was_said_and_the_session_goes_o
 #[test]
 fn cancelling_a_turn_ends_its_command_and_withdraws_its_prompts() {
     let script = Script::default()
-        .when("^run", [call("Bash", json!({ "command": "echo started; sleep 600" })), say("never")])
-        .when("^ask", [call("Bash", json!({ "command": "echo asked" })), say("never")])
+        .when("^run", [call("Bash", json!({ "command": "expr started; sleep 600" })), say("never")])
+        .when("^ask", [call("Bash", json!({ "command": "expr asked" })), say("never")])
         .when("^after", [say("Fine.")]);
     let project = Project::new(&script);
     let client = project.open();
@@ -256,8 +256,8 @@ fn cancelling_a_turn_ends_its_command_and_withdraws_its_prompts() {
 #[test]
 fn cancelling_one_call_leaves_its_siblings_alone() {
     let both = step()
-        .call("Bash", json!({ "command": "echo begun; sleep 600" }))
-        .call("Bash", json!({ "command": "echo sibling" }));
+        .call("Bash", json!({ "command": "expr begun; sleep 600" }))
+        .call("Bash", json!({ "command": "expr sibling" }));
     let project = Project::new(&Script::new([both, say("Done.")]));
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));

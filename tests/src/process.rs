@@ -15,13 +15,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::{LIMIT, binary};
 
 /// Settings of the surroundings that no test may depend on.
-const REMOVED: [&str; 12] = [
+const REMOVED: [&str; 15] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_BASE_URL",
     "ANTHROPIC_MODEL",
     "KODE_LS_HOME",
     "KODE_LS_LOG",
+    "KODE_LS_CONFIG_DIR",
+    "KODE_CONFIG_DIR",
+    "CLAUDE_CONFIG_DIR",
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",

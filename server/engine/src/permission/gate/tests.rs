@@ -359,6 +359,17 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
     assert_eq!(rules.decide(&[excluded]), Allow, "the user wants it to run outside");
     let bypass = Rig { confinement: sandbox(false), ..Rig::new(Mode::BypassPermissions, &[]) };
     assert_eq!((bypass.run("cc x.c"), bypass.decide(&[outside])), (Allow, Ask));
+    let ruled = Touch::Command {
+        command: "make".to_owned(),
+        directory: AbsPath::new("/w").unwrap(),
+        outside_sandbox: true,
+    };
+    let inside = with(sandbox(false));
+    assert_eq!(
+        (inside.run("make"), inside.decide(&[ruled])),
+        (Allow, Ask),
+        "a rule does not open the sandbox"
+    );
 }
 
 #[test]
