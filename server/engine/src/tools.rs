@@ -4,6 +4,8 @@
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 
 pub mod ask_user_question;
+#[cfg(test)]
+mod bad_input;
 pub mod bash;
 pub mod bash_output;
 pub mod declared;

@@ -62,7 +62,12 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &Value, input: Valu
             *value = coerce(schema, expected, value.take(), name).map_err(invalid)?;
         }
     }
-    serde_json::from_value(Value::Object(object)).map_err(|error| invalid(error.to_string()))
+    serde_path_to_error::deserialize(Value::Object(object)).map_err(|error| {
+        let place = error.path().to_string();
+        // A root without a name is the whole of the arguments.
+        let place = if place == "." { String::new() } else { format!("`{place}`: ") };
+        invalid(format!("{place}{}", error.inner()))
+    })
 }
 
 /// The fields of an input as its schema gives them.
