@@ -247,13 +247,6 @@ impl Judge<'_> {
                 Verdict::deny("settings let no command run outside the sandbox")
             }
             // A rule says what may run, not what it may reach; what may always leave stands with the sandbox.
-            Confinement::Sandbox { .. }
-                if self.line.outside_sandbox
-                    && !self.only_looks()
-                    && !self.circumstances.confinement.excludes(self.analysis) =>
-            {
-                Verdict::ask("it would run outside the sandbox")
-            }
             Confinement::Missing(_) | Confinement::Off | Confinement::Sandbox { .. } => {
                 Verdict::allowed("it is confined, or need not be")
             }
