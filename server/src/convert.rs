@@ -454,7 +454,6 @@ fn channel(channel: Channel) -> wire::Channel {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm for each event, and nothing but arms")]
 fn event_body(session: &SessionId, event: Event) -> wire::Event {
     match event {
         Event::TurnStarted { turn } => {
