@@ -3,8 +3,11 @@
 //! Rule: allow-lists of subcommands and of their options.
 
 mod operands;
+mod risk;
 #[cfg(test)]
 mod tests;
+
+pub(super) use risk::is_risky;
 
 use super::effects::destination;
 use super::options::Known;
@@ -296,53 +299,4 @@ pub(super) fn only_looks(arguments: &[Word]) -> bool {
         }),
         _ => git.known().is_some_and(|known| operands::is_understood(known, rest)),
     }
-}
-
-/// Whether options make git run programs or write files elsewhere, so that no prefix says what it does.
-pub(super) fn is_risky(arguments: &[Word]) -> bool {
-    const RISKY: [&str; 13] = [
-        "--exec",
-        "--upload-pack",
-        "--receive-pack",
-        "--output",
-        "--ext-diff",
-        "--textconv",
-        "--config-env",
-        "--git-dir",
-        "--work-tree",
-        "--open-files-in-pager",
-        "--extcmd",
-        "--tool",
-        "--template",
-    ];
-    let verb = arguments.iter().position(|word| !word.text.starts_with('-')).unwrap_or(arguments.len());
-    let name = arguments.get(verb).map_or("", |word| word.text.as_str());
-    let before = arguments[..verb.min(arguments.len())].iter().any(|word| word.text != "--no-pager");
-    // An abbreviation of a long option counts as the option: git takes it so.
-    let risky = |text: &str| {
-        let stem = text.split('=').next().unwrap_or(text);
-        stem.len() > 3 && stem.starts_with("--") && RISKY.iter().any(|risky| risky.starts_with(stem))
-    };
-    before
-        || arguments.iter().any(|word| word.open || risky(&word.text))
-        || matches!(
-            name,
-            "config"
-                | "submodule"
-                | "bisect"
-                | "filter-branch"
-                | "difftool"
-                | "mergetool"
-                | "daemon"
-                | "hook"
-        )
-        || name == "rebase"
-            && arguments.iter().any(|word| word.text.starts_with("-x") || word.text.starts_with("-i"))
-        || name == "grep" && arguments.iter().any(|word| word.text.starts_with("-O"))
-        || name == "clone"
-            && arguments.iter().any(|word| {
-                word.text.starts_with("-c") || word.text.starts_with("-u") || word.text.starts_with("ext::")
-            })
-        || name == "archive" && arguments.iter().any(|word| word.text.starts_with("-o"))
-        || arguments.iter().any(|word| word.text.starts_with("ext::"))
 }

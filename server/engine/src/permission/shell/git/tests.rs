@@ -149,3 +149,54 @@ fn looking_is_told_from_doing() {
     assert_eq!(git("git -C a -C b status").directory.unwrap().to_string(), "/w/a/b");
     assert_eq!(git("git -C \"$X\" status").directory, None);
 }
+
+#[test]
+fn no_prefix_covers_what_executes_or_writes_elsewhere() {
+    for line in [
+        "git rebase -qx ./x main",
+        "git rebase -vi main",
+        "git rebase --interactive main",
+        "git rebase --inter main",
+        "git rebase --ex=./x main",
+        "git grep -nO./x foo",
+        "git grep --open=./x foo",
+        "git clone -qc core.fsmonitor=./x a",
+        "git clone --conf core.fsmonitor=./x a",
+        "git clone -lu ./x a b",
+        "git clone 'ext::sh -c x' b",
+        "git clone evil::x b",
+        "git archive -vo f HEAD",
+        "git archive --o=f HEAD",
+        "git archive --remote=ext::x HEAD",
+        "git archive --remote ./x HEAD",
+        "git format-patch -o /tmp HEAD~1",
+        "git format-patch -ko/tmp HEAD~1",
+        "git format-patch --output-directory /tmp HEAD~1",
+        "git format-patch --output-d=/tmp HEAD~1",
+        "git diff --no-index a b",
+        "git fetch --upload-pack ./x origin",
+        "git push --receive=./x origin",
+        "git send-email --sendmail-cmd=./x a",
+        "git for-each-repo --config=x status",
+        "git -C sub commit -m x",
+        "git -c a.b=c commit -m x",
+        "git commit $X",
+        "git --exec-path=x commit",
+    ] {
+        assert!(!git(line).prefix_covered, "{line}");
+    }
+    for line in [
+        "git commit -m 'Use std::io'",
+        "git commit -qam x",
+        "git -P push -u origin main",
+        "git --no-pager fetch --tags --prune origin",
+        "git checkout -b x/config",
+        "git rebase --continue",
+        "git clone --depth 1 https://example.org/x.git",
+        "git grep -n --color x",
+        "git diff --no-color --stat",
+        "git stash push --include-untracked",
+    ] {
+        assert!(git(line).prefix_covered, "{line}");
+    }
+}
