@@ -1,7 +1,13 @@
-//! Whether git can be run in a folder without running what the repository's own settings name.
+//! Whether git can be run in a folder without running what the repository itself names: by settings, hooks or
+//! repositories in it.
 //!
-//! Rule: git is an interpreter of its settings. Only settings that name no program are plain, and what cannot be read in
-//! full is not plain.
+//! Rule: git is an interpreter of its repository. Only one that names no program is plain, and what cannot be read in
+//! full, or could be taken by git and is not understood, is not plain.
+
+mod config;
+mod index;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::Read;
@@ -9,151 +15,165 @@ use std::path::{Path, PathBuf};
 
 use crate::paths::AbsPath;
 
-/// More of a settings file is not looked at.
-const MAX_CONFIG: u64 = 256 * 1024;
+/// More of a small file, such as the one that tells where a repository is, is not looked at.
+const MAX_POINTER: u64 = 4 * 1024;
+/// How deep repositories may stand inside repositories.
+const MAX_DEPTH: usize = 4;
 
-/// The sections whose settings name no programs.
-const PLAIN_SECTIONS: [&str; 8] = ["user", "branch", "remote", "push", "pull", "init", "color", "advice"];
-
-/// Settings of the section `core` that name no programs.
-const PLAIN_CORE: [&str; 12] = [
-    "repositoryformatversion",
-    "filemode",
-    "bare",
-    "logallrefupdates",
-    "ignorecase",
-    "precomposeunicode",
-    "symlinks",
-    "autocrlf",
-    "eol",
-    "quotepath",
-    "abbrev",
-    "untrackedcache",
+/// The hooks that run only when something is changed: commands that look set off none of them.
+const WRITING_HOOKS: [&str; 20] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "post-rewrite",
+    "sendemail-validate",
+    "pre-receive",
+    "update",
+    "post-receive",
+    "post-update",
+    "push-to-checkout",
+    "pre-auto-gc",
 ];
 
-/// Whether the settings of the repository that a folder lies in name no program that git would run; true as well where
-/// there is no repository.
+/// Whether the repositories that git could take a folder to lie in name no program that a looking command would run;
+/// true as well where there is no repository. A folder that does not exist is not plain.
 #[must_use]
 pub fn is_plain(folder: &AbsPath) -> bool {
-    match git_folders(folder.as_path()) {
-        None => true,
-        Some(folders) => folders
-            .iter()
-            .all(|folder| ["config", "config.worktree"].iter().all(|name| is_plain_file(&folder.join(name)))),
-    }
+    // Git goes by where the folder really is.
+    fs::canonicalize(folder.as_path()).is_ok_and(|folder| is_plain_within(&folder, 0))
 }
 
-/// The folders with the settings of the repository around a folder: its git folder and the one it shares.
-fn git_folders(folder: &Path) -> Option<Vec<PathBuf>> {
-    let found = folder.ancestors().find_map(|ancestor| {
+/// Judges each folder upward until one that git cannot pass by.
+fn is_plain_within(folder: &Path, depth: usize) -> bool {
+    for ancestor in folder.ancestors() {
         let inside = ancestor.join(".git");
-        if inside.symlink_metadata().is_ok() {
-            return Some(inside);
+        if exists(&inside) {
+            let Some(own) = git_folder(&inside) else { return false };
+            if !is_plain_repository(&own, Some(ancestor), depth) {
+                return false;
+            }
+            if is_surely_taken(&inside) {
+                return true;
+            }
         }
         // A bare repository is one by its content.
-        let is_bare = ancestor.join("HEAD").is_file() && ancestor.join("objects").is_dir();
-        is_bare.then(|| ancestor.to_path_buf())
-    })?;
-    let own = match fs::read_to_string(&found) {
-        Ok(text) => {
-            let elsewhere = text.strip_prefix("gitdir:").map(str::trim).unwrap_or_default();
-            found.parent().unwrap_or(&found).join(elsewhere)
+        if exists(&ancestor.join("HEAD")) && !is_plain_repository(ancestor, None, depth) {
+            return false;
         }
-        Err(_) => found,
-    };
-    let shared = fs::read_to_string(own.join("commondir")).ok().map(|text| own.join(text.trim()));
-    Some([Some(own), shared].into_iter().flatten().collect())
-}
-
-fn is_plain_file(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else {
-        // A file that is there and cannot be opened may say anything.
-        return path.symlink_metadata().is_err();
-    };
-    let mut text = String::new();
-    match file.take(MAX_CONFIG + 1).read_to_string(&mut text) {
-        Ok(length) if (length as u64) <= MAX_CONFIG => is_plain_text(&text),
-        Ok(_) | Err(_) => false,
     }
+    true
 }
 
-fn is_plain_text(text: &str) -> bool {
-    let mut section = String::new();
-    text.lines().map(str::trim).all(|line| {
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            return true;
+/// Whether there is something of this name, be it a link that leads nowhere. What cannot be told counts as there.
+fn exists(path: &Path) -> bool {
+    !path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// The folder that a `.git` is or names.
+fn git_folder(inside: &Path) -> Option<PathBuf> {
+    if !inside.is_file() {
+        return Some(inside.to_path_buf());
+    }
+    let text = read(inside, MAX_POINTER)?;
+    let elsewhere = text.strip_prefix("gitdir: ")?.trim_end_matches('\n');
+    let is_odd = elsewhere.is_empty() || elsewhere.contains(|c: char| c.is_control());
+    (!is_odd).then(|| inside.parent().unwrap_or(inside).join(elsewhere))
+}
+
+/// Whether git takes this `.git` and does not look further up.
+fn is_surely_taken(inside: &Path) -> bool {
+    if inside.is_file() {
+        return true;
+    }
+    // To look at `folder/.` takes the same permission that git asks for.
+    let has = |folder: &str| inside.join(folder).join(".").is_dir();
+    let head = read(&inside.join("HEAD"), MAX_POINTER).unwrap_or_default();
+    let head = head.trim_end_matches('\n');
+    let is_commit = head.len() == 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names_branch = head.starts_with("ref: refs/heads/");
+    (is_commit || names_branch) && has("objects") && has("refs") && !exists(&inside.join("commondir"))
+}
+
+fn is_plain_repository(own: &Path, worktree: Option<&Path>, depth: usize) -> bool {
+    let pointer = own.join("commondir");
+    let shared = if exists(&pointer) {
+        let Some(text) = read(&pointer, MAX_POINTER) else { return false };
+        let elsewhere = text.trim_end_matches('\n');
+        if elsewhere.is_empty() || elsewhere.contains(|c: char| c.is_control()) {
+            return false;
         }
-        if let Some(rest) = line.strip_prefix('[') {
-            // Settings behind the header on its own line are rare and not looked into.
-            let Some(header) = rest.strip_suffix(']') else { return false };
-            section = header.split([' ', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
-            return section == "core" || section == "submodule" || PLAIN_SECTIONS.contains(&&*section);
-        }
-        let name = line.split('=').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match &*section {
-            "core" => PLAIN_CORE.contains(&&*name),
-            "remote" => matches!(&*name, "url" | "fetch" | "pushurl" | "push" | "tagopt" | "prune"),
-            "submodule" => matches!(&*name, "url" | "active" | "branch"),
-            _ => true,
-        }
+        Some(own.join(elsewhere))
+    } else {
+        None
+    };
+    let is_plain_folder = |folder: &Path| {
+        let settings = ["config", "config.worktree"];
+        let place = config::Place { folder: own, worktree };
+        settings.iter().all(|name| config::is_plain_file(&folder.join(name), &place))
+            && has_plain_hooks(folder)
+    };
+    is_plain_folder(own)
+        && shared.as_deref().is_none_or(is_plain_folder)
+        && worktree.is_none_or(|worktree| has_plain_submodules(own, worktree, depth))
+}
+
+/// Whether no program lies among the hooks that a looking command could set off.
+fn has_plain_hooks(folder: &Path) -> bool {
+    let hooks = folder.join("hooks");
+    if !exists(&hooks) {
+        return true;
+    }
+    let Ok(entries) = fs::read_dir(&hooks) else { return false };
+    entries.into_iter().all(|entry| {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.ends_with(".sample") || WRITING_HOOKS.contains(&&*name) || !is_executable(&entry.path())
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    // What cannot be looked at may be anything.
+    fs::metadata(path).map_or(true, |metadata| metadata.permissions().mode() & 0o111 != 0)
+}
 
-    fn repository(config: &str) -> (tempfile::TempDir, AbsPath) {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join(".git")).unwrap();
-        fs::create_dir_all(folder.path().join("src")).unwrap();
-        fs::write(folder.path().join(".git/config"), config).unwrap();
-        let inside = AbsPath::new(folder.path().join("src")).unwrap();
-        (folder, inside)
-    }
+#[cfg(not(unix))]
+fn is_executable(_path: &Path) -> bool {
+    true
+}
 
-    #[test]
-    fn an_ordinary_repository_is_plain_and_one_that_names_programs_is_not() {
-        let ordinary = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = x\n\tfetch = \
-                        +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n";
-        assert!(is_plain(&repository(ordinary).1));
-        for hostile in [
-            "[core]\n\tfsmonitor = ./evil",
-            "[core]\n\tHooksPath = x",
-            "[core] pager = x",
-            "[diff \"x\"]\n\ttextconv = evil",
-            "[filter \"x\"]\n\tclean = evil",
-            "[include]\n\tpath = evil",
-            "[alias]\n\tst = !evil",
-            "[remote \"o\"]\n\tuploadpack = evil",
-        ] {
-            let (_folder, inside) = repository(hostile);
-            assert!(!is_plain(&inside), "{hostile}");
+/// Git asks the repositories that lie in this one as well, with their own settings.
+fn has_plain_submodules(own: &Path, worktree: &Path, depth: usize) -> bool {
+    let Some(folders) = index::submodules(&own.join("index")) else { return false };
+    folders.iter().all(|folder| {
+        let folder = worktree.join(folder);
+        let inside = folder.join(".git");
+        if !exists(&inside) {
+            return true;
         }
-        let none = tempfile::tempdir().unwrap();
-        assert!(is_plain(&AbsPath::new(none.path()).unwrap()));
-    }
+        let own = git_folder(&inside).filter(|_| depth < MAX_DEPTH && is_surely_taken(&inside));
+        own.is_some_and(|own| is_plain_repository(&own, Some(&folder), depth + 1))
+    })
+}
 
-    #[test]
-    fn a_git_file_and_shared_settings_are_followed() {
-        let (folder, _) = repository("[core]\n\tbare = false\n");
-        let main = folder.path().join(".git");
-        fs::create_dir_all(main.join("worktrees/w")).unwrap();
-        fs::write(main.join("worktrees/w/commondir"), "../..\n").unwrap();
-        let worktree = tempfile::tempdir().unwrap();
-        fs::write(worktree.path().join(".git"), format!("gitdir: {}/worktrees/w\n", main.display())).unwrap();
-        let inside = AbsPath::new(worktree.path()).unwrap();
-        assert!(is_plain(&inside));
-        fs::write(main.join("config"), "[core]\n\tfsmonitor = evil\n").unwrap();
-        assert!(!is_plain(&inside));
+/// A file's text; `None` when it cannot be read, is no UTF-8 or is longer than `most` bytes.
+fn read(path: &Path, most: u64) -> Option<String> {
+    // To open a pipe would wait for who writes into it.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
     }
-
-    #[test]
-    fn a_folder_that_is_a_bare_repository_by_its_content_is_one() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("objects")).unwrap();
-        fs::write(folder.path().join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(folder.path().join("config"), "[core]\n\tfsmonitor = evil\n").unwrap();
-        assert!(!is_plain(&AbsPath::new(folder.path()).unwrap()));
-    }
+    let mut text = String::new();
+    let length = fs::File::open(path).ok()?.take(most + 1).read_to_string(&mut text).ok()?;
+    (length as u64 <= most).then_some(text)
 }

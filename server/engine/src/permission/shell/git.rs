@@ -2,8 +2,38 @@
 //!
 //! Rule: allow-lists of subcommands and of their options.
 
-use super::Word;
+mod operands;
+mod risk;
+#[cfg(test)]
+mod tests;
+
+pub(super) use risk::is_risky;
+
+use super::effects::destination;
 use super::options::Known;
+use super::walk::Place;
+use super::wrappers::program;
+use super::{FileTouch, Word};
+use crate::paths::AbsPath;
+
+/// Characters by which git itself finds files by a pattern.
+const GLOBS: [char; 4] = ['*', '?', '[', '\\'];
+
+/// Settings that hold nothing to keep.
+const HARMLESS_SETTINGS: [&str; 12] = [
+    "user.name",
+    "user.email",
+    "core.bare",
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "init.defaultbranch",
+    "pull.rebase",
+    "pull.ff",
+    "push.default",
+    "commit.gpgsign",
+];
 
 /// Options that most commands that look take in common.
 const COMMON: &[&str] = &[
@@ -90,8 +120,27 @@ const COMMON: &[&str] = &[
     "no-ext-diff",
     "no-textconv",
     "sort=",
-    "get",
-    "get-all",
+    "show-prefix",
+    "show-cdup",
+    "absolute-git-dir",
+    "git-common-dir",
+    "is-inside-git-dir",
+    "is-bare-repository",
+    "short=",
+    "octopus",
+    "fork-point",
+    "match=",
+    "candidates=",
+    "numbered",
+    "email",
+    "full-tree",
+    "full-name",
+    "verbose",
+    "non-matching",
+    "quiet",
+    "exit-code",
+    "unmerged",
+    "directory",
     "heads",
     "recurse",
     "is-ancestor",
@@ -103,11 +152,11 @@ const COMMON: &[&str] = &[
     "show-signature",
 ];
 
-const LOOKING: [(&str, &str); 23] = [
+const LOOKING: [(&str, &str); 24] = [
     ("status", "suzbv"),
     ("diff", "pubwzRU:M:C:"),
-    ("log", "#pn:uSiG:L:cgzM:C:U:E"),
-    ("show", "pus:qU:w"),
+    ("log", "#pn:uS:iG:L:cgzM:C:U:E"),
+    ("show", "pusqU:w"),
     ("blame", "L:wMCeltsnpf"),
     ("rev-parse", "q"),
     ("rev-list", "#n:"),
@@ -126,23 +175,91 @@ const LOOKING: [(&str, &str); 23] = [
     ("for-each-ref", ""),
     ("show-branch", "a"),
     ("grep", "#nilcwvEFPe:hHA:B:C:"),
+    ("check-ignore", "vqn"),
     ("version", ""),
 ];
 
+/// A call of git, taken apart.
+struct Invocation<'a> {
+    /// The folders it goes to first, one after the other (`-C`).
+    folders: Vec<&'a Word>,
+    /// Whether the options before the subcommand are among those that change nothing else.
+    plain: bool,
+    verb: Option<&'a Word>,
+    /// What stands behind the subcommand.
+    arguments: &'a [Word],
+}
+
+impl<'a> Invocation<'a> {
+    fn of(mut words: &'a [Word]) -> Self {
+        let mut git = Self { folders: Vec::new(), plain: true, verb: None, arguments: &[] };
+        while let [word, rest @ ..] = words {
+            words = rest;
+            match word.text.as_str() {
+                "--no-pager" | "-P" | "--no-optional-locks" => {}
+                "-C" => {
+                    git.plain &= !rest.is_empty();
+                    git.folders.extend(rest.first());
+                    words = rest.get(1..).unwrap_or_default();
+                }
+                "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--config-env" | "--attr-source" => {
+                    git.plain = false;
+                    words = rest.get(1..).unwrap_or_default();
+                }
+                option if option.starts_with('-') => git.plain = false,
+                _ => {
+                    git.verb = Some(word);
+                    git.arguments = rest;
+                    break;
+                }
+            }
+        }
+        git
+    }
+
+    fn is(&self, verb: &str) -> bool {
+        self.verb.is_some_and(|word| word.text == verb)
+    }
+
+    /// Where it works.
+    fn place(&self, place: &Place) -> Place {
+        self.folders.iter().fold(place.clone(), |place, folder| {
+            destination(&[Word::literal("cd"), (*folder).clone()], &place)
+        })
+    }
+
+    /// The options with which it only looks.
+    fn known(&self) -> Option<Known> {
+        let short = LOOKING.iter().find(|(verb, _)| self.is(verb)).map(|(_, short)| *short);
+        let short = if self.is("stash") { Some("p") } else { short };
+        short.map(|short| Known { short, long: COMMON })
+    }
+}
+
+/// The files a git command reads by its operands, and the folders it goes to.
+pub(super) fn touches(arguments: &[Word], place: &Place) -> Vec<FileTouch> {
+    operands::touches(&Invocation::of(arguments), place)
+}
+
+/// Where a command works: for git, where its `-C` leads.
+pub(super) fn directory(argv: &[Word], place: &Place) -> Option<AbsPath> {
+    match argv.split_first() {
+        Some((name, arguments)) if program(name) == "git" => Invocation::of(arguments).place(place).directory,
+        _ => place.directory.clone(),
+    }
+}
+
 /// Whether a git command only looks.
 pub(super) fn only_looks(arguments: &[Word]) -> bool {
-    let rest = match arguments {
-        [pager, rest @ ..] if pager.text == "--no-pager" => rest,
-        all => all,
-    };
-    let Some((verb, rest)) = rest.split_first() else { return false };
-    if !verb.literal {
+    let git = Invocation::of(arguments);
+    let Some(verb) = git.verb else { return false };
+    if !verb.literal || !git.plain {
         return false;
     }
-    let verb = verb.text.as_str();
+    let (verb, rest) = (verb.text.as_str(), git.arguments);
     let plain = |short| {
-        let split = Known { short, long: COMMON }.split(rest);
-        split.known.then_some(split)
+        let known = Known { short, long: COMMON };
+        operands::is_understood(known, rest).then(|| known.split(rest))
     };
     match verb {
         "branch" => plain("avrl").is_some_and(|split| {
@@ -160,63 +277,26 @@ pub(super) fn only_looks(arguments: &[Word]) -> bool {
                 && plain("p").is_some()
         }
         "worktree" => matches!(rest, [list] if list.text == "list"),
+        // Other settings may hold tokens.
         "config" => {
-            matches!(rest.first(), Some(flag) if matches!(flag.text.as_str(), "--get" | "--get-all" | "--list" | "-l"))
-                && plain("l").is_some()
+            let key = match rest {
+                [key] => Some(key),
+                [get, key] if get.text == "--get" => Some(key),
+                _ => None,
+            };
+            key.is_some_and(|key| HARMLESS_SETTINGS.contains(&&*key.text.to_ascii_lowercase()))
         }
-        "reflog" => {
-            rest.first().is_none_or(|word| word.text == "show" || word.text.starts_with('-'))
-                && plain("#n:").is_some()
-        }
-        _ => LOOKING.iter().any(|(looking, short)| *looking == verb && plain(short).is_some()),
+        "help" => match rest {
+            [] => true,
+            [about] => {
+                about.literal && about.text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+            }
+            _ => false,
+        },
+        "reflog" => plain("#n:").is_some_and(|split| {
+            let operand = |word: &&Word| !matches!(&*word.text, "expire" | "delete" | "drop" | "write");
+            split.operands.iter().all(operand)
+        }),
+        _ => git.known().is_some_and(|known| operands::is_understood(known, rest)),
     }
-}
-
-/// Whether options make git run programs or write files elsewhere, so that no prefix says what it does.
-pub(super) fn is_risky(arguments: &[Word]) -> bool {
-    const RISKY: [&str; 13] = [
-        "--exec",
-        "--upload-pack",
-        "--receive-pack",
-        "--output",
-        "--ext-diff",
-        "--textconv",
-        "--config-env",
-        "--git-dir",
-        "--work-tree",
-        "--open-files-in-pager",
-        "--extcmd",
-        "--tool",
-        "--template",
-    ];
-    let verb = arguments.iter().position(|word| !word.text.starts_with('-')).unwrap_or(arguments.len());
-    let name = arguments.get(verb).map_or("", |word| word.text.as_str());
-    let before = arguments[..verb.min(arguments.len())].iter().any(|word| word.text != "--no-pager");
-    // An abbreviation of a long option counts as the option: git takes it so.
-    let risky = |text: &str| {
-        let stem = text.split('=').next().unwrap_or(text);
-        stem.len() > 3 && stem.starts_with("--") && RISKY.iter().any(|risky| risky.starts_with(stem))
-    };
-    before
-        || arguments.iter().any(|word| word.open || risky(&word.text))
-        || matches!(
-            name,
-            "config"
-                | "submodule"
-                | "bisect"
-                | "filter-branch"
-                | "difftool"
-                | "mergetool"
-                | "daemon"
-                | "hook"
-        )
-        || name == "rebase"
-            && arguments.iter().any(|word| word.text.starts_with("-x") || word.text.starts_with("-i"))
-        || name == "grep" && arguments.iter().any(|word| word.text.starts_with("-O"))
-        || name == "clone"
-            && arguments.iter().any(|word| {
-                word.text.starts_with("-c") || word.text.starts_with("-u") || word.text.starts_with("ext::")
-            })
-        || name == "archive" && arguments.iter().any(|word| word.text.starts_with("-o"))
-        || arguments.iter().any(|word| word.text.starts_with("ext::"))
 }

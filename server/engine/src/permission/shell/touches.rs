@@ -97,6 +97,9 @@ fn usage(name: &str) -> Option<(Use, Known)> {
 pub(super) fn by_operands(argv: &[Word], place: &Place) -> Vec<FileTouch> {
     let Some((name, arguments)) = argv.split_first() else { return Vec::new() };
     let name = program(name);
+    if name == "git" {
+        return super::git::touches(arguments, place);
+    }
     let here = Word::literal(".");
     let mut found = Vec::new();
     let mut touch = |access, word: &Word| {

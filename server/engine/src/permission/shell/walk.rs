@@ -368,11 +368,12 @@ impl Judge {
                 After::unmoved(place)
             }
         };
+        let directory = super::git::directory(&argv, place);
         self.analysis.commands.push(SimpleCommand {
             argv,
             assignments,
             text: text.clone(),
-            directory: place.directory.clone(),
+            directory,
             touches: found,
             effect: judged.effect,
             wrapped: outer.wrapped,
