@@ -7,3 +7,4 @@ mod differential;
 mod properties;
 mod rules;
 mod tables;
+mod touched;

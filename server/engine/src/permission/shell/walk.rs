@@ -129,8 +129,11 @@ impl Judge {
         let shadowed = std::mem::replace(&mut self.documents, script.documents.clone());
         self.sequence(text, &script.body, place, outer);
         self.documents = shadowed;
+        // Substitutions run where the script does, as long as nothing in it leaves.
+        let moves = script.body.iter().any(|(node, _)| changes_directory(node));
+        let inner_place = if moves { &Place::NOWHERE } else { place };
         for inner in &script.scripts {
-            self.script(inner, &Place::NOWHERE, Outer { wrapped: true, inside: None });
+            self.script(inner, inner_place, Outer { wrapped: true, inside: None });
         }
         self.depth -= 1;
     }
@@ -243,7 +246,10 @@ impl Judge {
                 match self.analysis.commands.get_mut(first) {
                     Some(command) => command.touches.extend(touches),
                     None if touches.is_empty() => {}
-                    None => self.unknown(text, "a redirection stands without a command", false),
+                    None => {
+                        self.unknown(text, "a redirection stands without a command", false);
+                        self.redirected(text, touches, place, outer);
+                    }
                 }
                 match kind {
                     Compound::Subshell => After::unmoved(place),
@@ -279,6 +285,7 @@ impl Judge {
         let slice = text.get(raw.start..raw.end).unwrap_or_default();
         if raw.words.is_empty() {
             self.bare(slice, raw);
+            self.redirected(slice, found, place, outer);
             return After::unmoved(place);
         }
         let name = &raw.words[0];
@@ -337,6 +344,24 @@ impl Judge {
                 self.variables.push((assignment.name, assignment.value.text));
             }
         }
+    }
+
+    /// What redirections without a command do, as if `:` had them.
+    fn redirected(&mut self, text: &str, touches: Vec<FileTouch>, place: &Place, outer: Outer) {
+        if touches.is_empty() {
+            return;
+        }
+        self.analysis.commands.push(SimpleCommand {
+            argv: vec![Word::literal(":")],
+            assignments: Vec::new(),
+            text: if text.is_empty() { ":".to_owned() } else { text.to_owned() },
+            directory: place.directory.clone(),
+            touches,
+            effect: Effect::ReadOnly,
+            wrapped: outer.wrapped,
+            inside: outer.inside,
+            prefix_covered: false,
+        });
     }
 
     fn simple(&mut self, pending: Pending, place: &Place, outer: Outer) -> After {
