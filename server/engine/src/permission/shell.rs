@@ -13,6 +13,7 @@ mod git;
 mod grammar;
 mod lexer;
 mod options;
+mod programs;
 mod reader;
 mod touches;
 mod walk;
@@ -109,6 +110,8 @@ pub struct FileTouch {
     pub path: TouchedPath,
     /// Whether a redirection of the shell touches it, and not the program.
     pub redirected: bool,
+    /// Whether a folder is gone through with all that lies in it, so that every file beneath is touched alike.
+    pub recursive: bool,
 }
 
 /// What is done with a file.

@@ -275,7 +275,8 @@ impl Judge {
             if access == Access::Write && danger::is_disk(&file.text) {
                 self.danger(&file.source, "writes onto a disk device");
             }
-            found.push(FileTouch { access, path: touches::locate(&to_word(file), place), redirected: true });
+            let path = touches::locate(&to_word(file), place);
+            found.push(FileTouch { access, path, redirected: true, recursive: false });
         }
         found
     }
