@@ -15,6 +15,7 @@ mod lexer;
 mod options;
 mod programs;
 mod reader;
+mod risks;
 mod touches;
 mod walk;
 mod wrappers;

@@ -5,8 +5,8 @@
 use super::options::{Known, Split};
 use super::programs::{self, Tells};
 use super::walk::Place;
-use super::wrappers::{Wrapped, is_shell, program};
-use super::{Assignment, Effect, Word, builtins, git};
+use super::wrappers::Wrapped;
+use super::{Assignment, Effect, Word, git, risks};
 
 /// The verdict on one command.
 pub(super) struct Judged {
@@ -58,7 +58,7 @@ const FIND_VALUES: [&str; 22] = [
 
 /// Judges a command by its program and arguments.
 pub(super) fn judge(argv: &[Word], assignments: &[Assignment], place: &Place, wrapped: &Wrapped) -> Judged {
-    let prefix_covered = !wrapped.wraps && !is_risky(argv);
+    let prefix_covered = !wrapped.wraps && !risks::is_risky(argv);
     let effect = match argv.split_first() {
         // A file in the working folder may bear the name of a program that only looks.
         Some((name, arguments)) if name.literal && assignments.iter().all(is_safe) => {
@@ -206,7 +206,7 @@ fn finds(arguments: &[Word]) -> bool {
 }
 
 /// Whether a `sed` does nothing but print lines by their numbers.
-fn prints(arguments: &[Word]) -> bool {
+pub(super) fn prints(arguments: &[Word]) -> bool {
     let [quiet, script, files @ ..] = arguments else { return false };
     let plain = |part: &str| {
         part.strip_suffix('p').is_some_and(|range| {
@@ -218,64 +218,4 @@ fn prints(arguments: &[Word]) -> bool {
         && script.literal
         && script.text.split(';').all(plain)
         && files.iter().all(|file| !file.open && !file.text.starts_with('-'))
-}
-
-/// Whether a command's options can run programs or write files, so that no prefix says what it does.
-fn is_risky(argv: &[Word]) -> bool {
-    let Some((name, arguments)) = argv.split_first() else { return true };
-    let program = program(name);
-    let starts = |prefixes: &[&str]| {
-        arguments.iter().any(|word| word.open || prefixes.iter().any(|prefix| word.text.starts_with(prefix)))
-    };
-    // Options in one cluster, such as `-ne`.
-    let letter = |letters: &[char]| {
-        arguments.iter().any(|word| {
-            word.open
-                || word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains(letters)
-        })
-    };
-    match program {
-        _ if !name.literal || is_shell(program) && letter(&['c', 's', 'o']) => true,
-        _ if builtins::objection(argv).is_some() => true,
-        "find" => starts(&["-exec", "-ok", "-delete", "-fprint", "-fls"]),
-        "fd" | "fdfind" => starts(&["-x", "-X", "--exec"]),
-        "rg" => starts(&["--pre", "--hostname-bin", "--search-zip"]) || letter(&['z']),
-        "sort" => starts(&["--compress-prog", "--o", "--files0", "-T", "--temp"]) || letter(&['o']),
-        "tar" | "bsdtar" => {
-            starts(&[
-                "--to-command",
-                "--use-compress",
-                "--checkpoint",
-                "--info-script",
-                "--new-volume",
-                "--rsh",
-                "--rmt",
-            ]) || letter(&['I', 'F'])
-        }
-        "rsync" => starts(&["--rsh", "--rsync-path", "-e"]) || letter(&['e']),
-        "sed" | "gsed" => !prints(arguments),
-        "awk" | "gawk" | "mawk" | "nawk" | "ssh" | "xargs" | "parallel" | "env" | "sudo" | "doas" | "su" => {
-            true
-        }
-        "perl" | "ruby" | "lua" => letter(&['e', 'E', 'n', 'p', 'i', 'r']) || arguments.is_empty(),
-        "node" | "deno" | "bun" => {
-            starts(&["-e", "-p", "--eval", "--print", "-r", "--require", "--import"]) || arguments.is_empty()
-        }
-        "php" => letter(&['r', 'B', 'R', 'E', 'd']) || arguments.is_empty(),
-        _ if program.starts_with("python") => {
-            letter(&['c'])
-                || arguments.is_empty()
-                || starts(&["-"]) && arguments.iter().all(|word| word.text == "-")
-        }
-        "npx" | "npm" => starts(&["-c", "--call", "--node-options", "--script-shell"]),
-        "git" => git::is_risky(arguments),
-        "docker" | "podman" | "nerdctl" | "kubectl" => starts(&["run", "exec"]),
-        "make" | "gmake" => starts(&["--eval", "SHELL=", "-f", "-E"]),
-        "zip" => letter(&['T']) || starts(&["--unzip-command"]),
-        "curl" => {
-            starts(&["-o", "-O", "--output", "--remote-name", "-K", "--config"]) || letter(&['o', 'O', 'K'])
-        }
-        "vi" | "vim" | "nvim" | "emacs" | "less" | "more" | "man" | "ed" => true,
-        _ => false,
-    }
 }
