@@ -13,7 +13,9 @@ mod git;
 mod grammar;
 mod lexer;
 mod options;
+mod programs;
 mod reader;
+mod risks;
 mod touches;
 mod walk;
 mod wrappers;
@@ -109,7 +111,7 @@ pub struct FileTouch {
     pub path: TouchedPath,
     /// Whether a redirection of the shell touches it, and not the program.
     pub redirected: bool,
-    /// Whether what lies beneath a folder is touched as well.
+    /// Whether a folder is gone through with all that lies in it, so that every file beneath is touched alike.
     pub recursive: bool,
 }
 

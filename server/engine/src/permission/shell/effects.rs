@@ -2,10 +2,11 @@
 //!
 //! Rule: allow-lists. A program or option that is not listed here is never taken for one that only looks.
 
-use super::options::Known;
+use super::options::{Known, Split};
+use super::programs::{self, Tells};
 use super::walk::Place;
-use super::wrappers::{Wrapped, is_shell, program};
-use super::{Assignment, Effect, Word, builtins, git};
+use super::wrappers::Wrapped;
+use super::{Assignment, Effect, Word, git, risks};
 
 /// The verdict on one command.
 pub(super) struct Judged {
@@ -13,263 +14,9 @@ pub(super) struct Judged {
     pub prefix_covered: bool,
 }
 
-/// Programs that only look, with the options for which that holds.
-const LOOKERS: [(&str, Known); 44] = [
-    (
-        "ls",
-        Known {
-            short: "1aAbBcCdfFghHiIklLmnNopqQrRsStuUvxXZw:T:I:",
-            long: &[
-                "all",
-                "almost-all",
-                "color",
-                "color=",
-                "human-readable",
-                "recursive",
-                "reverse",
-                "sort=",
-                "time=",
-                "time-style=",
-                "group-directories-first",
-                "directory",
-                "size",
-                "inode",
-                "classify",
-                "full-time",
-            ],
-        },
-    ),
-    (
-        "cat",
-        Known {
-            short: "AbeEnstTuv",
-            long: &["number", "show-all", "show-ends", "show-tabs", "squeeze-blank"],
-        },
-    ),
-    ("head", Known { short: "#n:c:qvz", long: &["lines=", "bytes=", "quiet", "verbose"] }),
-    ("tail", Known { short: "#n:c:qvzfFs:", long: &["lines=", "bytes=", "quiet", "verbose", "follow"] }),
-    ("wc", Known { short: "clmLw", long: &["lines", "words", "chars", "bytes", "max-line-length"] }),
-    (
-        "grep",
-        Known {
-            short: "#EFGPe:ivwxyczf:LlhHnoqsA:B:C:m:abrRZUID:d:",
-            long: &[
-                "include=",
-                "exclude=",
-                "exclude-dir=",
-                "color",
-                "color=",
-                "ignore-case",
-                "recursive",
-                "line-number",
-                "count",
-                "files-with-matches",
-                "files-without-match",
-                "only-matching",
-                "invert-match",
-                "word-regexp",
-                "fixed-strings",
-                "extended-regexp",
-                "perl-regexp",
-                "context=",
-                "after-context=",
-                "before-context=",
-                "max-count=",
-                "regexp=",
-                "no-filename",
-                "with-filename",
-                "quiet",
-                "null",
-                "text",
-            ],
-        },
-    ),
-    (
-        "egrep",
-        Known {
-            short: "#e:ivwxclhHnoqsA:B:C:m:r",
-            long: &["include=", "exclude=", "color=", "exclude-dir="],
-        },
-    ),
-    (
-        "fgrep",
-        Known {
-            short: "#e:ivwxclhHnoqsA:B:C:m:r",
-            long: &["include=", "exclude=", "color=", "exclude-dir="],
-        },
-    ),
-    (
-        "rg",
-        Known {
-            short: "e:ivwxclLnNoqsSFPUhHA:B:C:m:g:t:T:uM:j:0p.",
-            long: &[
-                "files",
-                "hidden",
-                "no-ignore",
-                "glob=",
-                "iglob=",
-                "type=",
-                "type-not=",
-                "ignore-case",
-                "smart-case",
-                "case-sensitive",
-                "fixed-strings",
-                "files-with-matches",
-                "files-without-match",
-                "count",
-                "count-matches",
-                "line-number",
-                "no-line-number",
-                "context=",
-                "after-context=",
-                "before-context=",
-                "max-count=",
-                "max-depth=",
-                "multiline",
-                "only-matching",
-                "invert-match",
-                "word-regexp",
-                "json",
-                "stats",
-                "sort=",
-                "heading",
-                "no-heading",
-                "color=",
-                "regexp=",
-                "type-list",
-                "pcre2",
-                "with-filename",
-                "no-filename",
-                "vimgrep",
-                "trim",
-                "replace=",
-            ],
-        },
-    ),
-    ("which", Known { short: "as", long: &["all"] }),
-    ("type", Known { short: "aftpP", long: &[] }),
-    (
-        "diff",
-        Known {
-            short: "#abBcdeEiI:lNnpqrstTuU:wW:xyZC:",
-            long: &[
-                "unified",
-                "unified=",
-                "brief",
-                "recursive",
-                "color",
-                "color=",
-                "side-by-side",
-                "ignore-all-space",
-                "ignore-case",
-                "new-file",
-                "exclude=",
-                "stat",
-                "context=",
-            ],
-        },
-    ),
-    ("cmp", Known { short: "bi:ln:s", long: &["silent", "quiet", "verbose"] }),
-    ("comm", Known { short: "123iz", long: &["nocheck-order", "check-order"] }),
-    ("stat", Known { short: "c:fLt", long: &["format=", "printf=", "terse", "file-system", "dereference"] }),
-    (
-        "du",
-        Known {
-            short: "0aBbcd:DhHklLmsSx",
-            long: &["max-depth=", "human-readable", "summarize", "total", "all", "apparent-size", "exclude="],
-        },
-    ),
-    ("df", Known { short: "ahHiklPTt:x:", long: &["human-readable", "total", "type="] }),
-    (
-        "cut",
-        Known {
-            short: "b:c:d:f:nsz",
-            long: &[
-                "delimiter=",
-                "fields=",
-                "complement",
-                "output-delimiter=",
-                "characters=",
-                "only-delimited",
-            ],
-        },
-    ),
-    (
-        "sort",
-        Known {
-            short: "bcCdfghik:MmnrRst:uVz",
-            long: &[
-                "key=",
-                "numeric-sort",
-                "reverse",
-                "unique",
-                "human-numeric-sort",
-                "version-sort",
-                "field-separator=",
-                "ignore-case",
-                "check",
-            ],
-        },
-    ),
-    ("uniq", Known { short: "cdDf:is:uw:z", long: &["count", "repeated", "unique", "ignore-case"] }),
-    ("tr", Known { short: "cCdst", long: &["delete", "complement", "squeeze-repeats"] }),
-    (
-        "date",
-        Known {
-            short: "d:Iur:R",
-            long: &["date=", "utc", "iso-8601", "iso-8601=", "rfc-3339=", "reference="],
-        },
-    ),
-    ("basename", Known { short: "as:z", long: &["multiple", "suffix="] }),
-    ("dirname", Known { short: "z", long: &[] }),
-    (
-        "realpath",
-        Known {
-            short: "eLmPqsz",
-            long: &["relative-to=", "relative-base=", "canonicalize-existing", "canonicalize-missing"],
-        },
-    ),
-    ("readlink", Known { short: "efmnqsvz", long: &["canonicalize"] }),
-    ("pwd", Known { short: "LP", long: &[] }),
-    ("true", Known { short: "", long: &[] }),
-    ("false", Known { short: "", long: &[] }),
-    (":", Known { short: "", long: &[] }),
-    ("sleep", Known { short: "", long: &[] }),
-    ("seq", Known { short: "f:s:w", long: &[] }),
-    ("nl", Known { short: "b:n:w:s:v:", long: &[] }),
-    ("tac", Known { short: "brs:", long: &[] }),
-    ("rev", Known { short: "", long: &[] }),
-    ("md5sum", Known { short: "b", long: &[] }),
-    ("sha256sum", Known { short: "b", long: &[] }),
-    ("od", Known { short: "A:cj:N:t:vx", long: &[] }),
-    ("whoami", Known { short: "", long: &[] }),
-    ("id", Known { short: "gGnru", long: &[] }),
-    ("uname", Known { short: "amnoprsv", long: &[] }),
-    ("nproc", Known { short: "", long: &["all"] }),
-    ("tree", Known { short: "adfI:L:P:CD", long: &["dirsfirst", "gitignore", "noreport"] }),
-    ("file", Known { short: "bhiL", long: &["mime-type", "brief"] }),
-];
-
 /// Lookers none of whose options does more, so that arguments may turn into any of them.
-const HARMLESS: [&str; 14] = [
-    "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "wc", "stat", "du", "cut", "basename", "dirname",
-    "realpath",
-];
-
-const EDITORS: [(&str, Known); 6] = [
-    ("mkdir", Known { short: "pv", long: &["parents", "verbose"] }),
-    ("touch", Known { short: "acm", long: &["no-create"] }),
-    ("mv", Known { short: "finuvT", long: &["force", "no-clobber", "verbose", "update"] }),
-    (
-        "cp",
-        Known {
-            short: "aadfinprRTuv",
-            long: &["recursive", "archive", "force", "no-clobber", "verbose", "update"],
-        },
-    ),
-    ("rm", Known { short: "dfirRv", long: &["force", "recursive", "verbose", "dir"] }),
-    ("rmdir", Known { short: "pv", long: &["parents"] }),
-];
+const HARMLESS: [&str; 11] =
+    ["ls", "cat", "head", "tail", "wc", "stat", "du", "cut", "basename", "dirname", "realpath"];
 
 /// Programs asked for nothing but their version.
 const VERSIONED: [&str; 34] = [
@@ -277,9 +24,12 @@ const VERSIONED: [&str; 34] = [
     "python3", "pip", "pip3", "uv", "go", "java", "javac", "ruby", "gem", "php", "perl", "gcc", "g++",
     "clang", "cmake", "make", "docker", "git", "bash", "rg", "jq", "kubectl",
 ];
-const FIND_FLAGS: [&str; 18] = [
-    "-print", "-print0", "-prune", "-empty", "-L", "-H", "-P", "-follow", "-xdev", "-mount", "-depth", "!",
-    "-not", "-o", "-or", "-a", "(", ")",
+/// Those of them that `-v` asks for it.
+const SHORT_VERSIONED: [&str; 12] =
+    ["node", "npm", "npx", "pnpm", "bun", "tsc", "ruby", "php", "perl", "gcc", "clang", "make"];
+const FIND_FLAGS: [&str; 16] = [
+    "-print", "-print0", "-prune", "-empty", "-H", "-P", "-xdev", "-mount", "-depth", "!", "-not", "-o",
+    "-or", "-a", "(", ")",
 ];
 const FIND_VALUES: [&str; 22] = [
     "-name",
@@ -308,7 +58,7 @@ const FIND_VALUES: [&str; 22] = [
 
 /// Judges a command by its program and arguments.
 pub(super) fn judge(argv: &[Word], assignments: &[Assignment], place: &Place, wrapped: &Wrapped) -> Judged {
-    let prefix_covered = !wrapped.wraps && !is_risky(argv);
+    let prefix_covered = !wrapped.wraps && !risks::is_risky(argv);
     let effect = match argv.split_first() {
         // A file in the working folder may bear the name of a program that only looks.
         Some((name, arguments)) if name.literal && assignments.iter().all(is_safe) => {
@@ -375,7 +125,12 @@ pub(super) fn destination(argv: &[Word], place: &Place) -> Place {
 
 fn by_name(name: &str, arguments: &[Word]) -> Effect {
     let first = arguments.first().map(|word| word.text.as_str());
-    if VERSIONED.contains(&name) && arguments.len() == 1 && matches!(first, Some("--version" | "-V")) {
+    let version = match first {
+        Some("--version" | "-V") => VERSIONED.contains(&name),
+        Some("-v") => SHORT_VERSIONED.contains(&name),
+        _ => false,
+    };
+    if version && arguments.len() == 1 {
         return Effect::ReadOnly;
     }
     let looks = match name {
@@ -387,32 +142,51 @@ fn by_name(name: &str, arguments: &[Word]) -> Effect {
         "go" => arguments.len() == 1 && first == Some("version"),
         "find" => finds(arguments),
         "sed" => prints(arguments),
-        _ => LOOKERS.iter().any(|(looker, known)| *looker == name && looks(name, known, arguments)),
+        _ => programs::find(name)
+            .is_some_and(|program| program.tells == Tells::Looks && looks(name, &program.known, arguments)),
     };
     if looks {
         return Effect::ReadOnly;
     }
-    let edits = EDITORS.iter().any(|(editor, known)| {
-        let split = known.split(arguments);
-        *editor == name && split.known && split.operands.iter().all(|word| word.literal)
+    let edits = programs::find(name).is_some_and(|program| {
+        let split = program.known.split(arguments);
+        program.tells == Tells::Edits && split.known && split.operands.iter().all(|word| word.literal)
     });
     if edits { Effect::FileEdit } else { Effect::Other }
 }
 
 fn looks(name: &str, known: &Known, arguments: &[Word]) -> bool {
-    let split = known.split(arguments);
-    if HARMLESS.contains(&name) && arguments.iter().any(|word| word.open) {
-        let rest: Vec<Word> = arguments.iter().filter(|word| !word.open).cloned().collect();
-        return known.split(&rest).known;
-    }
+    let open = HARMLESS.contains(&name);
+    let plain: Vec<Word> = arguments.iter().filter(|word| !(open && word.open)).cloned().collect();
+    let split = known.split(&plain);
     split.known
         && match name {
             // The second file of `uniq` is written.
-            "uniq" => split.operands.len() <= 1 && split.operands.iter().all(|word| word.literal),
+            "uniq" | "xxd" => split.operands.len() <= 1 && split.operands.iter().all(|word| word.literal),
+            // Recursion and following links together lead anywhere.
+            "ls" => !split.has(&["-L"]) || !split.has(&["-R", "--recursive"]),
+            // More options may stand in a file.
+            "strings" => !split.operands.iter().any(|word| word.text.starts_with('@')),
+            "jq" => is_plain_filter(&split),
+            "hostname" => split.operands.is_empty(),
+            // `ps e` shows the variables of other programs.
+            "ps" => split.operands.iter().all(|word| {
+                word.literal && word.text.bytes().all(|byte| b"aAuxwfljsr0123456789,".contains(&byte))
+            }),
             // Without a format, `date` sets the clock.
             "date" => split.operands.iter().all(|word| word.text.starts_with('+')),
             _ => true,
         }
+}
+
+/// Whether a filter of `jq` neither shows variables nor reads files of its own.
+fn is_plain_filter(split: &Split<'_>) -> bool {
+    const SHADY: [&str; 5] = ["env", "import", "include", "debug", "modulemeta"];
+    !split.has(&["-f", "--from-file"])
+        && split.operands.first().is_some_and(|filter| {
+            let text = filter.text.to_ascii_lowercase();
+            filter.literal && !SHADY.iter().any(|word| text.contains(word))
+        })
 }
 
 fn finds(arguments: &[Word]) -> bool {
@@ -432,7 +206,7 @@ fn finds(arguments: &[Word]) -> bool {
 }
 
 /// Whether a `sed` does nothing but print lines by their numbers.
-fn prints(arguments: &[Word]) -> bool {
+pub(super) fn prints(arguments: &[Word]) -> bool {
     let [quiet, script, files @ ..] = arguments else { return false };
     let plain = |part: &str| {
         part.strip_suffix('p').is_some_and(|range| {
@@ -444,64 +218,4 @@ fn prints(arguments: &[Word]) -> bool {
         && script.literal
         && script.text.split(';').all(plain)
         && files.iter().all(|file| !file.open && !file.text.starts_with('-'))
-}
-
-/// Whether a command's options can run programs or write files, so that no prefix says what it does.
-fn is_risky(argv: &[Word]) -> bool {
-    let Some((name, arguments)) = argv.split_first() else { return true };
-    let program = program(name);
-    let starts = |prefixes: &[&str]| {
-        arguments.iter().any(|word| word.open || prefixes.iter().any(|prefix| word.text.starts_with(prefix)))
-    };
-    // Options in one cluster, such as `-ne`.
-    let letter = |letters: &[char]| {
-        arguments.iter().any(|word| {
-            word.open
-                || word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains(letters)
-        })
-    };
-    match program {
-        _ if !name.literal || is_shell(program) && letter(&['c', 's', 'o']) => true,
-        _ if builtins::objection(argv).is_some() => true,
-        "find" => starts(&["-exec", "-ok", "-delete", "-fprint", "-fls"]),
-        "fd" | "fdfind" => starts(&["-x", "-X", "--exec"]),
-        "rg" => starts(&["--pre", "--hostname-bin", "--search-zip"]) || letter(&['z']),
-        "sort" => starts(&["--compress-prog", "--o", "--files0", "-T", "--temp"]) || letter(&['o']),
-        "tar" | "bsdtar" => {
-            starts(&[
-                "--to-command",
-                "--use-compress",
-                "--checkpoint",
-                "--info-script",
-                "--new-volume",
-                "--rsh",
-                "--rmt",
-            ]) || letter(&['I', 'F'])
-        }
-        "rsync" => starts(&["--rsh", "--rsync-path", "-e"]) || letter(&['e']),
-        "sed" | "gsed" => !prints(arguments),
-        "awk" | "gawk" | "mawk" | "nawk" | "ssh" | "xargs" | "parallel" | "env" | "sudo" | "doas" | "su" => {
-            true
-        }
-        "perl" | "ruby" | "lua" => letter(&['e', 'E', 'n', 'p', 'i', 'r']) || arguments.is_empty(),
-        "node" | "deno" | "bun" => {
-            starts(&["-e", "-p", "--eval", "--print", "-r", "--require", "--import"]) || arguments.is_empty()
-        }
-        "php" => letter(&['r', 'B', 'R', 'E', 'd']) || arguments.is_empty(),
-        _ if program.starts_with("python") => {
-            letter(&['c'])
-                || arguments.is_empty()
-                || starts(&["-"]) && arguments.iter().all(|word| word.text == "-")
-        }
-        "npx" | "npm" => starts(&["-c", "--call", "--node-options", "--script-shell"]),
-        "git" => git::is_risky(arguments),
-        "docker" | "podman" | "nerdctl" | "kubectl" => starts(&["run", "exec"]),
-        "make" | "gmake" => starts(&["--eval", "SHELL=", "-f", "-E"]),
-        "zip" => letter(&['T']) || starts(&["--unzip-command"]),
-        "curl" => {
-            starts(&["-o", "-O", "--output", "--remote-name", "-K", "--config"]) || letter(&['o', 'O', 'K'])
-        }
-        "vi" | "vim" | "nvim" | "emacs" | "less" | "more" | "man" | "ed" => true,
-        _ => false,
-    }
 }

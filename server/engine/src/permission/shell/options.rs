@@ -1,10 +1,13 @@
 //! Arguments split into options and operands, the way getopt does.
 //!
-//! Rule: only options that are listed are taken for known; one that is not listed is reported, never skipped.
+//! Rule: only options that are listed are taken for known; one that is not listed is reported, never skipped, and
+//! what could be its value is taken for a file.
 
-use super::Word;
+use super::{Access, Word};
 
-/// The options a program knows: letters (`n:` takes a value) and long names (`lines=` takes a value).
+/// The options a program knows. A letter or long name may be followed by a mark of what it takes: `:` (letters) or
+/// `=` (names) a text, `%` a number, `?` a text in the same argument, `<` a file to read, `>` a file to write,
+/// `@` a file that names others. A `#` among the letters stands for numbers such as `-5`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub short: &'static str,
@@ -18,29 +21,88 @@ pub(super) struct Split<'a> {
     pub options: Vec<(String, Option<String>)>,
     /// The rest, in order.
     pub operands: Vec<&'a Word>,
-    /// Whether each argument was understood: no option that is not listed, and none that could become one.
+    /// Values that are files, or could be.
+    pub files: Vec<(Access, Word)>,
+    /// Whether each argument was understood: no option that is not listed, and none that could become one, and
+    /// none that writes a file.
     pub known: bool,
+    /// Whether some option is not listed or not plain, so that any operand may be its value.
+    pub doubtful: bool,
 }
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    Text,
+    Attached,
+    Number,
+    Read,
+    Write,
+    Names,
+}
+
+const MARKS: [char; 7] = [':', '=', '%', '?', '<', '>', '@'];
 
 impl Split<'_> {
     /// Whether one of these options is given.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|(name, _)| names.contains(&name.as_str()))
     }
+
+    /// Whether one of these options is given, or a long one that could be short for one of them.
+    pub(super) fn may_have(&self, names: &[&str]) -> bool {
+        let short_for =
+            |name: &str| name.starts_with("--") && names.iter().any(|wanted| wanted.starts_with(name));
+        self.has(names) || self.options.iter().any(|(name, _)| short_for(name))
+    }
+
+    fn doubt(&mut self) {
+        self.known = false;
+        self.doubtful = true;
+    }
+
+    /// Notes the value of an option.
+    fn value(&mut self, takes: Option<Takes>, value: &Word, apart: bool) {
+        // What stands apart could become several arguments.
+        if value.open && (apart || !is_plain_pattern(&value.text)) {
+            self.doubt();
+        }
+        match takes {
+            Some(Takes::Nothing | Takes::Text | Takes::Attached) if !value.open => {}
+            Some(Takes::Number) if value.literal && is_number(&value.text) => {}
+            Some(Takes::Read) => self.files.push((Access::Read, value.clone())),
+            Some(Takes::Names) => {
+                self.known = false;
+                self.files.push((Access::Read, value.clone()));
+            }
+            Some(Takes::Write) => {
+                self.known = false;
+                self.files.push((Access::Write, value.clone()));
+            }
+            // Patterns in the same argument as their option are not matched against files.
+            _ if !apart && !value.literal && is_plain_pattern(&value.text) => {}
+            Some(Takes::Nothing | Takes::Text | Takes::Attached | Takes::Number) | None => {
+                self.doubt();
+                self.files.push((Access::Read, value.clone()));
+            }
+        }
+    }
 }
 
 impl Known {
-    fn long(&self, name: &str) -> Option<bool> {
-        self.long.iter().find_map(|known| match known.strip_suffix('=') {
-            Some(known) if known == name => Some(true),
-            None if *known == name => Some(false),
-            _ => None,
-        })
+    fn long(&self, name: &str) -> Option<Takes> {
+        self.long.iter().find(|known| bare(known) == name).map(|known| mark(known.chars().last()))
     }
 
-    fn short(&self, letter: char) -> Option<bool> {
-        let at = self.short.find(letter).filter(|_| letter != ':')?;
-        Some(self.short[at + letter.len_utf8()..].starts_with(':'))
+    /// Whether a name that is not listed could be short for an option that writes a file.
+    fn may_write(&self, name: &str) -> bool {
+        self.long.iter().any(|known| known.ends_with('>') && bare(known).starts_with(name))
+    }
+
+    fn short(&self, letter: char) -> Option<Takes> {
+        let at = self.short.find(letter).filter(|_| !MARKS.contains(&letter) && letter != '#')?;
+        Some(mark(self.short[at + letter.len_utf8()..].chars().next()))
     }
 
     /// Splits arguments. Options may stand among the operands, until `--`.
@@ -48,49 +110,122 @@ impl Known {
         let mut split = Split { known: true, ..Split::default() };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            if word.open {
-                split.known = false;
+            if word.open && !is_named_pattern(&word.text) {
+                split.doubt();
                 split.operands.push(word);
             } else if word.text == "--" {
                 split.operands.extend(words.by_ref());
             } else if let Some(long) = word.text.strip_prefix("--") {
-                let (name, value) =
-                    long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                let wants = self.long(name);
-                split.known &= wants.is_some();
-                let value = match (value, wants) {
-                    (None, Some(true)) => words.next().map(|value| value.text.clone()),
-                    (value, _) => value.map(str::to_owned),
-                };
-                split.options.push((format!("--{name}"), value));
+                self.long_option(long, word, &mut words, &mut split);
             } else if word.text.len() > 1 && word.text.starts_with('-') {
-                self.letters(&word.text[1..], &mut words, &mut split);
+                self.letters(word, &mut words, &mut split);
             } else {
+                // `"-o$X"` is an option, whatever its quotes.
+                if !word.literal && word.text.trim_start_matches(['"', '\'', '\\']).starts_with('-') {
+                    split.doubt();
+                }
                 split.operands.push(word);
             }
         }
         split
     }
 
-    fn letters<'a>(&self, letters: &str, words: &mut std::slice::Iter<'a, Word>, split: &mut Split<'a>) {
+    fn long_option<'a>(
+        &self,
+        long: &str,
+        word: &Word,
+        words: &mut std::slice::Iter<'a, Word>,
+        split: &mut Split<'a>,
+    ) {
+        let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let takes = self.long(name);
+        let writes = takes.is_none() && self.may_write(name);
+        if takes.is_none() {
+            split.doubt();
+        }
+        let value = match (attached, takes) {
+            (Some(value), _) => Some(Word { text: value.to_owned(), literal: word.literal, open: word.open }),
+            (None, None | Some(Takes::Nothing | Takes::Attached)) => None,
+            (None, Some(_)) => words.next().cloned(),
+        };
+        if let Some(value) = &value {
+            split.value(takes, value, attached.is_none());
+        }
+        // What may be short for an option that writes: its value stands here or next.
+        let written = value.as_ref().or_else(|| words.as_slice().first());
+        split.files.extend(written.filter(|_| writes).map(|file| (Access::Write, file.clone())));
+        split.options.push((format!("--{name}"), value.map(|value| value.text)));
+    }
+
+    fn letters<'a>(&self, word: &Word, words: &mut std::slice::Iter<'a, Word>, split: &mut Split<'a>) {
+        let letters = &word.text[1..];
         // `-5` as in `head -5`.
         if self.short.contains('#') && letters.bytes().all(|byte| byte.is_ascii_digit()) {
             return;
         }
         for (at, letter) in letters.char_indices() {
-            let wants = self.short(letter);
-            split.known &= wants.is_some();
+            let takes = self.short(letter);
             let rest = &letters[at + letter.len_utf8()..];
-            if wants == Some(true) {
-                let value = if rest.is_empty() {
-                    words.next().map(|word| word.text.clone())
-                } else {
-                    Some(rest.to_owned())
-                };
-                split.options.push((format!("-{letter}"), value));
-                return;
+            let attached = || Word { text: rest.to_owned(), literal: word.literal, open: word.open };
+            let name = format!("-{letter}");
+            match takes {
+                None => {
+                    split.doubt();
+                    if !rest.is_empty() {
+                        split.files.push((Access::Read, attached()));
+                    }
+                    split.options.push((name, None));
+                }
+                Some(Takes::Nothing) => split.options.push((name, None)),
+                Some(_) => {
+                    let next = rest.is_empty() && takes != Some(Takes::Attached);
+                    let value = if next { words.next().cloned() } else { Some(attached()) };
+                    if let Some(value) = &value {
+                        split.value(takes, value, next);
+                    }
+                    split.options.push((name, value.map(|value| value.text)));
+                    return;
+                }
             }
-            split.options.push((format!("-{letter}"), None));
         }
     }
+}
+
+fn bare(known: &str) -> &str {
+    known.trim_end_matches(MARKS)
+}
+
+fn mark(mark: Option<char>) -> Takes {
+    match mark {
+        Some(':' | '=') => Takes::Text,
+        Some('%') => Takes::Number,
+        Some('?') => Takes::Attached,
+        Some('<') => Takes::Read,
+        Some('>') => Takes::Write,
+        Some('@') => Takes::Names,
+        _ => Takes::Nothing,
+    }
+}
+
+/// `20`, `+5`, `-1`, `0.5`, `10K`: what no file is called whose name matters.
+fn is_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    let unit = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && unit.len() <= 3
+        && unit.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// Whether a word that expands stays one option, such as `--include=*.rs`.
+fn is_named_pattern(text: &str) -> bool {
+    text.strip_prefix("--").and_then(|option| option.split_once('=')).is_some_and(|(name, value)| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+            && is_plain_pattern(value)
+    })
+}
+
+/// Whether nothing but file names is put in for what stands here.
+fn is_plain_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[']) && !text.contains(['$', '`', '{', '~', '<', '>', '(', '\\'])
 }

@@ -5,5 +5,7 @@
 mod bounds;
 mod differential;
 mod properties;
+mod risks;
 mod rules;
 mod tables;
+mod touched;

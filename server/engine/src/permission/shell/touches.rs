@@ -5,7 +5,8 @@
 
 use std::path::{Component, Path};
 
-use super::options::Known;
+use super::options::Split;
+use super::programs::{self, Operands, Program, Recursive};
 use super::walk::Place;
 use super::wrappers::program;
 use super::{Access, FileTouch, TouchedPath, Word};
@@ -42,143 +43,258 @@ fn known(word: &Word, place: &Place) -> Option<TouchedPath> {
     Some(TouchedPath::Known(directory.join(path)))
 }
 
-/// How a program's operands are used.
-enum Use {
-    /// All are read; none means the folder it runs in, where that is `true`.
-    Reads { here: bool },
-    /// The first is no file, unless one of the options gave it; the rest as above.
-    ReadsAfter { options: &'static [&'static str], here: bool },
-    /// All are written.
-    Writes,
-    /// All but the last are read, the last is written.
-    Copies,
-    /// All are written: what is moved is gone.
-    Moves,
-    /// The first is no file, the rest are written.
-    WritesAfter,
+/// What is found, and where relative files lie.
+struct Finder<'a> {
+    place: &'a Place,
+    found: Vec<FileTouch>,
 }
 
-fn usage(name: &str) -> Option<(Use, Known)> {
-    let known = |short| Known { short, long: &[] };
-    Some(match name {
-        "cat" | "less" | "more" | "wc" | "diff" | "cmp" | "comm" | "nl" | "tac" | "rev" | "od"
-        | "hexdump" | "strings" | "md5sum" | "sha1sum" | "sha256sum" | "file" | "readlink" | "realpath"
-        | "stat" | "cut" | "paste" | "fold" | "column" | "base64" | "zcat" | "bat" | "source" | "." => {
-            (Use::Reads { here: false }, known("d:f:c:w:s:b:t:n"))
+impl Finder<'_> {
+    fn touch(&mut self, access: Access, word: &Word, recursive: bool) {
+        if !is_harmless(&word.text) && word.text != "-" {
+            let path = locate(word, self.place);
+            self.found.push(FileTouch { access, path, redirected: false, recursive });
         }
-        "head" | "tail" => (Use::Reads { here: false }, known("#n:c:s:qvzfF")),
-        "ls" | "du" | "tree" | "exa" => (Use::Reads { here: true }, known("I:w:T:d:")),
-        "grep" | "egrep" | "fgrep" => (
-            Use::ReadsAfter { options: &["-e", "-f", "--regexp", "--file"], here: false },
-            known("#e:f:A:B:C:m:d:D:rRinHhlLcvwxoqsEFPzab"),
-        ),
-        "rg" | "ag" => (
-            Use::ReadsAfter { options: &["-e", "-f", "--files", "--regexp"], here: true },
-            known("e:f:A:B:C:m:g:t:T:j:M:d:r:"),
-        ),
-        "sed" | "gsed" => (
-            Use::ReadsAfter { options: &["-e", "-f", "--expression", "--file"], here: false },
-            known("e:f:l:nrEzsu"),
-        ),
-        "awk" | "jq" => (Use::ReadsAfter { options: &["-f"], here: false }, known("f:F:v:L:")),
-        "sort" | "uniq" => (Use::Reads { here: false }, known("k:t:o:S:T:f:s:w:")),
-        "tee" | "rm" | "rmdir" | "unlink" | "shred" => (Use::Writes, known("n:s:")),
-        "mkdir" => (Use::Writes, known("m:")),
-        "touch" => (Use::Writes, known("d:t:r:")),
-        "truncate" => (Use::Writes, known("s:r:")),
-        "mv" => (Use::Moves, known("t:S:")),
-        "cp" | "install" | "ln" => (Use::Copies, known("t:S:m:o:g:")),
-        "chmod" | "chown" | "chgrp" => (Use::WritesAfter, known("")),
-        _ => return None,
-    })
+    }
+
+    fn read(&mut self, word: &Word) {
+        self.touch(Access::Read, word, false);
+    }
+
+    fn write(&mut self, word: &Word) {
+        self.touch(Access::Write, word, false);
+    }
 }
 
-/// Values of long options that stand apart and are no files would be taken for operands; they are harmless there.
+/// The files among the arguments of a program that is known.
 pub(super) fn by_operands(argv: &[Word], place: &Place) -> Vec<FileTouch> {
     let Some((name, arguments)) = argv.split_first() else { return Vec::new() };
     let name = program(name);
     if name == "git" {
         return super::git::touches(arguments, place);
     }
-    let here = Word::literal(".");
-    let mut found = Vec::new();
-    let mut touch = |access, word: &Word| {
-        if !is_harmless(&word.text) && word.text != "-" {
-            found.push(FileTouch { access, path: locate(word, place), redirected: false, recursive: false });
+    let mut finder = Finder { place, found: Vec::new() };
+    match name {
+        "find" => find(arguments, &mut finder),
+        "fd" | "fdfind" => {
+            let roots = arguments.iter().filter(|word| !word.text.starts_with('-')).skip(1);
+            roots.chain([&Word::literal(".")]).for_each(|root| finder.touch(Access::Read, root, true));
         }
-    };
-    if name == "find" || name == "fd" {
-        let roots = arguments.iter().skip_while(|word| matches!(word.text.as_str(), "-L" | "-P" | "-H"));
-        let roots: Vec<_> =
-            roots.take_while(|word| name == "find" && !word.text.starts_with(['-', '(', '!'])).collect();
-        let writes = arguments.iter().any(|word| word.text == "-delete");
-        let access = if writes { Access::Write } else { Access::Read };
-        roots.iter().for_each(|root| touch(access, root));
-        if roots.is_empty() {
-            touch(access, &here);
-        }
-        for pair in arguments.windows(2) {
-            match pair[0].text.as_str() {
-                "-fprint" | "-fprint0" | "-fls" | "-fprintf" => touch(Access::Write, &pair[1]),
-                "-newer" | "-files0-from" | "-samefile" => touch(Access::Read, &pair[1]),
-                _ => {}
+        "dd" => {
+            for word in arguments {
+                if let Some(file) = word.text.strip_prefix("of=") {
+                    finder.write(&part(word, file));
+                } else if let Some(file) = word.text.strip_prefix("if=") {
+                    finder.read(&part(word, file));
+                }
             }
         }
-        return found;
+        "openssl" => {
+            for pair in arguments.windows(2) {
+                match pair[0].text.as_str() {
+                    "-out" | "-keyout" => finder.write(&pair[1]),
+                    "-in" | "-inkey" | "-key" | "-cert" | "-CAfile" | "-config" | "-kfile" => {
+                        finder.read(&pair[1]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        "tar" | "bsdtar" => {
+            if let Some(program) = programs::find(name) {
+                by_table(name, program, &dashed(arguments), &mut finder);
+            }
+        }
+        _ => {
+            if let Some(program) = programs::find(name) {
+                by_table(name, program, arguments, &mut finder);
+            }
+        }
     }
-    if name == "dd" {
-        for word in arguments {
-            let apart = |rest: &str| Word { text: rest.to_owned(), ..word.clone() };
-            if let Some(file) = word.text.strip_prefix("of=") {
-                touch(Access::Write, &apart(file));
-            } else if let Some(file) = word.text.strip_prefix("if=") {
-                touch(Access::Read, &apart(file));
-            }
-        }
-        return found;
+    finder.found
+}
+
+/// A part of a word.
+fn part(word: &Word, text: &str) -> Word {
+    Word { text: text.to_owned(), ..word.clone() }
+}
+
+fn find(arguments: &[Word], finder: &mut Finder<'_>) {
+    let skips =
+        |word: &&Word| matches!(word.text.as_str(), "-L" | "-P" | "-H" | "-D") || word.text.starts_with("-O");
+    let roots: Vec<&Word> = arguments
+        .iter()
+        .skip_while(skips)
+        .take_while(|word| !word.text.starts_with(['-', '(', '!']))
+        .collect();
+    let writes = arguments.iter().any(|word| word.text == "-delete");
+    let access = if writes { Access::Write } else { Access::Read };
+    roots.iter().for_each(|root| finder.touch(access, root, true));
+    if roots.is_empty() {
+        finder.touch(access, &Word::literal("."), true);
     }
-    let Some((usage, known)) = usage(name) else { return found };
-    let split = known.split(arguments);
-    for (option, value) in &split.options {
-        let Some(value) = value else { continue };
-        let word = Word::literal(value.clone());
-        match (name, option.as_str()) {
-            ("sort", "-o" | "--output") => touch(Access::Write, &word),
-            ("mv" | "cp" | "install" | "ln", "-t" | "--target-directory") => touch(Access::Write, &word),
-            ("grep" | "egrep" | "fgrep" | "rg" | "sed" | "awk", "-f" | "--file") => {
-                touch(Access::Read, &word)
-            }
-            ("touch" | "truncate", "-r" | "--reference") => touch(Access::Read, &word),
+    for pair in arguments.windows(2) {
+        match pair[0].text.as_str() {
+            "-fprint" | "-fprint0" | "-fls" | "-fprintf" => finder.write(&pair[1]),
+            "-files0-from" | "-samefile" | "-anewer" | "-cnewer" => finder.read(&pair[1]),
+            option if option.starts_with("-newer") => finder.read(&pair[1]),
             _ => {}
         }
     }
-    let operands = &split.operands;
-    let recursive = name != "ls" && split.has(&["-r", "-R", "--recursive", "--dereference-recursive"]);
-    let (first, access) = match &usage {
-        Use::Reads { .. } => (0, Access::Read),
-        Use::ReadsAfter { options, .. } => (usize::from(!split.has(options)), Access::Read),
-        Use::Writes | Use::Moves => (0, Access::Write),
-        Use::WritesAfter => (1, Access::Write),
-        Use::Copies => (0, Access::Read),
-    };
-    let files = operands.get(first..).unwrap_or_default();
-    let in_place =
-        split.options.iter().any(|(name, _)| name.starts_with("-i") || name.starts_with("--in-place"));
-    let access = if name.ends_with("sed") && in_place { Access::Write } else { access };
-    for (at, file) in files.iter().enumerate() {
-        let last = at + 1 == files.len();
-        let written = matches!(usage, Use::Copies) && last || name == "uniq" && at == 1;
-        touch(if written { Access::Write } else { access }, file);
-        if name == "ln" || name == "install" {
-            touch(Access::Write, file);
+}
+
+/// The letters of `tar xfC a.tar dir` as options, each with its value.
+fn dashed(arguments: &[Word]) -> Vec<Word> {
+    let Some((letters, rest)) = arguments.split_first() else { return Vec::new() };
+    if letters.text.starts_with('-') || !letters.literal {
+        return arguments.to_vec();
+    }
+    let mut rest = rest.iter().cloned();
+    let mut made = Vec::new();
+    for letter in letters.text.chars() {
+        made.push(Word::literal(format!("-{letter}")));
+        if "fCXTIgbVKNLFH".contains(letter) {
+            made.extend(rest.next());
         }
     }
-    let here_when_none = match usage {
-        Use::Reads { here } | Use::ReadsAfter { here, .. } => here || recursive,
-        Use::Writes | Use::Copies | Use::Moves | Use::WritesAfter => false,
+    made.extend(rest);
+    made
+}
+
+fn by_table(name: &str, program: &Program, arguments: &[Word], finder: &mut Finder<'_>) {
+    let split = program.known.split(arguments);
+    split.files.iter().for_each(|(access, file)| finder.touch(*access, file, false));
+    let recursive = match program.recursive {
+        Recursive::Never => false,
+        Recursive::Always => true,
+        Recursive::With(options) => split.may_have(options),
     };
-    if files.is_empty() && here_when_none {
-        touch(Access::Read, &here);
+    let here = Word::literal(".");
+    // Where an option is not known, its value could stand where the first operand would.
+    let after = |skipped: usize| if split.doubtful { 0 } else { skipped };
+    let from = |first: usize| split.operands.get(first..).unwrap_or_default();
+    match program.operands {
+        Operands::None => {
+            if split.doubtful {
+                from(0).iter().for_each(|word| finder.read(word));
+            }
+        }
+        Operands::Read { here: default } => {
+            read_all(from(0), default, recursive, finder);
+            // Options may stand in a file that `strings` is told of.
+            for word in from(0).iter().filter(|_| name == "strings") {
+                word.text.strip_prefix('@').into_iter().for_each(|file| finder.read(&part(word, file)));
+            }
+        }
+        Operands::ReadAfter { options, here } => {
+            let first = after(usize::from(!split.has(options)));
+            read_all(from(first), here || recursive, recursive, finder);
+        }
+        Operands::Write | Operands::Move => {
+            from(0).iter().for_each(|word| finder.touch(Access::Write, word, recursive));
+        }
+        Operands::WriteAfter => {
+            let first = after(usize::from(!split.may_have(&["--reference"])));
+            from(first).iter().for_each(|word| finder.touch(Access::Write, word, recursive));
+        }
+        Operands::Both => {
+            for word in from(0) {
+                finder.touch(Access::Read, word, recursive);
+                finder.touch(Access::Write, word, recursive);
+            }
+        }
+        Operands::Copy => copies(name, from(0), recursive, finder),
+        Operands::ReadThenWrite => {
+            for (at, word) in from(0).iter().enumerate() {
+                let reads = at == 0 || split.doubtful;
+                finder.touch(if reads { Access::Read } else { Access::Write }, word, false);
+                if at > 0 && reads {
+                    finder.write(word);
+                }
+            }
+        }
+        Operands::WriteThenRead => {
+            for (at, word) in from(0).iter().enumerate() {
+                finder.touch(if at == 0 { Access::Write } else { Access::Read }, word, recursive);
+            }
+        }
+        Operands::UnpackFirst => {
+            from(0).iter().take(1).for_each(|word| finder.read(word));
+            let folder = split.files.iter().find(|(access, _)| *access == Access::Write);
+            finder.touch(Access::Write, folder.map_or(&here, |(_, folder)| folder), true);
+        }
+        Operands::Patch => match from(0) {
+            [] => finder.touch(Access::Write, &here, true),
+            [first, rest @ ..] => {
+                finder.write(first);
+                rest.iter().for_each(|word| finder.read(word));
+            }
+        },
+        Operands::Fetch => fetches(name, &split, finder),
+        Operands::Archive => archives(&split, finder),
     }
-    found
+    let in_place = split.may_have(&["-i", "--in-place", "--inplace"]);
+    if in_place && matches!(name, "sed" | "gsed" | "perl" | "ruby" | "yq") {
+        from(0).iter().for_each(|word| finder.write(word));
+    }
+}
+
+fn read_all(files: &[&Word], here: bool, recursive: bool, finder: &mut Finder<'_>) {
+    files.iter().for_each(|word| finder.touch(Access::Read, word, recursive));
+    if files.is_empty() && here {
+        finder.touch(Access::Read, &Word::literal("."), recursive);
+    }
+}
+
+fn copies(name: &str, operands: &[&Word], recursive: bool, finder: &mut Finder<'_>) {
+    for (at, word) in operands.iter().enumerate() {
+        let last = at + 1 == operands.len();
+        finder.touch(if last { Access::Write } else { Access::Read }, word, recursive);
+        if !last && matches!(name, "ln" | "install") {
+            finder.write(word);
+        }
+    }
+}
+
+/// What `curl` and `wget` send and keep.
+fn fetches(name: &str, split: &Split<'_>, finder: &mut Finder<'_>) {
+    for (_, value) in &split.options {
+        // `-d @file`, `-F field=@file` and `-F field=<file` send a file.
+        let sent = value.as_deref().and_then(|value| value.split_once(['@', '<']));
+        sent.into_iter().for_each(|(_, file)| finder.read(&Word::literal(file)));
+    }
+    for operand in &split.operands {
+        let file = operand.text.strip_prefix("file://");
+        file.into_iter().for_each(|file| finder.read(&part(operand, file)));
+        if split.doubtful {
+            finder.read(operand);
+        }
+    }
+    let named = split.has(&["-o", "--output", "--output-document"]) || name == "wget" && split.has(&["-O"]);
+    if !named && (name == "wget" || split.may_have(&["-O", "-J", "--remote-name", "--remote-name-all"])) {
+        finder.write(&Word::literal("."));
+    }
+}
+
+fn archives(split: &Split<'_>, finder: &mut Finder<'_>) {
+    let packs = split.may_have(&["-c", "-r", "-u", "-A", "--create", "--append", "--update"]);
+    let unpacks = split.may_have(&["-x", "--extract", "--get"]);
+    let mut folders = 0;
+    for (option, value) in &split.options {
+        let Some(value) = value.as_ref().map(Word::literal) else { continue };
+        match option.as_str() {
+            "-f" | "--file" => finder.touch(if packs { Access::Write } else { Access::Read }, &value, false),
+            "-C" | "--directory" | "--one-top-level" => {
+                folders += 1;
+                finder.touch(if unpacks { Access::Write } else { Access::Read }, &value, true);
+            }
+            _ => {}
+        }
+    }
+    if unpacks && folders == 0 {
+        finder.touch(Access::Write, &Word::literal("."), true);
+    }
+    for operand in split.operands.iter().filter(|_| packs || split.doubtful) {
+        finder.touch(Access::Read, operand, true);
+    }
 }

@@ -70,6 +70,12 @@ pub(super) struct Judge {
     variables: Vec<(String, String)>,
     /// The here-documents of the script in hand.
     documents: Vec<String>,
+    /// The values of loops in the line.
+    values: Vec<String>,
+    /// Whether a substitution in the script in hand fetches something.
+    fetching: bool,
+    /// Whether a `cd` may have led to the root or a home folder.
+    strays: bool,
 }
 
 /// The wrapper a script or command stands in.
@@ -88,6 +94,9 @@ pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
         begun: Instant::now(),
         variables: Vec::new(),
         documents: Vec::new(),
+        values: Vec::new(),
+        fetching: false,
+        strays: false,
     };
     let place = Place { directory: Some(directory.clone()), by_name: false };
     judge.script(line, &place, Outer { wrapped: false, inside: None });
@@ -127,10 +136,16 @@ impl Judge {
         let script = read(text);
         self.problems(text, &script);
         let shadowed = std::mem::replace(&mut self.documents, script.documents.clone());
+        self.values.extend(danger::loop_values(text, &script));
+        let fetching = std::mem::replace(&mut self.fetching, danger::fetches(&script.scripts));
         self.sequence(text, &script.body, place, outer);
         self.documents = shadowed;
+        self.fetching = fetching;
+        // Substitutions run where the script does, as long as nothing in it leaves.
+        let moves = script.body.iter().any(|(node, _)| changes_directory(node));
+        let inner_place = if moves { &Place::NOWHERE } else { place };
         for inner in &script.scripts {
-            self.script(inner, &Place::NOWHERE, Outer { wrapped: true, inside: None });
+            self.script(inner, inner_place, Outer { wrapped: true, inside: None });
         }
         self.depth -= 1;
     }
@@ -226,7 +241,12 @@ impl Judge {
                     let done = self.node(text, element, place, outer);
                     if !piped {
                         after = done;
-                    } else if begin > first && danger::feeds_a_shell(&self.analysis.commands, first, begin) {
+                        continue;
+                    }
+                    for script in danger::echoed(&self.analysis.commands, first, begin) {
+                        self.script(&script, &Place::NOWHERE, Outer { wrapped: true, inside: None });
+                    }
+                    if begin > first && danger::feeds_a_shell(&self.analysis.commands, first, begin) {
                         let whole = self.analysis.commands[first..].iter().map(|c| c.text.as_str());
                         let whole = whole.collect::<Vec<_>>().join(" | ");
                         self.danger(&whole, "runs what it fetches from the network");
@@ -243,7 +263,10 @@ impl Judge {
                 match self.analysis.commands.get_mut(first) {
                     Some(command) => command.touches.extend(touches),
                     None if touches.is_empty() => {}
-                    None => self.unknown(text, "a redirection stands without a command", false),
+                    None => {
+                        self.unknown(text, "a redirection stands without a command", false);
+                        self.redirected(text, touches, place, outer);
+                    }
                 }
                 match kind {
                     Compound::Subshell => After::unmoved(place),
@@ -269,12 +292,8 @@ impl Judge {
             if access == Access::Write && danger::is_disk(&file.text) {
                 self.danger(&file.source, "writes onto a disk device");
             }
-            found.push(FileTouch {
-                access,
-                path: touches::locate(&to_word(file), place),
-                redirected: true,
-                recursive: false,
-            });
+            let path = touches::locate(&to_word(file), place);
+            found.push(FileTouch { access, path, redirected: true, recursive: false });
         }
         found
     }
@@ -284,13 +303,16 @@ impl Judge {
         let slice = text.get(raw.start..raw.end).unwrap_or_default();
         if raw.words.is_empty() {
             self.bare(slice, raw);
+            self.redirected(slice, found, place, outer);
             return After::unmoved(place);
         }
         let name = &raw.words[0];
         if name.expands || !name.problems.is_empty() {
             self.unknown(slice, "what names the program is not plain text", true);
         }
-        if danger::fetches_a_script(raw) {
+        let told = raw.redirects.iter().any(|redirect| matches!(redirect, Redirect::Text));
+        let reads_text = told && raw.words.iter().any(|word| wrappers::is_shell(&word.text));
+        if danger::fetches_a_script(raw) || reads_text && self.fetching {
             self.danger(slice, "runs what it fetches from the network");
         }
         let mut assignments = Vec::new();
@@ -339,9 +361,28 @@ impl Judge {
         }
         for word in &raw.assignments {
             if let Some(assignment) = to_assignment(word) {
+                self.values.push(assignment.value.text.clone());
                 self.variables.push((assignment.name, assignment.value.text));
             }
         }
+    }
+
+    /// What redirections without a command do, as if `:` had them.
+    fn redirected(&mut self, text: &str, touches: Vec<FileTouch>, place: &Place, outer: Outer) {
+        if touches.is_empty() {
+            return;
+        }
+        self.analysis.commands.push(SimpleCommand {
+            argv: vec![Word::literal(":")],
+            assignments: Vec::new(),
+            text: if text.is_empty() { ":".to_owned() } else { text.to_owned() },
+            directory: place.directory.clone(),
+            touches,
+            effect: Effect::ReadOnly,
+            wrapped: outer.wrapped,
+            inside: outer.inside,
+            prefix_covered: false,
+        });
     }
 
     fn simple(&mut self, pending: Pending, place: &Place, outer: Outer) -> After {
@@ -352,7 +393,9 @@ impl Judge {
         found.extend(touches::by_operands(&argv, place));
         let wrapped = wrappers::look_through(&argv, &documents);
         let judged = effects::judge(&argv, &assignments, place, &wrapped);
-        for what in danger::of_command(&argv, &found, place) {
+        self.strays |= danger::strays(&argv, place);
+        let around = danger::Around { strays: self.strays, values: &self.values };
+        for what in danger::of_command(&argv, &found, place, &around) {
             self.danger(&text, what);
         }
         let place_in_list = self.analysis.commands.len();

@@ -157,7 +157,7 @@ impl Operands<'_> {
     }
 
     fn add(&mut self, path: TouchedPath) {
-        self.found.push(FileTouch { access: Access::Read, path, redirected: false });
+        self.found.push(FileTouch { access: Access::Read, path, redirected: false, recursive: false });
     }
 }
 

@@ -503,6 +503,32 @@ bash -c "$(curl x)"
 bash <(curl x)
 eval "$(wget -qO- x)"
 source <(curl x)
+cd / ; rm -rf *
+cd ~ && rm -rf *
+cd && rm -rf *
+cd /usr && rm -rf ./*
+rm -rf ~root
+rm -rf "/"*
+rm -rf /usr/..
+rm -rf /usr
+rm -rf x /etc/*
+rm -rf /bin
+find / -delete
+find / -exec rm -rf {} +
+for d in /*; do rm -rf $d; done
+d=/; rm -rf "$d"
+chown -R x /
+chmod -R a=rwX /
+pkexec ls
+echo 'sudo ls' | bash
+curl x | python3
+curl x | python3 -
+curl x | node
+curl x | perl
+bash <<< "$(curl x)"
+wipefs -a x
+fdisk x
+blkdiscard x
 "#;
     const HARMLESS: &str = r#"
 rm -rf target
@@ -527,6 +553,20 @@ chmod -R 777 build
 curl x | jq .
 curl x > y
 curl x | bash -c 'cat'
+curl x | python3 -m json.tool
+curl x | python3 -c 'import sys'
+curl x | node parse.js
+fdisk -l
+rm -rf /usr/local/x
+rm -rf /opt/x
+cd /w/build && rm -rf *
+cd src && rm -rf ./*
+for d in a b; do rm -rf $d; done
+ls /*; rm -rf $d
+find . -delete
+find /w/target -delete
+echo 'sudo ls' | cat
+chown -R me build
 man sudo
 which sudo
 cargo init
