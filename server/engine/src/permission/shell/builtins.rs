@@ -83,8 +83,7 @@ pub(super) fn objection(argv: &[Word]) -> Option<String> {
 pub(super) fn is_opaque(argv: &[Word]) -> bool {
     let name = argv.first().map_or("", |name| name.text.as_str());
     match name {
-        "source" | "." => true,
-        "eval" | "exec" | "trap" => argv.iter().any(|word| !word.literal),
+        "source" | "." | "eval" | "exec" | "trap" => argv.iter().any(|word| !word.literal),
         _ => false,
     }
 }

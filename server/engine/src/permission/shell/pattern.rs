@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::effects::is_safe;
-use super::lexer::{RawWord, word};
+use super::lexer::{PROCESS, RawWord, SUBSTITUTION, word};
 use super::wrappers::program;
 use super::{Analysis, SimpleCommand, Unknown, Word};
 
@@ -179,7 +179,8 @@ impl CommandPattern {
     /// Whether a deny or ask rule with this text concerns any part of a line: any command, also inside wrappers and
     /// scripts, whatever variables are set for it, by the program's name with and without its folder. An argument
     /// that expands is taken for whatever the rule names. What is unknown concerns the rule when it is opaque, or
-    /// when the rule's first word stands in its text once quotes are taken away.
+    /// when the rule's words stand in its text in their order, once quotes are taken away; the commands inside a
+    /// substitution speak for themselves.
     #[must_use]
     pub fn forbids(&self, analysis: &Analysis) -> bool {
         analysis.commands.iter().any(|command| self.concerns(command))
@@ -223,15 +224,38 @@ impl CommandPattern {
     }
 
     fn may_concern(&self, unknown: &Unknown) -> bool {
-        let name: String =
-            self.pieces().iter().map_while(|piece| piece.char()).take_while(|c| *c != GAP).collect();
-        let name = name.rsplit('/').next().unwrap_or_default();
+        if unknown.opaque {
+            return true;
+        }
+        // The commands inside a substitution are listed, so that the rule was held against each of them.
+        if [SUBSTITUTION, PROCESS].contains(&unknown.reason.as_str()) {
+            return false;
+        }
         let text: String = unknown.text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
-        let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        unknown.opaque
-            || name.is_empty()
-            || text.match_indices(name).any(|(at, _)| ends(text[..at].chars().next_back()))
+        let pieces = self.pieces();
+        let words = pieces.split(|piece| matches!(piece, Piece::Star | Piece::Char(GAP)));
+        let mut rest = text.as_str();
+        for (at, word) in words.enumerate() {
+            let word: String = word.iter().filter_map(|piece| piece.char()).collect();
+            let found = match at {
+                0 => after_name(rest, word.rsplit('/').next().unwrap_or_default()),
+                _ => rest.split_once(word.as_str()).map(|(_, after)| after),
+            };
+            match found {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        true
     }
+}
+
+/// What stands after a program's name, where a text names it.
+fn after_name<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut places = text.match_indices(name);
+    let at = places.find(|(at, _)| name.is_empty() || ends(text[..*at].chars().next_back()))?.0;
+    text.get(at + name.len()..)
 }
 
 fn runs_among_programs(command: &SimpleCommand) -> bool {

@@ -146,7 +146,6 @@ pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
             found.inner =
                 arguments.first().map(|script| Inner::Script(script.text.clone())).into_iter().collect()
         }
-        "source" | "." => found.inner = vec![Inner::Anything("what the file runs is not known")],
         "find" => found.inner = blocks(arguments, &["-exec", "-execdir", "-ok", "-okdir"], &[";", "+"]),
         "fd" | "fdfind" => found.inner = blocks(arguments, &["-x", "-X", "--exec", "--exec-batch"], &[";"]),
         "su" | "runuser" | "script" => found.inner = after_option(arguments, &["-c", "--command"]),

@@ -86,6 +86,35 @@ fn refusing_rules_reach_everywhere() {
 }
 
 #[test]
+fn refusing_rules_leave_alone_what_has_none_of_their_words() {
+    let push = pattern("git push:*");
+    for line in [
+        "git commit -m \"$(cat <<'EOF'\nSay why\nEOF\n)\"",
+        "git commit -F - <<'EOF'\nSay why\nEOF",
+        "echo \"$(git branch --show-current)\"",
+        "cd \"$(git rev-parse --show-toplevel)\" && ls",
+        "git add $(git diff --name-only)",
+        "[[ -d .git ]] && git status",
+        "export X=1; git status",
+        "source x",
+        ". ./x && git status",
+    ] {
+        assert!(!push.forbids(&at_work(line)), "{line}");
+    }
+    for line in [
+        "x=$(git push)",
+        "cat <(git push)",
+        "case x in x) git push;; esac",
+        "alias x='git push'; x",
+        "export X='git push'; $X",
+        "source $X",
+        "source <(git push)",
+    ] {
+        assert!(push.forbids(&at_work(line)), "{line}");
+    }
+}
+
+#[test]
 fn standing_rules_are_narrow_or_not_offered() {
     for (line, rules) in [
         ("npm install x", "npm install:*"),
