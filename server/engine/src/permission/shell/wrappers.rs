@@ -376,8 +376,22 @@ fn git(arguments: &[Word]) -> Vec<Inner> {
         let at = arguments.iter().position(|word| word.text == "foreach").unwrap_or_default();
         return vec![Inner::Script(join(&arguments[at + 1..]))];
     }
+    let mut inner = aliases(arguments);
     if has("rebase") {
-        return after_option(arguments, &["-x", "--exec"]);
+        inner.append(&mut after_option(arguments, &["-x", "--exec"]));
     }
-    Vec::new()
+    inner
+}
+
+/// What the aliases stand for that `git -c alias.x=...` sets.
+fn aliases(arguments: &[Word]) -> Vec<Inner> {
+    let settings = arguments.iter().filter_map(|word| {
+        let text = word.text.strip_prefix("-c").unwrap_or(&word.text);
+        let value = text.strip_prefix("alias.")?.split_once('=')?.1;
+        Some(match value.strip_prefix('!') {
+            Some(script) => script.to_owned(),
+            None => format!("git {value}"),
+        })
+    });
+    settings.map(Inner::Script).collect()
 }

@@ -115,6 +115,39 @@ fn refusing_rules_leave_alone_what_has_none_of_their_words() {
 }
 
 #[test]
+fn options_before_and_between_arguments_hide_nothing_from_a_refusing_rule() {
+    for (rule, line, forbidden) in [
+        ("git push:*", "git -C . push", true),
+        ("git push:*", "git -c a=b push", true),
+        ("git push:*", "git --git-dir=.git push", true),
+        ("git push:*", "git --git-dir .git push", true),
+        ("git push:*", "git -P push origin main", true),
+        ("git push:*", "/usr/bin/git --no-pager -C x -c y=z push", true),
+        ("git push", "git --no-pager push", true),
+        ("git push*", "git --no-pager push", true),
+        ("git push:*", "git -C \"$X\" push", true),
+        ("git push:*", "git -c alias.x=push x", true),
+        ("git push:*", "git -c 'alias.x=!git push' x", true),
+        ("git push --force:*", "git push -u --force", true),
+        ("git push:*", "git -C . status", false),
+        ("git push:*", "git -C \"$X\" status", false),
+        ("git push:*", "git --no-pager log push", false),
+        ("git push:*", "git -c color.ui=never log --oneline", false),
+        ("git push:*", "git commit -m push", false),
+        ("npm publish", "npm --registry x publish", true),
+        ("npm publish:*", "npm -w x publish", true),
+        ("npm publish:*", "npm -w x test publish", false),
+        ("docker run:*", "docker --context x run y", true),
+        ("docker compose push:*", "docker compose -f x push", true),
+        ("cargo publish:*", "cargo +nightly publish", true),
+        ("cargo publish:*", "cargo --offline publish", true),
+        ("cargo publish:*", "cargo +nightly test", false),
+    ] {
+        assert_eq!(pattern(rule).forbids(&at_work(line)), forbidden, "{rule} / {line}");
+    }
+}
+
+#[test]
 fn standing_rules_are_narrow_or_not_offered() {
     for (line, rules) in [
         ("npm install x", "npm install:*"),
