@@ -74,7 +74,12 @@ const WRAPPERS: [Wrapper; 34] = [
     plain("command", &[], &["-p"], 0),
     plain("builtin", &[], &[], 0),
     plain("noglob", &[], &[], 0),
-    plain("xargs", &[], &[], 0),
+    plain(
+        "xargs",
+        &["-n", "-I", "-L", "-P", "-s", "-d", "--max-args", "--max-lines", "--max-procs", "--delimiter"],
+        &["-0", "-r", "-x", "-0r", "-r0", "--null", "--no-run-if-empty"],
+        0,
+    ),
     other("env", &["-u", "--unset", "-C", "--chdir"], &["-i", "-", "-0", "--ignore-environment", "-v"], 0),
     other(
         "sudo",
@@ -173,10 +178,8 @@ pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
 fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
     let mut at = 0;
     let mut uncertain = false;
-    let mut optioned = false;
     while let Some(word) = arguments.get(at).filter(|word| word.text.starts_with('-')) {
         at += 1;
-        optioned = true;
         let (name, attached) = match word.text.split_once('=') {
             Some((name, _)) if name.starts_with("--") => (name, true),
             _ => (word.text.as_str(), false),
@@ -202,7 +205,7 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
             uncertain |= !short_value && !number;
         }
     }
-    found.transparent = wrapper.transparent && !uncertain && (wrapper.name != "xargs" || !optioned);
+    found.transparent = wrapper.transparent && !uncertain;
     let mut starts = vec![at + wrapper.operands];
     if uncertain {
         starts.push(at + wrapper.operands + 1);
@@ -216,6 +219,10 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
         if wrapper.name == "xargs"
             && let Some(Inner::Command { argv, .. }) = &mut inner
         {
+            let mark = replaced(&arguments[..start.min(arguments.len())]);
+            for word in argv.iter_mut().filter(|word| mark.is_some_and(|mark| word.text.contains(mark))) {
+                (word.literal, word.open) = (false, true);
+            }
             argv.push(Word { text: "...".to_owned(), literal: false, open: true });
         }
         if JOINING.contains(&wrapper.name) && !rest.is_empty() {
@@ -229,6 +236,14 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
         }
         found.inner.extend(inner);
     }
+}
+
+/// What `xargs -I` puts its input in place of.
+fn replaced(options: &[Word]) -> Option<&str> {
+    options.iter().enumerate().find_map(|(at, word)| match word.text.strip_prefix("-I")? {
+        "" => options.get(at + 1).map(|mark| mark.text.as_str()),
+        mark => Some(mark),
+    })
 }
 
 /// Whether a reserved word stands where a program is named, so that the shell reads something else.

@@ -76,6 +76,11 @@ fn refusing_rules_reach_everywhere() {
         ("git push:*", "git $X", true),
         ("git push:*", "git pull $X", false),
         ("git push:*", "git \"pu\"sh", true),
+        ("git push:*", "echo \"$(git push)\"", true),
+        ("git push:*", "git \"$(cat <<'EOF'\npush\nEOF\n)\"", true),
+        ("git push:*", "git $(echo push)", true),
+        ("git push:*", "\"$(cat <<'EOF'\ngit\nEOF\n)\" push", true),
+        ("git push:*", "bash -c \"$(cat <<'EOF'\ngit push\nEOF\n)\"", true),
         ("npm publish", "npm $CMD", true),
         ("npm publish", "npm test", false),
         ("*", "ls", true),
@@ -94,6 +99,9 @@ fn refusing_rules_leave_alone_what_has_none_of_their_words() {
         "echo \"$(git branch --show-current)\"",
         "cd \"$(git rev-parse --show-toplevel)\" && ls",
         "git add $(git diff --name-only)",
+        "git commit -m \"$(git log --grep push)\"",
+        "git commit -m \"$(cat <<'EOF'\nExplain git push; don't ask\nEOF\n)\"",
+        "git commit -F - <<'EOF'\nExplain git pull and push\nEOF",
         "[[ -d .git ]] && git status",
         "export X=1; git status",
         "source x",
@@ -168,6 +176,8 @@ fn standing_rules_are_narrow_or_not_offered() {
         ("sudo ls", ""),
         ("timeout 5 cargo test", "cargo test:*"),
         ("PATH=x cargo test", ""),
+        ("NODE_ENV=test npm test", "npm test:*"),
+        ("set -e; cargo test", "cargo test:*"),
     ] {
         let offered: Vec<String> = propose(&at_work(line)).iter().map(ToString::to_string).collect();
         assert_eq!(offered.join(" "), rules, "{line}");
