@@ -72,6 +72,9 @@ pub fn propose(analysis: &Analysis) -> Vec<CommandPattern> {
     }
     let mut rules: Vec<CommandPattern> = Vec::new();
     for command in &analysis.commands {
+        if analysis.is_launched(command) {
+            continue;
+        }
         match command.effect {
             Effect::ReadOnly | Effect::ReadOnlyGit | Effect::ChangeDirectory(_) => continue,
             Effect::FileEdit | Effect::Other => {}

@@ -368,7 +368,7 @@ impl Judge {
             self.unknown(&text, reason, builtins::is_opaque(&argv));
         }
         found.extend(touches::by_operands(&argv, place));
-        let wrapped = wrappers::look_through(&argv, &documents);
+        let wrapped = wrappers::look_through(&argv, &assignments, &documents);
         let judged = effects::judge(&argv, &assignments, place, &wrapped);
         for what in danger::of_command(&argv, &found, place) {
             self.danger(&text, what);

@@ -60,7 +60,7 @@ const fn other(
     Wrapper { name, values, flags, operands, transparent: false }
 }
 
-const WRAPPERS: [Wrapper; 34] = [
+const WRAPPERS: [Wrapper; 46] = [
     plain(
         "timeout",
         &["-k", "--kill-after", "-s", "--signal"],
@@ -119,11 +119,56 @@ const WRAPPERS: [Wrapper; 34] = [
     other("xvfb-run", &["-n", "-s", "-e", "-f"], &["-a"], 0),
     other("proxychains", &["-f"], &["-q"], 0),
     other("coproc", &[], &[], 0),
+    other("prlimit", &[], &[], 0),
+    other("setpriv", &["--reuid", "--regid", "--groups"], &["--no-new-privs", "--clear-groups"], 0),
+    other("linux32", &[], &["-R", "-3"], 0),
+    other("linux64", &[], &["-R", "-3"], 0),
+    other("numactl", &["-m", "-N", "-C", "-i", "-p"], &["-l", "-a"], 0),
+    other("fakeroot", &["-l", "-s", "-i", "-b", "--lib", "--faked"], &["-u"], 0),
+    other("dbus-run-session", &["--config-file", "--dbus-daemon"], &[], 0),
+    other("systemd-inhibit", &["--what", "--who", "--why", "--mode"], &[], 0),
+    other("firejail", &[], &["--quiet"], 0),
+    other("cross-env", &[], &[], 0),
+    other("cross-env-shell", &[], &[], 0),
+    other("dotenv", &["-e", "-f", "-c"], &["-o", "-q"], 0),
     other("parallel", &["-j", "-P", "--jobs"], &["-k", "--dry-run"], 0),
 ];
 
 const SHELLS: [&str; 10] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "busybox-sh"];
-const JOINING: [&str; 3] = ["watch", "parallel", "coproc"];
+const JOINING: [&str; 4] = ["watch", "parallel", "coproc", "cross-env-shell"];
+/// Programs of a project's package manager that run another program: with a subcommand, or by themselves.
+const LAUNCHERS: [(&str, &[&str]); 12] = [
+    ("npx", &[]),
+    ("bunx", &[]),
+    ("pnpx", &[]),
+    ("uvx", &[]),
+    ("npm", &["exec", "x"]),
+    ("pnpm", &["exec", "dlx"]),
+    ("yarn", &["exec", "dlx"]),
+    ("bun", &["x"]),
+    ("bundle", &["exec"]),
+    ("uv", &["run"]),
+    ("poetry", &["run"]),
+    ("pipenv", &["run"]),
+];
+/// Wrappers with options of so many kinds that the command may begin at any of their arguments.
+const LOOSE: [&str; 2] = ["bwrap", "setarch"];
+/// Variables whose value is a command.
+const PROGRAM_VARIABLES: [&str; 13] = [
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_PAGER",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "PAGER",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "BROWSER",
+    "PROMPT_COMMAND",
+];
 
 /// The program's name without its folder.
 pub(super) fn program(word: &Word) -> &str {
@@ -136,7 +181,14 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 /// Finds what a command runs in its turn; here-documents are what it reads.
-pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
+pub(super) fn look_through(argv: &[Word], assignments: &[Assignment], documents: &[String]) -> Wrapped {
+    let mut found = by_name(argv, documents);
+    let programs = assignments.iter().filter(|set| PROGRAM_VARIABLES.contains(&set.name.as_str()));
+    found.inner.extend(programs.map(|set| Inner::Script(set.value.text.clone())));
+    found
+}
+
+fn by_name(argv: &[Word], documents: &[String]) -> Wrapped {
     let mut found = Wrapped { inner: Vec::new(), wraps: false, transparent: false, keeps_directory: true };
     let Some((name, arguments)) = argv.split_first() else { return found };
     let name = program(name);
@@ -153,7 +205,34 @@ pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
         }
         "find" => found.inner = blocks(arguments, &["-exec", "-execdir", "-ok", "-okdir"], &[";", "+"]),
         "fd" | "fdfind" => found.inner = blocks(arguments, &["-x", "-X", "--exec", "--exec-batch"], &[";"]),
-        "su" | "runuser" | "script" => found.inner = after_option(arguments, &["-c", "--command"]),
+        "su" | "runuser" | "script" => {
+            found.inner = after_option(arguments, &["-c", "--command", "--session-command"]);
+            found.inner.append(&mut after_cluster(arguments));
+            if name == "runuser" {
+                found.inner.append(&mut from_each(arguments));
+            }
+        }
+        "start-stop-daemon" => found.inner = daemon(arguments),
+        "direnv" => {
+            found.inner = match arguments {
+                [exec, _, rest @ ..] if exec.text == "exec" => command(rest).into_iter().collect(),
+                _ => Vec::new(),
+            }
+        }
+        "kode-ls" => {
+            let mark = arguments.iter().position(|word| word.text == "--");
+            let sandbox = arguments.first().is_some_and(|word| word.text == "sandbox");
+            let rest = mark.filter(|_| sandbox).and_then(|mark| arguments.get(mark + 1..));
+            found.inner = rest.and_then(command).into_iter().collect();
+        }
+        _ if LOOSE.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
+            found.inner = from_each(arguments);
+        }
+        _ if let Some(inner) = launched(name, arguments) => {
+            // A rule for a prefix of it covers what it runs, as a rule for `npm run` does.
+            found.inner = inner;
+            return found;
+        }
         "ssh" | "rsh" => {
             found.keeps_directory = false;
             found.inner = remote(arguments);
@@ -354,6 +433,84 @@ fn after_option(arguments: &[Word], options: &[&str]) -> Vec<Inner> {
         }
     }
     inner
+}
+
+/// The script after an option cluster that ends in `c`: `script -qc 'x'`.
+fn after_cluster(arguments: &[Word]) -> Vec<Inner> {
+    let cluster = |text: &str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');
+    let mut inner = Vec::new();
+    for (at, word) in arguments.iter().enumerate().filter(|(_, word)| cluster(&word.text)) {
+        let attached = word.text.split_once('c').map_or("", |(_, script)| script);
+        if !attached.is_empty() {
+            inner.push(Inner::Script(attached.to_owned()));
+        }
+        inner.extend(arguments.get(at + 1).map(|script| Inner::Script(script.text.clone())));
+    }
+    inner
+}
+
+/// The commands that could begin at each of the first arguments; the last of these readings takes the rest flat.
+fn from_each(arguments: &[Word]) -> Vec<Inner> {
+    const MOST: usize = 48;
+    let operands = (0..arguments.len()).filter(|at| !arguments[*at].text.starts_with('-'));
+    let mut inner: Vec<Inner> =
+        operands.take(MOST).filter_map(|at| arguments.get(at..).and_then(command)).collect();
+    if arguments.len() > MOST {
+        inner.push(Inner::Anything("it has too many arguments to tell which of them are the command"));
+    }
+    inner
+}
+
+/// `start-stop-daemon --start -x PROGRAM -- ARGUMENTS`.
+fn daemon(arguments: &[Word]) -> Vec<Inner> {
+    let mark = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
+    let rest = arguments.get(mark + 1..).unwrap_or_default();
+    let mut inner = Vec::new();
+    for (at, word) in arguments[..mark].iter().enumerate() {
+        let (option, attached) = match word.text.split_once('=') {
+            Some((option, value)) => (option, Some(Word { text: value.to_owned(), ..word.clone() })),
+            None => (word.text.as_str(), arguments.get(at + 1).cloned()),
+        };
+        if matches!(option, "-x" | "--exec" | "-a" | "--startas")
+            && let Some(program) = attached
+        {
+            let argv: Vec<Word> = std::iter::once(program).chain(rest.iter().cloned()).collect();
+            inner.extend(command(&argv));
+        }
+    }
+    inner
+}
+
+/// What a package manager's launcher runs, in every reading of its options; `None` for any other command.
+fn launched(name: &str, arguments: &[Word]) -> Option<Vec<Inner>> {
+    const MOST: usize = 16;
+    let (_, verbs) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name)?;
+    let start = match verbs {
+        [] => 0,
+        verbs => arguments.iter().position(|word| verbs.contains(&word.text.as_str()))? + 1,
+    };
+    let rest = arguments.get(start..).unwrap_or_default();
+    let mut inner = after_option(rest, &["-c", "--call"]);
+    let mut starts = vec![0];
+    let mut at = 0;
+    while let Some(word) = rest.get(at).filter(|word| word.text.starts_with('-') && at < MOST) {
+        starts.push(at + 1);
+        if word.text == "--" {
+            starts = vec![at + 1];
+            break;
+        }
+        // An option may take the next argument for its value.
+        let valued =
+            !word.text.contains('=') && rest.get(at + 1).is_some_and(|next| !next.text.starts_with('-'));
+        if valued {
+            starts.push(at + 2);
+            at += usize::from(rest.get(at + 2).is_some_and(|next| next.text.starts_with('-')));
+        }
+        at += 1;
+    }
+    let begins = |at: &usize| rest.get(*at).is_some_and(|word| !word.text.starts_with('-'));
+    inner.extend(starts.iter().filter(|at| begins(at)).filter_map(|at| command(&rest[*at..])));
+    Some(inner)
 }
 
 fn remote(arguments: &[Word]) -> Vec<Inner> {
