@@ -153,8 +153,14 @@ impl Analysis {
     /// Whether the line is understood and every command in it is one of these.
     #[must_use]
     pub fn is_all_of(&self, patterns: &[CommandPattern]) -> bool {
-        let is_one = |command| patterns.iter().any(|pattern| pattern.allows(command));
+        let is_one =
+            |command| self.is_launched(command) || patterns.iter().any(|pattern| pattern.allows(command));
         self.unknowns.is_empty() && !self.commands.is_empty() && self.commands.iter().all(is_one)
+    }
+
+    /// Whether a launcher such as `npx` runs the command, so that what is said of the launcher is said of it.
+    fn is_launched(&self, command: &SimpleCommand) -> bool {
+        command.inside.and_then(|outer| self.commands.get(outer)).is_some_and(|outer| outer.prefix_covered)
     }
 
     /// The commands left over when rules and the mode have had their say: those that neither run `unasked`

@@ -57,6 +57,7 @@ pub(super) fn objection(argv: &[Word]) -> Option<String> {
     let (name, arguments) = argv.split_first()?;
     let name = name.text.as_str();
     match name {
+        "set" if is_plain_set(arguments) => None,
         _ if SHADY.contains(&name) => {
             Some(format!("`{name}` changes what other commands mean, or runs text"))
         }
@@ -79,12 +80,28 @@ pub(super) fn objection(argv: &[Word]) -> Option<String> {
     }
 }
 
+/// Whether a `set` does nothing but make the script end sooner.
+pub(super) fn is_plain_set(arguments: &[Word]) -> bool {
+    const LETTERS: [&str; 9] = ["-e", "-u", "-eu", "-ue", "+e", "+u", "-o", "-eo", "-euo"];
+    const NAMES: [&str; 3] = ["pipefail", "errexit", "nounset"];
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let text = word.text.as_str();
+        let named = text.ends_with('o');
+        let known = LETTERS.contains(&text)
+            && (!named || words.next().is_some_and(|name| NAMES.contains(&name.text.as_str())));
+        if !known {
+            return false;
+        }
+    }
+    !arguments.is_empty()
+}
+
 /// Whether what such a builtin runs does not show in its text.
 pub(super) fn is_opaque(argv: &[Word]) -> bool {
     let name = argv.first().map_or("", |name| name.text.as_str());
     match name {
-        "source" | "." => true,
-        "eval" | "exec" | "trap" => argv.iter().any(|word| !word.literal),
+        "source" | "." | "eval" | "exec" | "trap" => argv.iter().any(|word| !word.literal),
         _ => false,
     }
 }

@@ -80,15 +80,14 @@ pub(super) fn judge(argv: &[Word], assignments: &[Assignment], place: &Place, wr
 
 /// Whether a variable changes nothing but messages and levels of detail.
 pub(super) fn is_safe(assignment: &Assignment) -> bool {
-    const SAFE: [&str; 22] = [
+    const SAFE: [&str; 21] = [
         "LANG",
         "LANGUAGE",
-        "LC_ALL",
-        "LC_COLLATE",
-        "LC_CTYPE",
-        "LC_MESSAGES",
-        "LC_NUMERIC",
-        "LC_TIME",
+        "NODE_ENV",
+        "GOOS",
+        "GOARCH",
+        "CGO_ENABLED",
+        "DEBUG",
         "TZ",
         "TERM",
         "COLUMNS",
@@ -104,7 +103,7 @@ pub(super) fn is_safe(assignment: &Assignment) -> bool {
         "PYTHONUNBUFFERED",
         "PYTHONDONTWRITEBYTECODE",
     ];
-    SAFE.contains(&assignment.name.as_str())
+    SAFE.contains(&assignment.name.as_str()) || assignment.name.starts_with("LC_")
 }
 
 /// Where a `cd` leads.
@@ -136,6 +135,7 @@ fn by_name(name: &str, arguments: &[Word]) -> Effect {
     let looks = match name {
         "git" => return if git::only_looks(arguments) { Effect::ReadOnlyGit } else { Effect::Other },
         "echo" | "test" | "[" | "printf" => true,
+        "set" => builtins::is_plain_set(arguments),
         "exit" => arguments.iter().all(|word| word.text.bytes().all(|byte| byte.is_ascii_digit())),
         "break" | "continue" => arguments.is_empty(),
         "command" => matches!(first, Some("-v" | "-V")),

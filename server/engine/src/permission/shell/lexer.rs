@@ -23,6 +23,19 @@ pub(super) struct RawWord {
     pub problems: Vec<&'static str>,
     /// Scripts inside substitutions.
     pub scripts: Vec<String>,
+    /// The substitutions so plain that nobody can differ about where they end; they are among the scripts and no
+    /// problem yet.
+    pub plain: Vec<Plain>,
+    /// Where substitutions stand that are only a way to write text, from start to end.
+    pub texts: Vec<(usize, usize)>,
+}
+
+/// A plain substitution.
+#[derive(Clone, Debug)]
+pub(super) struct Plain {
+    pub start: usize,
+    pub end: usize,
+    pub script: String,
 }
 
 pub(super) const SUBSTITUTION: &str = "a command substitution runs a command of its own";
@@ -201,10 +214,7 @@ impl Lexer<'_> {
                 self.word.problems.push(ARITHMETIC);
                 self.script(2);
             }
-            Some(b'(') => {
-                self.word.problems.push(SUBSTITUTION);
-                self.script(2);
-            }
+            Some(b'(') => self.substitution(quoted),
             Some(b'[') => {
                 self.word.problems.push(ARITHMETIC);
                 self.mark();
@@ -225,6 +235,32 @@ impl Lexer<'_> {
                 self.bare.push(b'$');
                 self.character();
             }
+        }
+    }
+
+    fn substitution(&mut self, quoted: bool) {
+        let start = self.at;
+        let rest = self.text.get(start + 2..).unwrap_or_default();
+        if quoted && let Some((document, length)) = quoted_document(rest) {
+            self.word.text.push_str(document.trim_end_matches('\n'));
+            self.at = start + 2 + length;
+            self.word.texts.push((start, self.at));
+            return;
+        }
+        let length = plain_script(rest);
+        if length.is_none() {
+            self.word.problems.push(SUBSTITUTION);
+        }
+        let first = self.word.text.is_empty();
+        self.script(2);
+        if let Some(length) = length {
+            let script = rest[..length].to_owned();
+            // A number is one word that is no option.
+            let single = quoted || script == "nproc";
+            self.word.expands = true;
+            self.word.open |= first || !single;
+            self.word.text.push_str(&self.text[start..self.at]);
+            self.word.plain.push(Plain { start, end: self.at, script });
         }
     }
 
@@ -349,10 +385,57 @@ impl Lexer<'_> {
         {
             self.word.problems.push(HISTORY);
         }
+        // A line that goes on after the word is no part of it.
+        let blank = matches!(self.peek(0), None | Some(b' ' | b'\t'));
+        while blank && self.word.problems.is_empty() && self.at > self.word.start {
+            match self.text.get(self.word.start..self.at).and_then(|word| word.strip_suffix("\\\n")) {
+                Some(word) if !word.is_empty() => self.at -= 2,
+                _ => break,
+            }
+        }
         self.word.end = self.at;
         self.word.source = self.text.get(self.word.start..self.at).unwrap_or_default().to_owned();
         self.word
     }
+}
+
+/// How long a script is that ends at the first parenthesis that closes, whoever reads it: no brackets, comments,
+/// escapes or expansions in it, and quotes that are closed.
+fn plain_script(text: &str) -> Option<usize> {
+    let length = text.find([')', '(', '#', '\\', '$', '`', '\n', '<', '!', '{', '}', '\0', '\r'])?;
+    let script = &text[..length];
+    let even = |mark: char| script.matches(mark).count().is_multiple_of(2);
+    let one_kind = !script.contains('\'') || !script.contains('"');
+    let plain = text[length..].starts_with(')') && one_kind && even('\'') && even('"');
+    (plain && !script.trim().is_empty()).then_some(length)
+}
+
+/// The text of `cat <<'END'`, a here-document and `)`, and how long all of it is.
+fn quoted_document(text: &str) -> Option<(String, usize)> {
+    const MAX_MARK: usize = 64;
+    let opened = text.strip_prefix("cat <<")?;
+    let (mark, body) = opened.split_once('\n')?;
+    let mark = ['\'', '"'].iter().find_map(|quote| mark.strip_prefix(*quote)?.strip_suffix(*quote))?;
+    if mark.is_empty() || mark.len() > MAX_MARK || !mark.bytes().all(is_name) {
+        return None;
+    }
+    let mut document = String::new();
+    let mut rest = body;
+    loop {
+        let (line, after) = rest.split_once('\n')?;
+        rest = after;
+        if line == mark {
+            break;
+        }
+        // A shell that ends the document early would end it at such a line.
+        if line.starts_with(mark) {
+            return None;
+        }
+        document.push_str(line);
+        document.push('\n');
+    }
+    let after = rest.trim_start_matches(['\n', ' ', '\t']).strip_prefix(')')?;
+    Some((document, text.len() - after.len()))
 }
 
 fn is_name(byte: u8) -> bool {

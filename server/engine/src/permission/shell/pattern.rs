@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::effects::is_safe;
-use super::lexer::{RawWord, word};
+use super::lexer::{PROCESS, RawWord, SUBSTITUTION, word};
 use super::wrappers::program;
 use super::{Analysis, SimpleCommand, Unknown, Word};
 
@@ -41,6 +41,24 @@ enum Piece {
 
 /// Stands between arguments: no argument can hold it.
 const GAP: char = '\0';
+
+/// How many options before the first operand are looked past.
+const MAX_READINGS: usize = 64;
+
+/// Options of git that take a value.
+const GIT_VALUES: [&str; 6] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"];
+/// Options of git that take no value; any other option may take one.
+const GIT_FLAGS: [&str; 9] = [
+    "-p",
+    "-P",
+    "--paginate",
+    "--no-pager",
+    "--bare",
+    "--no-replace-objects",
+    "--literal-pathspecs",
+    "--no-optional-locks",
+    "--no-lazy-fetch",
+];
 
 /// Why a text is no command pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -177,9 +195,11 @@ impl CommandPattern {
     }
 
     /// Whether a deny or ask rule with this text concerns any part of a line: any command, also inside wrappers and
-    /// scripts, whatever variables are set for it, by the program's name with and without its folder. An argument
+    /// scripts, whatever variables are set for it, by the program's name with and without its folder, and whatever
+    /// options stand before or between the arguments that the rule names. An argument
     /// that expands is taken for whatever the rule names. What is unknown concerns the rule when it is opaque, or
-    /// when the rule's first word stands in its text once quotes are taken away.
+    /// when the rule's words stand in its text in their order, once quotes are taken away; the commands inside a
+    /// substitution speak for themselves.
     #[must_use]
     pub fn forbids(&self, analysis: &Analysis) -> bool {
         analysis.commands.iter().any(|command| self.concerns(command))
@@ -197,6 +217,15 @@ impl CommandPattern {
             argv[0].text = base.to_owned();
             readings.push(argv);
         }
+        let shorter: Vec<Vec<Word>> = readings.iter().flat_map(|argv| without_options(argv)).collect();
+        let words = match &self.shape {
+            Shape::Prefix(words) => words.as_slice(),
+            Shape::All | Shape::Exact(_) | Shape::Glob(_) => &[],
+        };
+        if readings.iter().any(|argv| begins_among_options(words, argv)) {
+            return true;
+        }
+        readings.extend(shorter);
         let pieces = self.pieces();
         readings.iter().any(|argv| glob_matches(&pieces, argv, Reading::Anything))
             || matches!(self.shape, Shape::Prefix(_))
@@ -223,15 +252,106 @@ impl CommandPattern {
     }
 
     fn may_concern(&self, unknown: &Unknown) -> bool {
-        let name: String =
-            self.pieces().iter().map_while(|piece| piece.char()).take_while(|c| *c != GAP).collect();
-        let name = name.rsplit('/').next().unwrap_or_default();
+        if unknown.opaque {
+            return true;
+        }
+        // The commands inside a substitution are listed, so that the rule was held against each of them.
+        if [SUBSTITUTION, PROCESS].contains(&unknown.reason.as_str()) {
+            return false;
+        }
         let text: String = unknown.text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
-        let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        unknown.opaque
-            || name.is_empty()
-            || text.match_indices(name).any(|(at, _)| ends(text[..at].chars().next_back()))
+        let pieces = self.pieces();
+        let words = pieces.split(|piece| matches!(piece, Piece::Star | Piece::Char(GAP)));
+        let mut rest = text.as_str();
+        for (at, word) in words.enumerate() {
+            let word: String = word.iter().filter_map(|piece| piece.char()).collect();
+            let found = match at {
+                0 => after_name(rest, word.rsplit('/').next().unwrap_or_default()),
+                _ => rest.split_once(word.as_str()).map(|(_, after)| after),
+            };
+            match found {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        true
     }
+}
+
+/// What stands after a program's name, where a text names it.
+fn after_name<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut places = text.match_indices(name);
+    let at = places.find(|(at, _)| name.is_empty() || ends(text[..*at].chars().next_back()))?.0;
+    text.get(at + name.len()..)
+}
+
+/// A command without the options that stand before its first operand, in every reading of which of them take a
+/// value: `git -C x push` as `git push`.
+fn without_options(argv: &[Word]) -> Vec<Vec<Word>> {
+    let mut reached = vec![false; argv.len() + 1];
+    reached[1.min(argv.len())] = true;
+    let mut readings = Vec::new();
+    for at in 1..argv.len() {
+        if !reached[at] {
+            continue;
+        }
+        if at > 1 && readings.len() < MAX_READINGS {
+            readings.push(argv[..1].iter().chain(&argv[at..]).cloned().collect());
+        }
+        for next in skips(argv, at) {
+            reached[next] = true;
+        }
+    }
+    readings
+}
+
+/// Whether a command begins with these words when options may stand between them.
+fn begins_among_options(words: &[String], argv: &[Word]) -> bool {
+    let Some((name, _)) = words.split_first() else { return false };
+    if argv.first().is_none_or(|given| given.text != *name) {
+        return false;
+    }
+    // `reached[at]`: how many of the words can have been found before this argument.
+    let mut reached = vec![vec![false; words.len() + 1]; argv.len() + 1];
+    reached[1][1] = true;
+    for at in 1..argv.len() {
+        let skips = skips(argv, at);
+        for found in 1..words.len() {
+            if !reached[at][found] {
+                continue;
+            }
+            if !argv[at].literal && argv[at].open {
+                return true;
+            }
+            if !argv[at].literal || argv[at].text == words[found] {
+                reached[at + 1][found + 1] = true;
+            }
+            for next in &skips {
+                reached[*next][found] = true;
+            }
+        }
+    }
+    reached.iter().any(|found| found[words.len()])
+}
+
+/// Where reading goes on after an option, with and without a value; nowhere after an operand.
+fn skips(argv: &[Word], at: usize) -> Vec<usize> {
+    let text = argv[at].text.as_str();
+    // `cargo +nightly build` chooses a toolchain.
+    if text.starts_with('+') {
+        return vec![at + 1];
+    }
+    if !text.starts_with('-') {
+        return Vec::new();
+    }
+    let git = program(&argv[0]) == "git";
+    if git && GIT_VALUES.contains(&text) {
+        return vec![(at + 2).min(argv.len())];
+    }
+    let flag = git && GIT_FLAGS.contains(&text);
+    let alone = flag || text == "--" || text.contains('=');
+    if alone { vec![at + 1] } else { vec![at + 1, (at + 2).min(argv.len())] }
 }
 
 fn runs_among_programs(command: &SimpleCommand) -> bool {

@@ -3,6 +3,7 @@
 //! Rule: never wider than a person would read into the command shown; none at all where the text does not say
 //! what runs.
 
+use super::effects::is_safe;
 use super::wrappers::{is_shell, program};
 use super::{Analysis, CommandPattern, Effect, SimpleCommand};
 
@@ -71,6 +72,9 @@ pub fn propose(analysis: &Analysis) -> Vec<CommandPattern> {
     }
     let mut rules: Vec<CommandPattern> = Vec::new();
     for command in &analysis.commands {
+        if analysis.is_launched(command) {
+            continue;
+        }
         match command.effect {
             Effect::ReadOnly | Effect::ReadOnlyGit | Effect::ChangeDirectory(_) => continue,
             Effect::FileEdit | Effect::Other => {}
@@ -86,7 +90,7 @@ pub fn propose(analysis: &Analysis) -> Vec<CommandPattern> {
 fn rule(command: &SimpleCommand) -> Option<CommandPattern> {
     if !command.prefix_covered
         || command.argv.iter().any(|word| !word.literal)
-        || !command.assignments.is_empty()
+        || !command.assignments.iter().all(is_safe)
     {
         return None;
     }

@@ -22,8 +22,23 @@ pub(super) struct Script {
     pub spans: Vec<Span>,
     /// Functions the script defines.
     pub functions: Vec<String>,
-    /// Scripts inside substitutions, and whether they feed a shell or `eval`.
+    /// Scripts inside substitutions, but for the plain ones in arguments of commands.
     pub scripts: Vec<String>,
+    /// Stand-ins of the same length for parts that the other reader sees otherwise, and where they stand.
+    pub stand_ins: Vec<(usize, String)>,
+}
+
+impl Script {
+    /// The text with the stand-ins in it.
+    pub(super) fn for_comparison(&self, text: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        for (start, stand_in) in &self.stand_ins {
+            if let Some(part) = bytes.get_mut(*start..start + stand_in.len()) {
+                part.copy_from_slice(stand_in.as_bytes());
+            }
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
 }
 
 /// What is the matter with a part of a script.
@@ -290,6 +305,9 @@ impl Reader<'_> {
             return self.nested(start, Compound::Subshell, &[], ")");
         }
         let keyword = self.keyword().to_owned();
+        if let Some(test) = self.file_test() {
+            return Node::Command(test);
+        }
         match keyword.as_str() {
             "{" => {
                 self.at += 1;
@@ -309,6 +327,43 @@ impl Reader<'_> {
             }
             _ => Node::Command(self.simple()),
         }
+    }
+
+    /// Takes `[[ -f x ]]`, which says the same as `[ -f x ]` when what it asks about is plain text.
+    fn file_test(&mut self) -> Option<RawCommand> {
+        const ASKED: [&str; 8] = ["-d", "-e", "-f", "-r", "-s", "-w", "-x", "-L"];
+        if !self.starts("[[ ") {
+            return None;
+        }
+        let start = self.at;
+        let mut words = vec![word(self.text, start)];
+        for _ in 0..3 {
+            let end = words.last()?.end;
+            let blanks = self.bytes[end..].iter().take_while(|byte| **byte == b' ').count();
+            words.push(word(self.text, end + blanks));
+        }
+        let [open, asked, file, close] = words.as_mut_slice() else { return None };
+        let plain = ASKED.contains(&asked.source.as_str())
+            && !file.source.is_empty()
+            && !file.source.starts_with(['-', '!'])
+            && !file.expands
+            && file.problems.is_empty()
+            && file.texts.is_empty()
+            && close.source == "]]";
+        if !plain {
+            return None;
+        }
+        let end = close.end;
+        (open.text, open.source, open.end) = ("[".to_owned(), "[".to_owned(), start + 1);
+        (close.text, close.source, close.start) = ("]".to_owned(), "]".to_owned(), end - 1);
+        open.expands = false;
+        open.open = false;
+        self.script.stand_ins.push((start, "[ ".to_owned()));
+        self.script.stand_ins.push((end - 2, " ]".to_owned()));
+        for (at, word) in words.iter().enumerate() {
+            self.accept(word, if at == 0 { Part::Name } else { Part::Argument });
+        }
+        Some(RawCommand { start, end, words, ..RawCommand::default() })
     }
 
     fn for_head(&mut self, start: usize) {
@@ -420,8 +475,11 @@ impl Reader<'_> {
             }
             command.end = found.end;
             let assigns = command.words.is_empty() && is_assignment(&found);
-            let part = if assigns || !command.words.is_empty() { Part::Argument } else { Part::Name };
-            self.accept(&found, part);
+            match (assigns, command.words.is_empty()) {
+                (true, _) => self.accept(&found, Part::Argument),
+                (false, true) => self.accept(&found, Part::Name),
+                (false, false) => self.accept_argument(&found),
+            }
             if assigns { command.assignments.push(found) } else { command.words.push(found) }
         }
         command
@@ -438,11 +496,31 @@ impl Reader<'_> {
     fn accept(&mut self, word: &RawWord, part: Part) {
         self.at = word.end;
         self.script.spans.push(Span { start: word.start, end: word.end, part });
-        for reason in &word.problems {
+        let plain = (!word.plain.is_empty()).then_some(&lexer::SUBSTITUTION);
+        for reason in word.problems.iter().chain(plain) {
             let (start, end) = (word.start, word.end);
             self.script.problems.push(Problem { start, end, reason, opaque: false });
         }
+        for (start, end) in &word.texts {
+            self.script.scripts.push("cat".to_owned());
+            self.script.stand_ins.push((*start, "x".repeat(end - start)));
+        }
         self.script.scripts.extend(word.scripts.iter().cloned());
+    }
+
+    /// Takes an argument of a command: its plain substitutions are judged with the command.
+    fn accept_argument(&mut self, word: &RawWord) {
+        if word.plain.len() != word.scripts.len() {
+            self.accept(word, Part::Argument);
+            return;
+        }
+        self.accept(&RawWord { scripts: Vec::new(), plain: Vec::new(), ..word.clone() }, Part::Argument);
+        for plain in &word.plain {
+            self.script.stand_ins.push((plain.start, "x".repeat(plain.end - plain.start)));
+        }
+        if word.source == "-" {
+            self.script.stand_ins.push((word.start, "x".to_owned()));
+        }
     }
 
     /// Takes a redirection if one stands here.

@@ -166,15 +166,16 @@ impl Judge {
             self.unknown(text, "the line takes too long to read", true);
             return;
         }
+        let compared = script.for_comparison(text);
         // The other reader's own code for here-documents is not safe with odd ones: it sees only plain ones.
-        let documents = text.contains("<<");
+        let documents = compared.contains("<<");
         if documents
             && (!script.problems.is_empty() || script.documents.len() > MAX_DOCUMENTS || text.contains('\0'))
         {
             self.unknown(text, "here-documents stand in a line that is not understood", false);
             return;
         }
-        let opinion = grammar::opinion(text);
+        let opinion = grammar::opinion(&compared);
         for (start, end) in &opinion.bombs {
             self.danger(text.get(*start..*end).unwrap_or_default(), "calls itself without end (a fork bomb)");
         }
@@ -331,10 +332,32 @@ impl Judge {
                 Redirect::Read(_) | Redirect::Write(_) | Redirect::Text => None,
             })
             .collect();
+        for word in raw.words.iter().skip(1) {
+            self.substitutions(word, place);
+        }
         let mut argv: Vec<Word> = raw.words.iter().map(to_word).collect();
         self.resolve_name(name, &mut argv, slice, place);
         let simple = Pending { argv, assignments, text: slice.to_owned(), touches: found, documents };
         self.simple(simple, place, outer)
+    }
+
+    /// Judges what the plain substitutions in an argument run: only commands that look are no matter.
+    fn substitutions(&mut self, word: &RawWord, place: &Place) {
+        if word.plain.len() != word.scripts.len() {
+            return;
+        }
+        for plain in &word.plain {
+            let first = self.analysis.commands.len();
+            self.script(&plain.script, place, Outer { wrapped: true, inside: None });
+            let looks = |command: &SimpleCommand| match command.effect {
+                Effect::ReadOnly | Effect::ReadOnlyGit => true,
+                Effect::FileEdit | Effect::ChangeDirectory(_) | Effect::Other => false,
+            };
+            let only_looks = self.analysis.commands.get(first..).is_some_and(|found| found.iter().all(looks));
+            if !only_looks {
+                self.unknown(&word.source, super::lexer::SUBSTITUTION, false);
+            }
+        }
     }
 
     /// What a variable set earlier in the line names is judged as well.
@@ -391,7 +414,7 @@ impl Judge {
             self.unknown(&text, reason, builtins::is_opaque(&argv));
         }
         found.extend(touches::by_operands(&argv, place));
-        let wrapped = wrappers::look_through(&argv, &documents);
+        let wrapped = wrappers::look_through(&argv, &assignments, &documents);
         let judged = effects::judge(&argv, &assignments, place, &wrapped);
         self.strays |= danger::strays(&argv, place);
         let around = danger::Around { strays: self.strays, values: &self.values };

@@ -60,7 +60,7 @@ const fn other(
     Wrapper { name, values, flags, operands, transparent: false }
 }
 
-const WRAPPERS: [Wrapper; 34] = [
+const WRAPPERS: [Wrapper; 46] = [
     plain(
         "timeout",
         &["-k", "--kill-after", "-s", "--signal"],
@@ -74,7 +74,12 @@ const WRAPPERS: [Wrapper; 34] = [
     plain("command", &[], &["-p"], 0),
     plain("builtin", &[], &[], 0),
     plain("noglob", &[], &[], 0),
-    plain("xargs", &[], &[], 0),
+    plain(
+        "xargs",
+        &["-n", "-I", "-L", "-P", "-s", "-d", "--max-args", "--max-lines", "--max-procs", "--delimiter"],
+        &["-0", "-r", "-x", "-0r", "-r0", "--null", "--no-run-if-empty"],
+        0,
+    ),
     other("env", &["-u", "--unset", "-C", "--chdir"], &["-i", "-", "-0", "--ignore-environment", "-v"], 0),
     other(
         "sudo",
@@ -114,11 +119,56 @@ const WRAPPERS: [Wrapper; 34] = [
     other("xvfb-run", &["-n", "-s", "-e", "-f"], &["-a"], 0),
     other("proxychains", &["-f"], &["-q"], 0),
     other("coproc", &[], &[], 0),
+    other("prlimit", &[], &[], 0),
+    other("setpriv", &["--reuid", "--regid", "--groups"], &["--no-new-privs", "--clear-groups"], 0),
+    other("linux32", &[], &["-R", "-3"], 0),
+    other("linux64", &[], &["-R", "-3"], 0),
+    other("numactl", &["-m", "-N", "-C", "-i", "-p"], &["-l", "-a"], 0),
+    other("fakeroot", &["-l", "-s", "-i", "-b", "--lib", "--faked"], &["-u"], 0),
+    other("dbus-run-session", &["--config-file", "--dbus-daemon"], &[], 0),
+    other("systemd-inhibit", &["--what", "--who", "--why", "--mode"], &[], 0),
+    other("firejail", &[], &["--quiet"], 0),
+    other("cross-env", &[], &[], 0),
+    other("cross-env-shell", &[], &[], 0),
+    other("dotenv", &["-e", "-f", "-c"], &["-o", "-q"], 0),
     other("parallel", &["-j", "-P", "--jobs"], &["-k", "--dry-run"], 0),
 ];
 
 const SHELLS: [&str; 10] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash", "busybox-sh"];
-const JOINING: [&str; 3] = ["watch", "parallel", "coproc"];
+const JOINING: [&str; 4] = ["watch", "parallel", "coproc", "cross-env-shell"];
+/// Programs of a project's package manager that run another program: with a subcommand, or by themselves.
+const LAUNCHERS: [(&str, &[&str]); 12] = [
+    ("npx", &[]),
+    ("bunx", &[]),
+    ("pnpx", &[]),
+    ("uvx", &[]),
+    ("npm", &["exec", "x"]),
+    ("pnpm", &["exec", "dlx"]),
+    ("yarn", &["exec", "dlx"]),
+    ("bun", &["x"]),
+    ("bundle", &["exec"]),
+    ("uv", &["run"]),
+    ("poetry", &["run"]),
+    ("pipenv", &["run"]),
+];
+/// Wrappers with options of so many kinds that the command may begin at any of their arguments.
+const LOOSE: [&str; 2] = ["bwrap", "setarch"];
+/// Variables whose value is a command.
+const PROGRAM_VARIABLES: [&str; 13] = [
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_PAGER",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "PAGER",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "BROWSER",
+    "PROMPT_COMMAND",
+];
 
 /// The program's name without its folder.
 pub(super) fn program(word: &Word) -> &str {
@@ -131,7 +181,14 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 /// Finds what a command runs in its turn; here-documents are what it reads.
-pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
+pub(super) fn look_through(argv: &[Word], assignments: &[Assignment], documents: &[String]) -> Wrapped {
+    let mut found = by_name(argv, documents);
+    let programs = assignments.iter().filter(|set| PROGRAM_VARIABLES.contains(&set.name.as_str()));
+    found.inner.extend(programs.map(|set| Inner::Script(set.value.text.clone())));
+    found
+}
+
+fn by_name(argv: &[Word], documents: &[String]) -> Wrapped {
     let mut found = Wrapped { inner: Vec::new(), wraps: false, transparent: false, keeps_directory: true };
     let Some((name, arguments)) = argv.split_first() else { return found };
     let name = program(name);
@@ -146,10 +203,36 @@ pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
             found.inner =
                 arguments.first().map(|script| Inner::Script(script.text.clone())).into_iter().collect()
         }
-        "source" | "." => found.inner = vec![Inner::Anything("what the file runs is not known")],
         "find" => found.inner = blocks(arguments, &["-exec", "-execdir", "-ok", "-okdir"], &[";", "+"]),
         "fd" | "fdfind" => found.inner = blocks(arguments, &["-x", "-X", "--exec", "--exec-batch"], &[";"]),
-        "su" | "runuser" | "script" => found.inner = after_option(arguments, &["-c", "--command"]),
+        "su" | "runuser" | "script" => {
+            found.inner = after_option(arguments, &["-c", "--command", "--session-command"]);
+            found.inner.append(&mut after_cluster(arguments));
+            if name == "runuser" {
+                found.inner.append(&mut from_each(arguments));
+            }
+        }
+        "start-stop-daemon" => found.inner = daemon(arguments),
+        "direnv" => {
+            found.inner = match arguments {
+                [exec, _, rest @ ..] if exec.text == "exec" => command(rest).into_iter().collect(),
+                _ => Vec::new(),
+            }
+        }
+        "kode-ls" => {
+            let mark = arguments.iter().position(|word| word.text == "--");
+            let sandbox = arguments.first().is_some_and(|word| word.text == "sandbox");
+            let rest = mark.filter(|_| sandbox).and_then(|mark| arguments.get(mark + 1..));
+            found.inner = rest.and_then(command).into_iter().collect();
+        }
+        _ if LOOSE.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
+            found.inner = from_each(arguments);
+        }
+        _ if let Some(inner) = launched(name, arguments) => {
+            // A rule for a prefix of it covers what it runs, as a rule for `npm run` does.
+            found.inner = inner;
+            return found;
+        }
         "ssh" | "rsh" => {
             found.keeps_directory = false;
             found.inner = remote(arguments);
@@ -174,10 +257,8 @@ pub(super) fn look_through(argv: &[Word], documents: &[String]) -> Wrapped {
 fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
     let mut at = 0;
     let mut uncertain = false;
-    let mut optioned = false;
     while let Some(word) = arguments.get(at).filter(|word| word.text.starts_with('-')) {
         at += 1;
-        optioned = true;
         let (name, attached) = match word.text.split_once('=') {
             Some((name, _)) if name.starts_with("--") => (name, true),
             _ => (word.text.as_str(), false),
@@ -203,7 +284,7 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
             uncertain |= !short_value && !number;
         }
     }
-    found.transparent = wrapper.transparent && !uncertain && (wrapper.name != "xargs" || !optioned);
+    found.transparent = wrapper.transparent && !uncertain;
     let mut starts = vec![at + wrapper.operands];
     if uncertain {
         starts.push(at + wrapper.operands + 1);
@@ -217,6 +298,10 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
         if wrapper.name == "xargs"
             && let Some(Inner::Command { argv, .. }) = &mut inner
         {
+            let mark = replaced(&arguments[..start.min(arguments.len())]);
+            for word in argv.iter_mut().filter(|word| mark.is_some_and(|mark| word.text.contains(mark))) {
+                (word.literal, word.open) = (false, true);
+            }
             argv.push(Word { text: "...".to_owned(), literal: false, open: true });
         }
         if JOINING.contains(&wrapper.name) && !rest.is_empty() {
@@ -230,6 +315,14 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
         }
         found.inner.extend(inner);
     }
+}
+
+/// What `xargs -I` puts its input in place of.
+fn replaced(options: &[Word]) -> Option<&str> {
+    options.iter().enumerate().find_map(|(at, word)| match word.text.strip_prefix("-I")? {
+        "" => options.get(at + 1).map(|mark| mark.text.as_str()),
+        mark => Some(mark),
+    })
 }
 
 /// Whether a reserved word stands where a program is named, so that the shell reads something else.
@@ -342,6 +435,84 @@ fn after_option(arguments: &[Word], options: &[&str]) -> Vec<Inner> {
     inner
 }
 
+/// The script after an option cluster that ends in `c`: `script -qc 'x'`.
+fn after_cluster(arguments: &[Word]) -> Vec<Inner> {
+    let cluster = |text: &str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');
+    let mut inner = Vec::new();
+    for (at, word) in arguments.iter().enumerate().filter(|(_, word)| cluster(&word.text)) {
+        let attached = word.text.split_once('c').map_or("", |(_, script)| script);
+        if !attached.is_empty() {
+            inner.push(Inner::Script(attached.to_owned()));
+        }
+        inner.extend(arguments.get(at + 1).map(|script| Inner::Script(script.text.clone())));
+    }
+    inner
+}
+
+/// The commands that could begin at each of the first arguments; the last of these readings takes the rest flat.
+fn from_each(arguments: &[Word]) -> Vec<Inner> {
+    const MOST: usize = 48;
+    let operands = (0..arguments.len()).filter(|at| !arguments[*at].text.starts_with('-'));
+    let mut inner: Vec<Inner> =
+        operands.take(MOST).filter_map(|at| arguments.get(at..).and_then(command)).collect();
+    if arguments.len() > MOST {
+        inner.push(Inner::Anything("it has too many arguments to tell which of them are the command"));
+    }
+    inner
+}
+
+/// `start-stop-daemon --start -x PROGRAM -- ARGUMENTS`.
+fn daemon(arguments: &[Word]) -> Vec<Inner> {
+    let mark = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
+    let rest = arguments.get(mark + 1..).unwrap_or_default();
+    let mut inner = Vec::new();
+    for (at, word) in arguments[..mark].iter().enumerate() {
+        let (option, attached) = match word.text.split_once('=') {
+            Some((option, value)) => (option, Some(Word { text: value.to_owned(), ..word.clone() })),
+            None => (word.text.as_str(), arguments.get(at + 1).cloned()),
+        };
+        if matches!(option, "-x" | "--exec" | "-a" | "--startas")
+            && let Some(program) = attached
+        {
+            let argv: Vec<Word> = std::iter::once(program).chain(rest.iter().cloned()).collect();
+            inner.extend(command(&argv));
+        }
+    }
+    inner
+}
+
+/// What a package manager's launcher runs, in every reading of its options; `None` for any other command.
+fn launched(name: &str, arguments: &[Word]) -> Option<Vec<Inner>> {
+    const MOST: usize = 16;
+    let (_, verbs) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name)?;
+    let start = match verbs {
+        [] => 0,
+        verbs => arguments.iter().position(|word| verbs.contains(&word.text.as_str()))? + 1,
+    };
+    let rest = arguments.get(start..).unwrap_or_default();
+    let mut inner = after_option(rest, &["-c", "--call"]);
+    let mut starts = vec![0];
+    let mut at = 0;
+    while let Some(word) = rest.get(at).filter(|word| word.text.starts_with('-') && at < MOST) {
+        starts.push(at + 1);
+        if word.text == "--" {
+            starts = vec![at + 1];
+            break;
+        }
+        // An option may take the next argument for its value.
+        let valued =
+            !word.text.contains('=') && rest.get(at + 1).is_some_and(|next| !next.text.starts_with('-'));
+        if valued {
+            starts.push(at + 2);
+            at += usize::from(rest.get(at + 2).is_some_and(|next| next.text.starts_with('-')));
+        }
+        at += 1;
+    }
+    let begins = |at: &usize| rest.get(*at).is_some_and(|word| !word.text.starts_with('-'));
+    inner.extend(starts.iter().filter(|at| begins(at)).filter_map(|at| command(&rest[*at..])));
+    Some(inner)
+}
+
 fn remote(arguments: &[Word]) -> Vec<Inner> {
     const VALUES: &str = "bcDEeFIiJLlmOopQRSWw";
     let mut at = 0;
@@ -377,8 +548,22 @@ fn git(arguments: &[Word]) -> Vec<Inner> {
         let at = arguments.iter().position(|word| word.text == "foreach").unwrap_or_default();
         return vec![Inner::Script(join(&arguments[at + 1..]))];
     }
+    let mut inner = aliases(arguments);
     if has("rebase") {
-        return after_option(arguments, &["-x", "--exec"]);
+        inner.append(&mut after_option(arguments, &["-x", "--exec"]));
     }
-    Vec::new()
+    inner
+}
+
+/// What the aliases stand for that `git -c alias.x=...` sets.
+fn aliases(arguments: &[Word]) -> Vec<Inner> {
+    let settings = arguments.iter().filter_map(|word| {
+        let text = word.text.strip_prefix("-c").unwrap_or(&word.text);
+        let value = text.strip_prefix("alias.")?.split_once('=')?.1;
+        Some(match value.strip_prefix('!') {
+            Some(script) => script.to_owned(),
+            None => format!("git {value}"),
+        })
+    });
+    settings.map(Inner::Script).collect()
 }

@@ -15,7 +15,8 @@ use crate::permission::shell::{Access, Analysis, TouchedPath, Word, analyse};
 const LINES: usize = 1_500;
 const STAND_INS: [&str; 12] =
     ["p", "q", "ls", "cat", "rm", "git", "env", "timeout", "find", "xargs", "sh", "nohup"];
-const STAND_IN: &str = "#!/bin/bash\nprintf '%s\\0' \"$PWD\" \"${0##*/}\" \"$@\" $'\\1' >> \"$CALLS/$$\"\n";
+const STAND_IN: &str = "#!/bin/bash\nprintf '%s\\0' \"$PWD\" \"${0##*/}\" \"$@\" $'\\1' >> \"$CALLS/$$\"\n\
+                       case ${0##*/}$# in cat0) while IFS= read -r l; do printf '%s\\n' \"$l\"; done;; esac\n";
 
 const WORDS: [&str; 52] = [
     "a",
@@ -71,7 +72,13 @@ const WORDS: [&str; 52] = [
     "-c",
     "\\;",
 ];
-const TRICKS: [&str; 34] = [
+const TRICKS: [&str; 40] = [
+    "$(ls a)",
+    "\"$(cat 'b c')\"",
+    "a\"$(ls)\"b",
+    "\"$(ls # )\"",
+    "\"$(cat <<'E'\nit's `q` $(p))\n\nE\n)\"",
+    "\"$(cat <<'E'\nE \nE\n) $(ls)\"",
     "$(p)",
     "`p`",
     "\"$(p a)\"",
@@ -133,7 +140,14 @@ const REDIRECTS: [&str; 20] = [
     "> o*",
     "> d/o9",
 ];
-const WHOLE: [&str; 62] = [
+const WHOLE: [&str; 69] = [
+    "cat - <<'E'\n$(p)\nE\nls -",
+    "set -e; p; false; q",
+    "set -euo pipefail; p | q; ls $Y",
+    "[[ -f f1 ]] && p",
+    "[[ -d f1 ]] || p",
+    "ls\\\n -l\\\n a && p",
+    "cd d && p \"$(ls)\"",
     "cat <<'E'\n$(p)\n`q`\nE\nls",
     "cat <<E\na\nE\nls",
     "cat <<E\n$(p)\nE",

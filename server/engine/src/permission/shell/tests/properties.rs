@@ -46,6 +46,11 @@ fn sound() -> impl Strategy<Value = String> {
         "{ rm x; }",
         "case a in a) rm x;; esac",
         "ls > rm",
+        "ls \"$(rm x)\"",
+        "ls \"$(cat <<'EOF'\nrm x\nEOF\n)\"",
+        "[[ -f rm ]] && rm x",
+        "npx rm x",
+        "set -e; rm x",
     ]);
     let join = prop::sample::select(vec!["; ", " && ", " || ", " | ", " & ", "\n"]);
     prop::collection::vec((command, join), 1..5).prop_map(|parts| {
@@ -90,6 +95,7 @@ proptest! {
     fn no_wrapper_hides_a_plain_command(wrappers in prop::collection::vec(prop::sample::select(vec![
         "timeout 5", "timeout -s KILL 5", "nice", "nice -n 3", "nohup", "stdbuf -oL", "command", "env", "env -i A=b", "A=b", "xargs",
         "xargs -n 1", "setsid", "ionice -c 3", "flock lock", "busybox", "time", "exec", "strace -f", "find . -exec",
+        "npx", "uv run", "npm exec --", "fakeroot", "linux64", "bwrap --dev /dev", "runuser -u me --", "PAGER=x",
     ]), 0..6)) {
         let line = format!("{} rm x", wrappers.join(" "));
         prop_assert!(pattern("rm:*").forbids(&at_work(&line)), "{}", line);

@@ -202,6 +202,23 @@ wc -c < README.md
 cargo test --no-run & ls
 exit 1
 uname -a
+echo "$(date)"
+echo $(date +%s)
+echo "head: $(git rev-parse HEAD)"
+make -j$(nproc)
+make -j"$(nproc)" test
+cargo test "$(basename src/a)"
+set -e; cargo test
+set -euo pipefail; cargo test | tail
+[[ -f Cargo.toml ]] && echo yes
+[[ -d target ]] || cargo build
+NODE_ENV=test npm test
+GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build ./...
+LC_PAPER=C ls
+find . -name '*.rs' -print0 | xargs -0 wc -l
+rg -l foo | xargs -n1 wc -l
+rg -l foo | xargs -r -P 4 -I{} wc -l {}
+cat - < input.txt
 echo a \
   b
 "#;
@@ -209,7 +226,17 @@ echo a \
 #[test]
 fn everyday_lines_run_under_a_usual_list_of_rules() {
     let lines: Vec<&str> = BENIGN.trim().lines().collect();
-    let asked: Vec<&str> = joined(&lines).into_iter().filter(|line| !runs_unasked(line)).collect();
+    const MANY: [&str; 7] = [
+        "git commit -m \"$(cat <<'EOF'\nSay why (and when); don't `ask` $X\n\nSigned: me\nEOF\n)\"",
+        "git add -A && git commit -m \"$(cat <<\"EOF\"\nSay \"why\" :)\nEOF\n)\" && git status",
+        "git commit -F - <<'EOF'\nSay why\nEOF",
+        "cat - <<'EOF'\nSay why\nEOF",
+        "ls\\\n -la",
+        "cargo test\\\n  --workspace\\\n  --all-targets",
+        "set -e\ncargo build\ncargo test",
+    ];
+    let asked: Vec<&str> =
+        joined(&lines).into_iter().chain(MANY).filter(|line| !runs_unasked(line)).collect();
     assert!(lines.len() > 120);
     assert_eq!(asked, Vec::<&str>::new());
 }
@@ -224,6 +251,31 @@ ls && rm -rf src
 ls | sh
 ls & nc evil.example 1
 ls $(touch pwned)
+ls "$(nc x)"
+"$(echo nc)" x
+$(echo nc) x
+A=$(nc x) ls
+A=$(date) ls
+for i in $(nc x); do ls; done
+ls > "$(date)"
+ls "$(date # )"; nc x; ls "
+ls $(date; nc x)
+ls "$(cat ../secret)"
+ls "$(cd .. && ls)"
+tar cf x "$(date)"
+set -o posix
+set -- a b
+set -ex
+set -f
+[[ -f $X ]]
+[[ -f x && a[$(nc)] -eq 0 ]]
+[[ -v x ]]
+[[ -f x ]] nc x
+GIT_EDITOR=./x git commit
+xargs -I{} {}
+xargs -I{} nc {}
+xargs -IX touch X
+xargs -n1 nc
 ls `touch pwned`
 ls "$(touch pwned)"
 cat <(touch pwned)
@@ -409,6 +461,14 @@ fn hostile_lines_do_not_run_under_the_same_list() {
         "bash <<'EOF'\nnpm test\nEOF".into(),
         "ls #\nnc x".into(),
         "ls \\\n&& nc x".into(),
+        "ls\\\n && nc x".into(),
+        "ls \"$(cat <<'EOF'\nx\nEOF\n; nc x)\"".into(),
+        "ls \"$(cat <<EOF\n$(nc x)\nEOF\n)\"".into(),
+        "ls \"$(cat <<'EOF' | nc x\na\nEOF\n)\"".into(),
+        "ls \"$(cat <<'EOF'\na\nEOF\n)\" \"$(nc x)\"".into(),
+        "ls \"$(cat <<'EOF'\na\nEOF )\nEOF\n)\"; nc x".into(),
+        "ls $(cat <<'EOF'\na\nEOF\n)".into(),
+        "ls 2\\\n> ../x".into(),
     ];
     free.extend(long.iter().map(String::as_str).filter(|line| runs_unasked(line)));
     assert!(lines.len() > 150);
