@@ -10,6 +10,7 @@ use crate::permission::gate::Standing;
 use crate::permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use crate::session::Session;
 use crate::session::conversation::Conversation;
+use crate::session::guard::Judged;
 use crate::tools::{Action, Plan, Touch};
 use crate::turn::sample::Call;
 
@@ -21,9 +22,10 @@ pub(super) fn prompt(
     conversation: &Conversation<'_>,
     call: &Call,
     plan: &Plan,
-    verdict: &Verdict,
+    judged: &Judged,
 ) -> PermissionPrompt {
     let session = conversation.session;
+    let verdict = &judged.verdict;
     let offers = offers(session, plan, verdict);
     let mut scopes = vec![Scope::Once];
     scopes.extend(offers.iter().map(|offer| offer.scope));
@@ -41,7 +43,7 @@ pub(super) fn prompt(
             }
         },
         preview: preview(session, plan),
-        risks: risks(plan, session.shell.sandbox().is_some(), |target| session.workspace.contains(target)),
+        risks: risks(plan, judged, |target| session.workspace.contains(target)),
         scopes,
         offers,
         input: call.input.clone(),
@@ -130,19 +132,19 @@ fn mixed_word(text: &str) -> Option<&str> {
 }
 
 /// What could go wrong with a call, worst first.
-fn risks(plan: &Plan, is_confined: bool, contains: impl Fn(&Target) -> bool) -> Vec<String> {
+fn risks(plan: &Plan, judged: &Judged, contains: impl Fn(&Target) -> bool) -> Vec<String> {
     let mut risks = Vec::new();
     for touch in &plan.touches {
         let (risk, text) = match touch {
             Touch::Command { command, outside_sandbox, .. } => {
-                let risk = match (is_confined, outside_sandbox) {
-                    (true, false) => {
+                let risk = match (judged.sandbox.is_some(), outside_sandbox) {
+                    (true, _) => {
                         "The command runs in the sandbox: it can change the workspace and has no network."
                     }
-                    (true, true) => {
+                    (false, true) => {
                         "The command runs outside the sandbox: it reaches the network and all that you can reach."
                     }
-                    (false, _) => {
+                    (false, false) => {
                         "The command runs with your rights; what it does cannot be undone from here."
                     }
                 };
