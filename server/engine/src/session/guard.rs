@@ -224,6 +224,13 @@ impl Session {
         Judged { verdict, sandbox: in_force.sandbox_for(case.touches) }
     }
 
+    /// Whether a call would run unasked if there were these rules beside what is in force now.
+    pub(crate) fn would_run(&self, case: &Case<'_>, mode: Mode, rules: &[String]) -> bool {
+        let with = self.in_force().with_rules(rules, &self.workspace.cwd());
+        let verdict = with.judge(case, with.mode(mode), &self.workspace, &|_| None);
+        verdict.decision == GateDecision::Allow
+    }
+
     /// Which files a search may look into: those that may be read without anybody being asked.
     pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
         let (in_force, workspace) = (self.in_force(), Arc::clone(&self.workspace));

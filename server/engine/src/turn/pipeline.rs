@@ -1,8 +1,8 @@
 //! The way of one call, in seven stages: discovery, permission, pre-hook, confirmation, execution, post-hook,
 //! formatting.
 //!
-//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, and arguments that
-//! somebody changed go through discovery's checks and the permission stage again.
+//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, arguments that somebody
+//! changed go through discovery's checks and the permission stage again, and so does what had to wait for the user.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -178,8 +178,8 @@ impl Pipeline<'_> {
         judged: Judged,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
-        let prompt = prompt::prompt(self.conversation, self.call, &plan, &judged);
-        let offers = prompt.offers.clone();
+        let prompt = prompt::prompt(self.conversation, tool, self.call, &plan, &judged);
+        let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
@@ -201,11 +201,21 @@ impl Pipeline<'_> {
             }
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
-            None => Ok((plan, judged)),
+            None if !answer.allow => Ok((plan, judged)),
+            // Settings, mode and links may have changed while the user was thinking: a refusal wins, and what holds the
+            // call back is never less than they were shown.
+            None => self.judge(tool, &plan, &self.call.input).map(|now| {
+                let sandbox = now.sandbox.or(judged.sandbox);
+                (plan, Judged { sandbox, ..now })
+            }),
             // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
             Some(input) => {
                 let planned = self.plan(tool, input.clone(), context).await;
-                planned.and_then(|plan| self.judge(tool, &plan, &input).map(|judged| (plan, judged)))
+                planned.and_then(|plan| {
+                    let judged = self.judge(tool, &plan, &input)?;
+                    offers = prompt::offers(self.conversation, tool, &input, &plan, &judged.verdict);
+                    Ok((plan, judged))
+                })
             }
         };
         let grants = match &planned {
@@ -243,21 +253,26 @@ impl Pipeline<'_> {
             },
         };
         self.session.reject_proposals(&accepted.rejected);
-        let (plan, judged) = planned?;
+        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
         let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
         if !answer.allow || nothing_is_left {
             return Err(refused(&plan.title, answer.feedback.as_deref()));
         }
-        let confirmed = self.confirmed(plan, answer.updated_input, accepted);
-        Ok(Confirmed { sandbox: judged.sandbox, ..confirmed })
+        Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
     }
 
     /// The plan as the user has allowed it.
-    fn confirmed(&self, mut plan: Plan, updated_input: Option<Value>, accepted: Accepted) -> Confirmed {
+    fn confirmed(
+        &self,
+        mut plan: Plan,
+        sandbox: Option<Arc<Sandbox>>,
+        updated_input: Option<Value>,
+        accepted: Accepted,
+    ) -> Confirmed {
         let names = accepted.names.clone();
         if let Some(input) = updated_input {
             let remark = format!("The user changed the arguments to {input}\n");
-            return Confirmed { plan, remark, names, sandbox: None };
+            return Confirmed { plan, remark, names, sandbox };
         }
         let mut remark = String::new();
         if let (Action::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
@@ -265,7 +280,7 @@ impl Pipeline<'_> {
             let patch = diff::preview(&left_out, &self.session.workspace);
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
         }
-        Confirmed { plan, remark, names, sandbox: None }
+        Confirmed { plan, remark, names, sandbox }
     }
 
     /// Whose a change of this call is.
