@@ -16,6 +16,7 @@ use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive};
+use crate::sandbox::secrets::places;
 use crate::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
 
 /// What policies are made from besides the settings files.
@@ -143,7 +144,13 @@ impl SettingsPolicy {
         }
     }
 
+    /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
     fn sensitive(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+        let hidden = places(self.options.home.as_ref(), &self.options.state);
+        self.by_name(lines).guarding(hidden)
+    }
+
+    fn by_name(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
         let Some(cwd) = self.sources.roots.first().filter(|_| !lines.is_empty()) else {
             return Sensitive::default();
         };

@@ -75,7 +75,10 @@ impl Rig {
             roots: &roots,
             rules: &self.rules,
             grants: &self.grants,
-            sensitive: &Sensitive::default(),
+            sensitive: &Sensitive::default().guarding(vec![
+                AbsPath::new("/state/output/kept").unwrap(),
+                AbsPath::new("/state/sessions").unwrap(),
+            ]),
             confinement: &self.confinement,
             lost: None,
             contains: &contains,
@@ -369,4 +372,14 @@ fn a_bare_rule_speaks_of_the_whole_tool() {
     assert_eq!(of(&[(ALLOW, "WebFetch(domain:docs.rs)")]), Allow);
     assert_eq!(of(&[(ALLOW, "WebFetch(domain:*.docs.rs)")]), Ask);
     assert_eq!(of(&[(ALLOW, "WebFetch"), (DENY, "WebFetch(domain:docs.rs)")]), Deny);
+}
+
+#[test]
+fn of_the_products_own_state_only_the_output_of_this_session_is_read() {
+    let rig = Rig::new(Mode::BypassPermissions, &[]);
+    let decision = |touch| rig.verdict(&[touch]).decision;
+    assert_eq!(decision(Touch::Read(file("/state/output/kept/x.log"))), Decision::Allow);
+    assert_eq!(decision(Touch::Read(file("/state/sessions/journal.jsonl"))), Decision::Deny);
+    assert_eq!(decision(Touch::Write(file("/state/output/kept/x.log"))), Decision::Deny);
+    assert_eq!(decision(command("cat /state/sessions/a")), Decision::Deny);
 }
