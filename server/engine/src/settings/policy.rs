@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Sourced, Values,
+    Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Shown, Sourced,
+    Values,
 };
 use crate::engine::Policies;
 use crate::paths::AbsPath;
@@ -272,9 +273,9 @@ impl PolicySource for SettingsPolicy {
         change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
     }
 
-    fn approve(&self, file: &AbsPath) -> Result<usize, KeepError> {
+    fn approve(&self, file: &AbsPath, shown: &[Shown]) -> Result<usize, KeepError> {
         let settings = self.settings();
-        let approved = self.sources.trust().approve_all(&settings, file);
+        let approved = self.sources.trust().approve_shown(&settings, file, shown);
         approved.map_err(|error| KeepError::File(error.to_string()))
     }
 }
