@@ -39,10 +39,11 @@
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
 ---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
 
---- A settings file of the workspace to approve.
+--- What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it.
 ---@class kode.ApproveSettingsParams
 ---@field sessionId kode.SessionId The session whose project is meant.
 ---@field file string The path of the file, as listed among what is withheld.
+---@field settings kode.ShownSetting[] What is approved, as listed among what is withheld.
 
 --- What was approved.
 ---@class kode.ApproveSettingsResult
@@ -1266,6 +1267,11 @@
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
 
+--- A setting as the user was shown it.
+---@class kode.ShownSetting
+---@field key string The setting, such as `permissions.allow`.
+---@field value string Its value as it stands in the file.
+
 --- A session as it is at one moment.
 ---@class kode.Snapshot
 ---@field sessionId kode.SessionId The session.
@@ -1593,6 +1599,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "f8cd81be0ed1db52071bb37c23d17a634dd897b17978cd6ac6c213a948911191"
+M.schema_hash = "04e3d0eee995a8378d6e64c0fdc377a25ec4b4abc33c1360f81e9d7a844a02c5"
 
 return M

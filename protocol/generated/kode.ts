@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f8cd81be0ed1db52071bb37c23d17a634dd897b17978cd6ac6c213a948911191";
+export const SCHEMA_HASH = "04e3d0eee995a8378d6e64c0fdc377a25ec4b4abc33c1360f81e9d7a844a02c5";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -66,12 +66,14 @@ export type Amended =
     /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
     | "undo";
 
-/** A settings file of the workspace to approve. */
+/** What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it. */
 export interface ApproveSettingsParams {
     /** The session whose project is meant. */
     sessionId: SessionId;
     /** The path of the file, as listed among what is withheld. */
     file: string;
+    /** What is approved, as listed among what is withheld. */
+    settings: ShownSetting[];
 }
 
 /** What was approved. */
@@ -1596,6 +1598,14 @@ export interface SettingsProblem {
     file?: string;
     /** The line in that file, from 1, where it is known. */
     line?: number;
+}
+
+/** A setting as the user was shown it. */
+export interface ShownSetting {
+    /** The setting, such as `permissions.allow`. */
+    key: string;
+    /** Its value as it stands in the file. */
+    value: string;
 }
 
 /** A session as it is at one moment. */

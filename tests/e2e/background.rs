@@ -30,28 +30,22 @@ fn results(project: &Project) -> Vec<String> {
     messages.flat_map(kode_e2e::results_of).map(|(text, _)| text).collect()
 }
 
-/// The ids that a server's output names.
-fn processes(output: &str) -> Vec<String> {
-    let words: Vec<&str> = output.split_whitespace().collect();
-    let after = |label: &str| {
-        let at =
-            words.iter().position(|word| *word == label).unwrap_or_else(|| panic!("no {label} in {output}"));
-        words[at + 1].to_owned()
+/// Waits until nothing that the commands have started runs any more. It is told by what it is and where, not by a number: in
+/// the sandbox processes have numbers of their own. Nothing tells of the end of somebody else's process, so it is looked for.
+fn assert_gone(project: &Project) {
+    let workspace = project.workspace();
+    let is_of_command = |process: &Path| {
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let place = std::fs::read_link(process.join("cwd")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("sleep") && place.starts_with(&workspace)
     };
-    vec![after("child"), after("shell")]
-}
-
-/// Waits until processes are gone. Nothing tells of the end of somebody else's process, so it is looked for.
-fn assert_gone(processes: &[String]) {
-    let runs = |id: &String| {
-        let stat = std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
-        stat.rsplit(')')
-            .next()
-            .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+    let running = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+        processes.filter(|process| is_of_command(process)).collect::<Vec<_>>()
     };
     let until = std::time::Instant::now() + LIMIT;
-    while processes.iter().any(runs) {
-        assert!(std::time::Instant::now() < until, "{processes:?} still run");
+    while !running().is_empty() {
+        assert!(std::time::Instant::now() < until, "{:?} still run", running());
         std::thread::yield_now();
     }
 }
@@ -104,7 +98,7 @@ fn a_server_in_the_background_is_read_and_killed_with_its_children() {
     let by_task = output(&session, &json!({ "taskId": "bash_1" }), 5);
     assert!(by_task.ends_with("ready\n"), "{by_task}");
     assert_eq!(output(&session, &json!({ "callId": started["callId"] }), 1 << 20), by_task);
-    assert_gone(&processes(&by_task));
+    assert_gone(&project);
     assert_eq!(session.calls().iter().filter(|call| call["state"] == "COMPLETED").count(), 3);
 }
 
@@ -119,21 +113,17 @@ fn the_fifth_command_in_the_background_is_refused_and_closing_ends_the_others() 
     assert!(results[4].contains("4 background commands") && results[4].contains("bash_4 (`"), "{results:?}");
     let running = session.snapshot()["tasks"].as_array().unwrap().clone();
     assert_eq!(running.len(), 4);
-    let ids: Vec<String> = running
-        .iter()
-        .flat_map(|task| {
-            let id = json!({ "taskId": task["taskId"] });
-            let until = std::time::Instant::now() + LIMIT;
-            let mut text = output(&session, &id, 1 << 20);
-            while !text.contains("ready") {
-                assert!(std::time::Instant::now() < until, "{task} wrote {text:?}");
-                text = output(&session, &id, 1 << 20);
-            }
-            processes(&text)
-        })
-        .collect();
+    for task in &running {
+        let id = json!({ "taskId": task["taskId"] });
+        let until = std::time::Instant::now() + LIMIT;
+        let mut text = output(&session, &id, 1 << 20);
+        while !text.contains("ready") {
+            assert!(std::time::Instant::now() < until, "{task} wrote {text:?}");
+            text = output(&session, &id, 1 << 20);
+        }
+    }
     session.call("agent/session/close", json!({}));
-    assert_gone(&ids);
+    assert_gone(&project);
 }
 
 #[test]
@@ -143,7 +133,8 @@ fn the_end_of_the_server_ends_what_runs_in_the_background() {
         let client = project.open();
         let session = session(&client);
         session.run("serve");
-        let ids = processes(&output(&session, &json!({ "taskId": "bash_1" }), 1 << 20));
+        let text = output(&session, &json!({ "taskId": "bash_1" }), 1 << 20);
+        assert!(text.contains("ready"), "{text}");
         if by_signal {
             let server = i32::try_from(client.process_id()).unwrap();
             rustix::process::kill_process(Pid::from_raw(server).unwrap(), Signal::TERM).unwrap();
@@ -151,7 +142,7 @@ fn the_end_of_the_server_ends_what_runs_in_the_background() {
         } else {
             assert_eq!(client.shut_down(), 0);
         }
-        assert_gone(&ids);
+        assert_gone(&project);
     }
 }
 

@@ -139,6 +139,7 @@ impl Tree {
             shell: Arc::new(Shell::new(path)),
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
+            sandbox: None,
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         };

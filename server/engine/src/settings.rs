@@ -25,7 +25,7 @@ use crate::permission::rules::{Rule, places};
 pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
 use read::Origin;
 use text::Text;
-pub use trust::{Trust, Wish};
+pub use trust::{Shown, Trust, Wish};
 pub use values::{Sandbox, SensitiveFile, Sensitivity, Sourced, Values};
 pub use write::{Change, Scope};
 

@@ -1,8 +1,8 @@
 //! Processes: the only place that spawns one.
 //!
 //! Rule: a command runs in a process group of its own with no standard input, its output is bounded, and when it
-//! ends, is cancelled or takes too long the whole group is gone before the result is given. From one command to
-//! the next the folder is carried over, the environment is not.
+//! ends, is cancelled or takes too long the whole group is gone before the result is given. It runs in the folder and in
+//! the sandbox it was judged for; from one to the next the folder is carried over, the environment is not.
 
 mod output;
 mod process;
@@ -26,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 use crate::ids::CallId;
 use crate::model::profile::Secret;
 use crate::paths::AbsPath;
-use crate::permission::shell::{CommandPattern, analyse};
 use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
 
 pub use output::{Captured, OUTPUT_BUDGET};
@@ -52,16 +51,7 @@ pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
     secrets: Vec<Secret>,
-    confinement: Mutex<Confined>,
     tasks: Arc<Tasks>,
-}
-
-/// What holds commands back.
-#[derive(Clone, Debug, Default)]
-struct Confined {
-    sandbox: Option<Arc<Sandbox>>,
-    /// Commands that run outside of it all the same, because the user wants it so.
-    excluded: Vec<CommandPattern>,
 }
 
 /// A command to run.
@@ -69,10 +59,12 @@ struct Confined {
 pub struct CommandSpec {
     /// The command line, in the shell's language.
     pub command: String,
+    /// The folder it runs in, wherever the shell has moved since this was settled.
+    pub directory: AbsPath,
     /// How long it may take, unless it runs in the background.
     pub timeout: Duration,
-    /// Whether it runs outside the sandbox, where there is one.
-    pub outside_sandbox: bool,
+    /// The sandbox it runs in; without one it runs with the user's rights.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// The call under which its whole output is kept; without one it is not.
     pub call: Option<CallId>,
 }
@@ -152,25 +144,13 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self {
-            directory: Mutex::new(cwd.clone()),
-            home: cwd,
-            secrets: Vec::new(),
-            confinement: Mutex::default(),
-            tasks: Arc::default(),
-        }
+        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), tasks: Arc::default() }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
     #[must_use]
     pub fn withholding(self, secrets: Vec<Secret>) -> Self {
         Self { secrets, ..self }
-    }
-
-    /// The same shell, whose commands run in this sandbox, or in none.
-    #[must_use]
-    pub fn sandboxed(self, sandbox: Option<Arc<Sandbox>>) -> Self {
-        Self { confinement: Mutex::new(Confined { sandbox, excluded: Vec::new() }), ..self }
     }
 
     /// The same shell, whose background commands are these.
@@ -185,40 +165,10 @@ impl Shell {
         &self.tasks
     }
 
-    /// Has commands run in this sandbox from now on, or in none, except those of the user's own list.
-    pub fn confine(&self, sandbox: Option<Arc<Sandbox>>, excluded: Vec<CommandPattern>) {
-        *self.confined() = Confined { sandbox, excluded };
-    }
-
-    fn confined_as(self, confined: Confined) -> Self {
-        Self { confinement: Mutex::new(confined), ..self }
-    }
-
-    fn confined(&self) -> MutexGuard<'_, Confined> {
-        self.confinement.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The sandbox for one command.
-    fn sandbox_for(&self, spec: &CommandSpec, directory: &AbsPath) -> Option<Arc<Sandbox>> {
-        let Confined { sandbox, excluded } = self.confined().clone();
-        let is_excluded = || !excluded.is_empty() && analyse(&spec.command, directory).is_all_of(&excluded);
-        sandbox.filter(|_| !spec.outside_sandbox && !is_excluded())
-    }
-
-    /// The sandbox commands run in, if there is one.
-    #[must_use]
-    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
-        self.confined().sandbox.clone()
-    }
-
-    /// Another shell that withholds the same, has the same sandbox and background commands, and whose commands start in
-    /// `cwd`.
+    /// Another shell that withholds the same and has the same background commands, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        Self::new(cwd)
-            .withholding(self.secrets.clone())
-            .confined_as(self.confined().clone())
-            .with_tasks(Arc::clone(&self.tasks))
+        Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks))
     }
 
     /// Where the next command will start.
@@ -244,8 +194,8 @@ impl Shell {
         on_output: impl FnMut(&str) + Send,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
-        let directory = self.present_directory()?;
-        let sandbox = self.sandbox_for(&spec, &directory);
+        let directory = self.present(&spec.directory)?;
+        let sandbox = spec.sandbox;
         let report = directory_report(sandbox.as_deref());
         let execution = Execution {
             command: &spec.command,
@@ -262,14 +212,13 @@ impl Shell {
         Ok(CommandOutcome { directory: self.directory(), ..outcome })
     }
 
-    /// Starts a command in the background, in the folder where the next command would start, and gives it as soon as it
-    /// runs. It ends by itself, when it is told to, or with the session.
+    /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is told to, or with the session.
     ///
     /// # Errors
     /// [`StartError`]; nothing runs then.
     pub async fn start(self: &Arc<Self>, spec: CommandSpec, title: String) -> Result<Arc<Task>, StartError> {
-        let directory = self.present_directory()?;
-        let sandbox = self.sandbox_for(&spec, &directory);
+        let directory = self.present(&spec.directory)?;
+        let sandbox = spec.sandbox.clone();
         let shell = Arc::clone(self);
         let call = spec.call.clone().unwrap_or_else(CallId::generate);
         self.tasks
@@ -288,13 +237,12 @@ impl Shell {
             .await
     }
 
-    /// Where the next command starts, if that is still there.
-    fn present_directory(&self) -> Result<AbsPath, ShellError> {
-        let directory = self.directory();
+    /// The folder a command is to run in, if it is still there.
+    fn present(&self, directory: &AbsPath) -> Result<AbsPath, ShellError> {
         if directory.as_path().is_dir() {
-            return Ok(directory);
+            return Ok(directory.clone());
         }
-        Err(ShellError::NoDirectory { gone: directory, home: self.return_home() })
+        Err(ShellError::NoDirectory { gone: directory.clone(), home: self.return_home() })
     }
 
     async fn execute(

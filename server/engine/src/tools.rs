@@ -58,6 +58,7 @@ use crate::model::ToolDeclaration;
 use crate::paths::{AbsPath, Target};
 use crate::permission::Mode;
 use crate::question::Draft;
+use crate::sandbox::Sandbox;
 use crate::shell::Shell;
 use crate::todo::Todo;
 use crate::web::WebClient;
@@ -287,6 +288,8 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
+    /// What holds the commands of this call back, as it was judged.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
     /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.

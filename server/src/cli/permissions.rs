@@ -15,7 +15,7 @@ use kode_engine::permission::Scope;
 use kode_engine::permission::explain::{Explanation, Question, Setting, explain};
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
-use kode_engine::settings::SettingsPolicy;
+use kode_engine::settings::{SettingsPolicy, Shown};
 use serde_json::json;
 
 use crate::cli::{terminal, working_directory};
@@ -129,8 +129,23 @@ pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
             terminal::output("removed\n")?;
         }
         Command::Approve { file } => {
-            let approved = policy.approve(&folder.join(file))?;
-            anyhow::ensure!(approved > 0, "nothing in that file waits for approval");
+            let file = folder.join(file);
+            let current = policy.current();
+            let wishes =
+                current.withheld.iter().map(|withheld| &withheld.wish).filter(|wish| wish.file == file);
+            let shown: Vec<Shown> = wishes.map(Shown::from).collect();
+            anyhow::ensure!(!shown.is_empty(), "nothing in that file waits for approval");
+            let mut text = String::new();
+            for Shown { key, text: value } in &shown {
+                let _ = writeln!(text, "{}", printable(&format!("{key} {value}")));
+            }
+            terminal::output(&text)?;
+            let approved = policy.approve(&file, &shown)?;
+            anyhow::ensure!(
+                approved == shown.len(),
+                "the file was changed meanwhile, and {approved} of {} were approved; look at it again",
+                shown.len()
+            );
             terminal::output(&format!("approved: {approved}\n"))?;
         }
     }

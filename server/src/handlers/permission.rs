@@ -4,6 +4,7 @@ use kode_engine::ids::{HunkId, PermissionId};
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::Answer;
 use kode_engine::permission::rules::{Rule, RuleError};
+use kode_engine::settings::Shown;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -81,8 +82,10 @@ pub(crate) async fn approve(
 ) -> Result<wire::ApproveSettingsResult, Failure> {
     let params: wire::ApproveSettingsParams = params.read()?;
     let session = backend.session(&params.session_id)?;
+    let shown =
+        params.settings.into_iter().map(|shown| Shown { key: shown.key, text: shown.value }).collect();
     let approved =
-        session.approve_settings(path(&params.file)?).await.map_err(|error| error::keep(&error))?;
+        session.approve_settings(path(&params.file)?, shown).await.map_err(|error| error::keep(&error))?;
     Ok(wire::ApproveSettingsResult { approved: u32::try_from(approved).unwrap_or(u32::MAX) })
 }
 

@@ -11,7 +11,7 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::rules::{Place, Problem, Severity};
 use kode_engine::session::Session;
 use kode_engine::session::guard::Complaints;
-use kode_engine::settings::Withheld;
+use kode_engine::settings::{Shown, Withheld};
 use lsp_types::{Diagnostic, DiagnosticSeverity, MessageType, Position, Range, Url};
 use ropey::Rope;
 use serde::Deserialize;
@@ -184,11 +184,11 @@ fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, F
 /// Approves what a settings file asks for: `{file, approved}`.
 pub(super) async fn approve(agent: &Arc<Agent>, approve: Approve) -> Result<Value, Failure> {
     let session = session(agent, approve.session_id.as_ref())?;
+    let told: Vec<_> = session.complaints().withheld.into_iter().map(|withheld| withheld.wish).collect();
     let file = match approve.file {
         Some(file) => session.cwd().join(file),
         None => {
-            let withheld = session.rules_in_force().withheld;
-            let files: BTreeSet<_> = withheld.into_iter().map(|withheld| withheld.wish.file).collect();
+            let files: BTreeSet<_> = told.iter().map(|wish| wish.file.clone()).collect();
             let mut files = files.into_iter();
             match (files.next(), files.next()) {
                 (Some(file), None) => file,
@@ -200,7 +200,10 @@ pub(super) async fn approve(agent: &Arc<Agent>, approve: Approve) -> Result<Valu
             }
         }
     };
-    let approved = session.approve_settings(file.clone()).await.map_err(|error| error::keep(&error))?;
+    // What the client has been told of, and not what the file asks for by now.
+    let shown = told.iter().filter(|wish| wish.file == file).map(Shown::from).collect();
+    let approved =
+        session.approve_settings(file.clone(), shown).await.map_err(|error| error::keep(&error))?;
     if approved == 0 {
         return Err(error::invalid_params("file", &format!("nothing in {file} waits for approval")));
     }

@@ -9,7 +9,7 @@ use crate::permission::gate::Confinement;
 use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope, Sensitive};
 use crate::sandbox::Sandbox;
-use crate::settings::Withheld;
+use crate::settings::{Shown, Withheld};
 
 /// What was settled beforehand.
 #[derive(Clone, Debug)]
@@ -144,11 +144,11 @@ pub trait PolicySource: Send + Sync {
         Err(KeepError::NoSettings)
     }
 
-    /// Approves all that a file of the workspace asks for, as it was read last, and says how much that is.
+    /// Approves of what a file of the workspace asks for now what the user has been shown, and says how much that is.
     ///
     /// # Errors
     /// [`KeepError`]; nothing is approved then.
-    fn approve(&self, _file: &AbsPath) -> Result<usize, KeepError> {
+    fn approve(&self, _file: &AbsPath, _shown: &[Shown]) -> Result<usize, KeepError> {
         Err(KeepError::NoSettings)
     }
 }

@@ -1,16 +1,22 @@
-//! Files that hold secrets or other people's data, by their names.
+//! Files that hold secrets or other people's data, by their names and places.
 //!
 //! Rule: a file of high sensitivity is refused to every tool in every mode, one of medium sensitivity is asked for even
-//! where reading is free; only the user's own settings change the table. Letter case does not matter.
+//! where reading is free; only the user's own settings change the table, and nothing what a process keeps in memory.
+//! What the sandbox hides from commands is high here too. Letter case does not matter.
+
+use std::ffi::OsStr;
+use std::path::Path;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::paths::{AbsPath, Target};
+use crate::permission::rules::places::real_on_disk;
 use crate::permission::rules::{Behavior, Rules, Subject};
 
 /// Keys, credentials and environments: with them somebody else can act as the user.
-const HIGH: [&str; 32] = [
+const HIGH: [&str; 53] = [
     ".env",
+    ".env~",
     ".env.*",
     "*.pem",
     "*.key",
@@ -24,6 +30,18 @@ const HIGH: [&str; 32] = [
     "id_dsa",
     "id_ecdsa",
     "id_ed25519",
+    "*.pem.bak",
+    "*.pem~",
+    "*.key.bak",
+    "*.key~",
+    "id_rsa.bak",
+    "id_rsa~",
+    "id_dsa.bak",
+    "id_dsa~",
+    "id_ecdsa.bak",
+    "id_ecdsa~",
+    "id_ed25519.bak",
+    "id_ed25519~",
     ".netrc",
     "_netrc",
     ".pypirc",
@@ -33,6 +51,10 @@ const HIGH: [&str; 32] = [
     ".htpasswd",
     "credentials",
     "credentials.json",
+    "credentials.json.bak",
+    ".credentials",
+    ".credentials.json",
+    ".vault-token",
     "credentials.toml",
     "service-account*.json",
     "client_secret*.json",
@@ -40,8 +62,12 @@ const HIGH: [&str; 32] = [
     ".gnupg/**",
     ".aws/**",
     ".config/gcloud/**",
+    ".config/gh/hosts.yml",
+    ".codex/auth.json",
     ".kube/config",
     ".docker/config.json",
+    ".netrc.bak",
+    ".git-credentials.bak",
 ];
 
 /// Data and logs: often personal, seldom needed.
@@ -50,6 +76,9 @@ const MEDIUM: [&str; 6] = ["*.sqlite", "*.sqlite3", "*.db", "*.mdb", "*.log", ".
 /// What looks like a secret and is made to be shown.
 const HARMLESS: [&str; 6] =
     [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".ssh/*.pub"];
+
+/// What of a process holds its environment or memory, by its name in `/proc`.
+const PROCESS_MEMORY: [&str; 3] = ["environ", "mem", "maps"];
 
 /// How careful to be with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +95,8 @@ pub enum Sensitivity {
 #[derive(Clone, Debug)]
 pub struct Sensitive {
     own: Option<Rules>,
+    /// Folders and files that are refused with all that lies in them.
+    places: Vec<AbsPath>,
     harmless: GlobSet,
     high: GlobSet,
     medium: GlobSet,
@@ -73,7 +104,13 @@ pub struct Sensitive {
 
 impl Default for Sensitive {
     fn default() -> Self {
-        Self { own: None, harmless: table(&HARMLESS), high: table(&HIGH), medium: table(&MEDIUM) }
+        Self {
+            own: None,
+            places: Vec::new(),
+            harmless: table(&HARMLESS),
+            high: table(&HIGH),
+            medium: table(&MEDIUM),
+        }
     }
 }
 
@@ -85,9 +122,23 @@ impl Sensitive {
         Self { own: Some(own), ..Self::default() }
     }
 
+    /// The same table, in which these folders and files are of high sensitivity with all that lies in them, under these
+    /// names and where they lead now.
+    #[must_use]
+    pub fn guarding(self, places: Vec<AbsPath>) -> Self {
+        let mut places = places;
+        places.extend(places.iter().map(real_on_disk).collect::<Vec<_>>());
+        places.sort_unstable();
+        places.dedup();
+        Self { places, ..self }
+    }
+
     /// How careful to be with a file.
     #[must_use]
     pub fn of(&self, path: &AbsPath) -> Sensitivity {
+        if is_process_memory(path.as_path()) {
+            return Sensitivity::High;
+        }
         let own = self.own.as_ref().and_then(|own| {
             let target = Target::File(path.clone());
             let subject = Subject::Read { given: &target, real: &target };
@@ -99,10 +150,11 @@ impl Sensitive {
             Some(Behavior::Allow) => return Sensitivity::None,
             None => {}
         }
+        let in_place = || self.places.iter().any(|place| lies_in(path, place));
         let path = path.as_path();
         if self.harmless.is_match(path) {
             Sensitivity::None
-        } else if self.high.is_match(path) {
+        } else if self.high.is_match(path) || in_place() {
             Sensitivity::High
         } else if self.medium.is_match(path) {
             Sensitivity::Medium
@@ -110,6 +162,21 @@ impl Sensitive {
             Sensitivity::None
         }
     }
+}
+
+/// Whether a path shows the environment or the memory of a process: keys that were kept from commands are there.
+fn is_process_memory(path: &Path) -> bool {
+    let shows = |name: &OsStr| PROCESS_MEMORY.iter().any(|shown| name == *shown);
+    path.starts_with("/proc") && path.components().count() > 3 && path.file_name().is_some_and(shows)
+}
+
+/// Whether a path is this place or lies in it. Letter case is ignored: on some file systems it is no difference.
+fn lies_in(path: &AbsPath, place: &AbsPath) -> bool {
+    let mut parts = path.as_path().components();
+    place
+        .as_path()
+        .components()
+        .all(|part| parts.next().is_some_and(|own| own.as_os_str().eq_ignore_ascii_case(part.as_os_str())))
 }
 
 /// A glob for the end of a path, wherever the path begins.
@@ -138,6 +205,7 @@ fn table(patterns: &[&str]) -> GlobSet {
 mod tests {
     use super::*;
     use crate::permission::rules::{Layer, PlacedRule, Places, Source};
+    use crate::sandbox::secrets::places;
 
     fn level(path: &str) -> Sensitivity {
         Sensitive::default().of(&AbsPath::new(path).unwrap())
@@ -161,6 +229,17 @@ mod tests {
             "/home/u/.aws/credentials",
             "/w/credentials.json",
             "/w/id_ed25519",
+            "/w/.env~",
+            "/w/.env.bak",
+            "/w/id_rsa.bak",
+            "/w/tls/server.pem.bak",
+            "/home/u/.config/gh/hosts.yml",
+            "/home/u/.codex/auth.json",
+            "/home/u/.claude/.credentials.json",
+            "/home/u/.vault-token",
+            "/proc/self/environ",
+            "/proc/1/mem",
+            "/proc/1/task/1/maps",
         ] {
             assert_eq!(level(path), Sensitivity::High, "{path}");
         }
@@ -171,6 +250,24 @@ mod tests {
             ["/w/.env.example", "/w/src/env.rs", "/w/keyboard.rs", "/home/u/.ssh/id_rsa.pub", "/w/log.rs"]
         {
             assert_eq!(level(path), Sensitivity::None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_the_sandbox_hides_is_refused_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        std::fs::create_dir_all(home.join("real/.kube").as_path()).unwrap();
+        std::os::unix::fs::symlink("real/.kube", home.join(".kube").as_path()).unwrap();
+        let state = home.join("state");
+        let sensitive = Sensitive::default().guarding(places(Some(&home), &state));
+        for name in [".kube/cache/x", "real/.kube/cache/x", ".AZURE", "state/sessions/a", ".config/kode-ls/x"]
+        {
+            assert_eq!(sensitive.of(&home.join(name)), Sensitivity::High, "{name}");
+            assert_eq!(Sensitive::default().of(&home.join(name)), Sensitivity::None, "{name}");
+        }
+        for name in ["work/x", "states", "real/x"] {
+            assert_eq!(sensitive.of(&home.join(name)), Sensitivity::None, "{name}");
         }
     }
 

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::paths::{AbsPath, Target};
 use crate::permission::rules::PathPattern;
-use crate::permission::shell;
+use crate::permission::shell::{self, Access, TouchedPath};
 use crate::tools::Touch;
 
 /// The rules that would let a call run, relative to the settings of `root` where they can be; empty when there are none
@@ -38,6 +38,27 @@ pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
     }
     rules.dedup();
     rules
+}
+
+/// The files that the command lines of a call are known to read and change, each once.
+#[must_use]
+pub fn files(touches: &[Touch]) -> Vec<Touch> {
+    let mut files = Vec::new();
+    for touch in touches {
+        let Touch::Command { command, directory, .. } = touch else { continue };
+        for touch in shell::analyse(command, directory).commands.iter().flat_map(|command| &command.touches) {
+            let TouchedPath::Known(path) = &touch.path else { continue };
+            let target = Target::File(path.clone());
+            let touch = match touch.access {
+                Access::Read => Touch::Read(target),
+                Access::Write => Touch::Write(target),
+            };
+            if !files.contains(&touch) {
+                files.push(touch);
+            }
+        }
+    }
+    files
 }
 
 fn command_rules(command: &str, directory: &AbsPath) -> Vec<String> {

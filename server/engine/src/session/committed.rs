@@ -117,7 +117,8 @@ impl Session {
     /// What git commands say; `None` when they fail or say too much.
     async fn git(&self, top: &AbsPath, command: &str) -> Option<String> {
         let command = format!("{GIT_ENVIRONMENT}{{ {command}; }} 2>/dev/null");
-        let spec = CommandSpec { command, timeout: GIT_LIMIT, outside_sandbox: true, call: None };
+        let (directory, timeout) = (top.clone(), GIT_LIMIT);
+        let spec = CommandSpec { command, directory, timeout, sandbox: None, call: None };
         let shell = self.shell.elsewhere(top.clone());
         let outcome = shell.run(spec, |_| {}, &CancellationToken::new()).await.ok()?;
         if outcome.exit != Exit::Code(0) || outcome.output.cut > 0 {

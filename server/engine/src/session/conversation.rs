@@ -15,6 +15,7 @@ use crate::permission::Mode;
 use crate::session::changes::lock;
 use crate::session::thread::Thread;
 use crate::session::{Session, new_item};
+use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn::{MODEL_CALL_LIMIT, Spent};
 
@@ -23,6 +24,8 @@ pub(crate) struct Conversation<'a> {
     pub(crate) session: &'a Session,
     /// Whose it is; `None` for the session's own.
     pub(crate) agent: Option<AgentId>,
+    /// Where its commands run: what one conversation's commands move does not move those of another.
+    pub(crate) shell: Arc<Shell>,
     /// The tools that may be called in it.
     pub(crate) tools: Arc<Registry>,
     /// The most model calls of one turn.
@@ -55,6 +58,7 @@ impl<'a> Conversation<'a> {
         Self {
             session,
             agent: None,
+            shell: Arc::clone(&session.shell),
             tools: Arc::clone(&session.tools),
             model_call_limit: MODEL_CALL_LIMIT,
             assignment: None,
@@ -76,7 +80,8 @@ impl<'a> Conversation<'a> {
         assignment: Assignment,
     ) -> Self {
         let (tools, assignment) = (Arc::new(tools), Some(assignment));
-        Self { tools, model_call_limit, assignment, ..Self::of_agent(session, agent) }
+        let shell = Arc::new(session.shell.elsewhere(session.workspace.cwd()));
+        Self { shell, tools, model_call_limit, assignment, ..Self::of_agent(session, agent) }
     }
 
     /// The mode in which its calls are judged, while the session is in `mode`.

@@ -9,17 +9,19 @@ use serde_json::Value;
 
 use crate::event::{Event, ItemBody};
 use crate::paths::{AbsPath, Target};
-use crate::permission::gate::{self, Case, Circumstances, Confinement, Verdict};
+use crate::permission::gate::{self, Case, Circumstances, Verdict};
 use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
 use crate::permission::rules::{
     Behavior, Layer, PlacedRule, Places, Problem, Rule, RuleError, Rules, Source,
 };
+use crate::permission::shell::analyse;
 use crate::permission::{Delivery, GateDecision, Grant, Mode, Scope, Spared};
+use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::settings::Withheld;
 use crate::tools::declared::declared;
-use crate::tools::{MayRead, ToolKind};
+use crate::tools::{MayRead, ToolKind, Touch};
 use crate::workspace::{Workspace, blocking};
 
 /// So many of the newest calls are looked at to say what a rule would have spared.
@@ -51,6 +53,15 @@ pub(crate) struct Guard {
     own: Vec<AbsPath>,
     in_force: Mutex<Option<Arc<InForce>>>,
     told: Mutex<Complaints>,
+}
+
+/// A verdict, and what holds the call back if it runs: both from one picture.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    /// What is to happen.
+    pub(crate) verdict: Verdict,
+    /// The sandbox its commands run in; none when there is none, or when they are to run outside of it.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What of the settings is not in force although somebody wants it to be.
@@ -124,6 +135,17 @@ impl InForce {
         self.within(mode, workspace, delivery, |circumstances| gate::judge(case, circumstances))
     }
 
+    /// The sandbox for the commands of a call.
+    fn sandbox_for(&self, touches: &[Touch]) -> Option<Arc<Sandbox>> {
+        let leaves = |touch: &Touch| match touch {
+            Touch::Command { command, directory, outside_sandbox } => {
+                *outside_sandbox || self.policy.confinement.excludes(&analyse(command, directory))
+            }
+            Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
+        };
+        self.policy.sandbox.clone().filter(|_| !touches.iter().any(leaves))
+    }
+
     fn within<T>(
         &self,
         mode: Mode,
@@ -177,13 +199,6 @@ impl Session {
             *told = Complaints { problems: problems.clone(), withheld: withheld.clone() };
             self.publish(Event::ConfigChanged { problems, withheld });
         }
-        drop(told);
-        // What judges a command and what holds it come from the same settings.
-        let excluded = match &in_force.policy.confinement {
-            Confinement::Sandbox { excluded, .. } => excluded.clone(),
-            Confinement::Off | Confinement::Missing(_) => Vec::new(),
-        };
-        self.shell.confine(in_force.policy.sandbox.clone(), excluded);
         in_force
     }
 
@@ -193,8 +208,8 @@ impl Session {
         lock(&self.guard.told).clone()
     }
 
-    /// Judges a call by everything that is in force now.
-    pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Verdict {
+    /// Judges a call by everything that is in force now, and says what is to hold it back by the same settings.
+    pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
         let in_force = self.in_force();
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
@@ -208,7 +223,15 @@ impl Session {
             of(target)
                 .or_else(|| case.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
         };
-        in_force.judge(case, mode, workspace, &delivery)
+        let verdict = in_force.judge(case, mode, workspace, &delivery);
+        Judged { verdict, sandbox: in_force.sandbox_for(case.touches) }
+    }
+
+    /// Whether a call would run unasked if there were these rules beside what is in force now.
+    pub(crate) fn would_run(&self, case: &Case<'_>, mode: Mode, rules: &[String]) -> bool {
+        let with = self.in_force().with_rules(rules, &self.workspace.cwd());
+        let verdict = with.judge(case, with.mode(mode), &self.workspace, &|_| None);
+        verdict.decision == GateDecision::Allow
     }
 
     /// Which files a search may look into: those that may be read without anybody being asked.

@@ -10,7 +10,7 @@ use crate::permission::policy::KeepError;
 use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope};
 use crate::session::Session;
-use crate::settings::Withheld;
+use crate::settings::{Shown, Withheld};
 use crate::workspace::blocking;
 
 /// What is in force, and what is not and why.
@@ -95,13 +95,13 @@ impl Session {
         removed
     }
 
-    /// Approves all that a file of the workspace asks for, as it was read last, and says how much that is.
+    /// Approves of what a file of the workspace asks for now what the user has been shown, and says how much that is.
     ///
     /// # Errors
     /// [`KeepError`]; nothing is approved then.
-    pub async fn approve_settings(&self, file: AbsPath) -> Result<usize, KeepError> {
+    pub async fn approve_settings(&self, file: AbsPath, shown: Vec<Shown>) -> Result<usize, KeepError> {
         let source = self.policy_source();
-        let approved = blocking(move || source.approve(&file)).await;
+        let approved = blocking(move || source.approve(&file, &shown)).await;
         // What waits no more is told at once.
         self.in_force();
         approved

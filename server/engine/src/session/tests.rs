@@ -2,6 +2,7 @@
 
 mod agents;
 mod think;
+mod waiting;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies};
+use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies, Policies};
 use crate::event::{EventRecord, NoticeLevel, Subscription};
 use crate::host::NoEditor;
 use crate::model::{
@@ -210,12 +211,21 @@ impl Bench {
     }
 
     fn with_tools(home: tempfile::TempDir, script: Vec<Say>, tools: Registry) -> Self {
+        Self::with_policies(home, script, tools, Arc::new(NoPolicies))
+    }
+
+    fn with_policies(
+        home: tempfile::TempDir,
+        script: Vec<Say>,
+        tools: Registry,
+        policies: Arc<dyn Policies>,
+    ) -> Self {
         let model = Arc::new(FakeModel { script: Mutex::new(script.into()), ..FakeModel::default() });
         let options = EngineOptions {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             host: Arc::new(NoEditor),
             models: Models::for_test(Arc::clone(&model) as Arc<dyn Model>),
-            policies: Arc::new(NoPolicies),
+            policies,
             concurrency: CONCURRENCY,
             save_before_commands: true,
             deliveries: Deliveries::default(),

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Sourced, Values,
+    Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Shown, Sourced,
+    Values,
 };
 use crate::engine::Policies;
 use crate::paths::AbsPath;
@@ -16,6 +17,7 @@ use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive};
+use crate::sandbox::secrets::places;
 use crate::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
 
 /// What policies are made from besides the settings files.
@@ -143,7 +145,13 @@ impl SettingsPolicy {
         }
     }
 
+    /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
     fn sensitive(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+        let hidden = places(self.options.home.as_ref(), &self.options.state);
+        self.by_name(lines).guarding(hidden)
+    }
+
+    fn by_name(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
         let Some(cwd) = self.sources.roots.first().filter(|_| !lines.is_empty()) else {
             return Sensitive::default();
         };
@@ -292,9 +300,9 @@ impl PolicySource for SettingsPolicy {
         change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
     }
 
-    fn approve(&self, file: &AbsPath) -> Result<usize, KeepError> {
+    fn approve(&self, file: &AbsPath, shown: &[Shown]) -> Result<usize, KeepError> {
         let settings = self.settings();
-        let approved = self.sources.trust().approve_all(&settings, file);
+        let approved = self.sources.trust().approve_shown(&settings, file, shown);
         approved.map_err(|error| KeepError::File(error.to_string()))
     }
 }

@@ -41,6 +41,12 @@ impl Fixture {
         fs::read_to_string(self.path(name).as_path()).unwrap()
     }
 
+    /// Approves all that a file asks for by these settings.
+    pub(super) fn approve(&self, settings: &Settings, file: &AbsPath) -> Result<usize, SettingsError> {
+        let shown: Vec<_> = settings.withheld.iter().map(|withheld| Shown::from(&withheld.wish)).collect();
+        self.sources.trust().approve_shown(settings, file, &shown)
+    }
+
     pub(super) fn load(&self) -> Settings {
         self.sources.load()
     }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::lock::Lock;
 use super::text::is_absence;
-use super::{Settings, SettingsError, Withheld};
+use super::{Settings, SettingsError};
 use crate::paths::AbsPath;
 use crate::workspace::atomic;
 
@@ -40,6 +40,21 @@ pub struct Wish {
     pub key: String,
     /// The value, as text.
     pub text: String,
+}
+
+/// What the user was shown of a wish: what they say yes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The setting's key.
+    pub key: String,
+    /// The value, as text.
+    pub text: String,
+}
+
+impl From<&Wish> for Shown {
+    fn from(wish: &Wish) -> Self {
+        Self { key: wish.key.clone(), text: wish.text.clone() }
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -110,16 +125,26 @@ impl Trust {
         self.change(|approved| approved.extend(digests))
     }
 
-    /// Approves everything a file asks for, as it was when the settings were loaded: what the user has been shown, and
-    /// not what may be in the file by now. Tells how much that is. Blocks until the file of approvals is written.
+    /// Approves of what a file asks for by these settings what the user has been shown, and nothing that has come into
+    /// the file since. Tells how much that is. Blocks until the file of approvals is written.
     ///
     /// # Errors
     /// When the file of approvals cannot be read or written; nothing is approved then.
-    pub fn approve_all(&self, settings: &Settings, file: &AbsPath) -> Result<usize, SettingsError> {
-        let is_of_file = |withheld: &&Withheld| withheld.wish.file == *file;
+    pub fn approve_shown(
+        &self,
+        settings: &Settings,
+        file: &AbsPath,
+        shown: &[Shown],
+    ) -> Result<usize, SettingsError> {
+        let is_meant = |wish: &&Wish| {
+            let is_shown = |shown: &Shown| shown.key == wish.key && shown.text == wish.text;
+            wish.file == *file && shown.iter().any(is_shown)
+        };
         let wishes: Vec<&Wish> =
-            settings.withheld.iter().filter(is_of_file).map(|withheld| &withheld.wish).collect();
-        self.approve(wishes.iter().copied())?;
+            settings.withheld.iter().map(|withheld| &withheld.wish).filter(is_meant).collect();
+        if !wishes.is_empty() {
+            self.approve(wishes.iter().copied())?;
+        }
         Ok(wishes.len())
     }
 

@@ -18,12 +18,13 @@ fn shell() -> (tempfile::TempDir, Shell) {
     (folder, Shell::new(cwd))
 }
 
-fn spec(command: &str, timeout: Duration) -> CommandSpec {
-    CommandSpec { command: command.to_owned(), timeout, outside_sandbox: false, call: None }
+fn spec(shell: &Shell, command: &str, timeout: Duration) -> CommandSpec {
+    let (command, directory) = (command.to_owned(), shell.directory());
+    CommandSpec { command, directory, timeout, sandbox: None, call: None }
 }
 
 async fn run(shell: &Shell, command: &str) -> CommandOutcome {
-    shell.run(spec(command, LONG), |_| (), &CancellationToken::new()).await.unwrap()
+    shell.run(spec(shell, command, LONG), |_| (), &CancellationToken::new()).await.unwrap()
 }
 
 async fn text(shell: &Shell, command: &str) -> String {
@@ -41,7 +42,7 @@ async fn cancelled_when_ready(shell: &Shell, command: &str) -> CommandOutcome {
             cancel.cancel();
         }
     };
-    shell.run(spec(command, LONG), on_output, &cancel).await.unwrap()
+    shell.run(spec(shell, command, LONG), on_output, &cancel).await.unwrap()
 }
 
 /// Whether a process runs; one that is dead and not yet collected does not.
@@ -92,7 +93,7 @@ async fn output_is_handed_on_while_the_command_runs() {
         }
     };
     let command = "echo first; until [ -e go-on ]; do sleep 0.01; done; echo second";
-    let outcome = shell.run(spec(command, LONG), on_output, &CancellationToken::new()).await.unwrap();
+    let outcome = shell.run(spec(&shell, command, LONG), on_output, &CancellationToken::new()).await.unwrap();
     assert_eq!(outcome.output.text, "first\nsecond\n");
 }
 
@@ -135,7 +136,7 @@ async fn a_command_that_takes_too_long_is_stopped_and_its_output_kept() {
     let (_folder, shell) = shell();
     let command = "echo child $$; sleep 600";
     let limit = Duration::from_millis(300);
-    let outcome = shell.run(spec(command, limit), |_| (), &CancellationToken::new()).await.unwrap();
+    let outcome = shell.run(spec(&shell, command, limit), |_| (), &CancellationToken::new()).await.unwrap();
     assert_eq!(outcome.exit, Exit::TimedOut);
     assert_gone(id_after(&outcome.output.text, "child ")).await;
 }
@@ -174,7 +175,7 @@ async fn dropping_the_future_kills_the_group() {
         async move {
             let on_output = move |text: &str| sender.send(text.to_owned()).unwrap();
             let command = "sleep 600 & echo child $!; echo shell $$; wait";
-            shell.run(spec(command, LONG), on_output, &CancellationToken::new()).await
+            shell.run(spec(&shell, command, LONG), on_output, &CancellationToken::new()).await
         }
     });
     let mut seen = String::new();
@@ -224,7 +225,7 @@ async fn a_folder_that_is_gone_is_said_so_and_left() {
     let (folder, shell) = shell();
     run(&shell, "mkdir sub; cd sub").await;
     std::fs::remove_dir(folder.path().join("sub")).unwrap();
-    let error = shell.run(spec("pwd", LONG), |_| (), &CancellationToken::new()).await.unwrap_err();
+    let error = shell.run(spec(&shell, "pwd", LONG), |_| (), &CancellationToken::new()).await.unwrap_err();
     assert!(matches!(&error, ShellError::NoDirectory { gone, .. } if gone.file_name() == "sub"), "{error}");
     assert_eq!(run(&shell, "true").await.exit, Exit::Code(0));
 }
@@ -254,6 +255,16 @@ fn keys_are_withheld_from_commands() {
     assert_eq!(given, ["PATH", "TERM", "GIT_TERMINAL_PROMPT", "PAGER", "TERM"]);
 }
 
+#[tokio::test]
+async fn a_command_runs_in_the_folder_it_was_settled_for() {
+    let (_folder, shell) = shell();
+    let home = shell.directory();
+    let settled = spec(&shell, "pwd", LONG);
+    run(&shell, "mkdir sub; cd sub").await;
+    let outcome = shell.run(settled, |_| (), &CancellationToken::new()).await.unwrap();
+    assert_eq!(outcome.output.text, format!("{home}\n"));
+}
+
 /// A shell in the folder, for background commands, whose output is kept in `output` beside it.
 fn shell_with_outputs() -> (tempfile::TempDir, Arc<Shell>) {
     let (folder, shell) = shell();
@@ -266,7 +277,7 @@ fn shell_with_outputs() -> (tempfile::TempDir, Arc<Shell>) {
 
 async fn start(shell: &Arc<Shell>, command: &str) -> Result<Arc<Task>, StartError> {
     let call = Some(CallId::generate());
-    shell.start(CommandSpec { call, ..spec(command, LONG) }, command.to_owned()).await
+    shell.start(CommandSpec { call, ..spec(shell, command, LONG) }, command.to_owned()).await
 }
 
 /// Looks until what was written holds `wanted`; gives all of it.

@@ -94,25 +94,38 @@ impl Tool for Bash {
     }
 
     async fn plan(&self, input: BashInput, context: &CallContext) -> Result<Plan, ToolError> {
-        let spec = CommandSpec { call: Some(context.call_id.clone()), ..check(&input)? };
+        let directory = context.shell.directory();
+        let timeout = check(&input)?;
+        let (command, call) = (input.command.clone(), Some(context.call_id.clone()));
+        let spec = CommandSpec {
+            command,
+            directory: directory.clone(),
+            timeout,
+            sandbox: context.sandbox.clone(),
+            call,
+        };
         let line = first_line(&input.command);
         let is_background = input.run_in_background;
         let title = format!("Run `{line}`{}", if is_background { " in the background" } else { "" });
-        let directory = context.shell.directory();
         let touches = vec![Touch::Command {
             command: input.command,
             directory,
             outside_sandbox: input.outside_sandbox,
         }];
-        let action = Action::Run(Box::new(move |context| match is_background {
-            true => start(spec, line, input.timeout, context).boxed(),
-            false => run(spec, context).boxed(),
+        let action = Action::Run(Box::new(move |context| {
+            // What holds it back was settled together with the verdict.
+            let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
+            match is_background {
+                true => start(spec, line, input.timeout, context).boxed(),
+                false => run(spec, context).boxed(),
+            }
         }));
         Ok(Plan { title, touches, action })
     }
 }
 
-fn check(input: &BashInput) -> Result<CommandSpec, ToolError> {
+/// Checks the arguments, and gives how long the command may take.
+fn check(input: &BashInput) -> Result<Duration, ToolError> {
     let refused = |message: String, hint| Err(ToolError::new(ToolErrorKind::InvalidInput, message, hint));
     let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
     if input.command.trim().is_empty() {
@@ -138,12 +151,7 @@ fn check(input: &BashInput) -> Result<CommandSpec, ToolError> {
             "Give a timeout in milliseconds within these limits, or leave it out for 120000.",
         );
     }
-    Ok(CommandSpec {
-        command: input.command.clone(),
-        timeout: Duration::from_millis(timeout),
-        outside_sandbox: input.outside_sandbox,
-        call: None,
-    })
+    Ok(Duration::from_millis(timeout))
 }
 
 fn first_line(text: &str) -> String {

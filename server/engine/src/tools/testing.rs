@@ -104,6 +104,7 @@ impl Fixture {
             call_id: CallId::generate(),
             workspace: self.workspace(),
             shell: Arc::new(Shell::new(self.root()).with_tasks(Arc::new(self.tasks()))),
+            sandbox: None,
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
             cancel: self.cancel.clone(),

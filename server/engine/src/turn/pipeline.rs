@@ -1,8 +1,8 @@
 //! The way of one call, in seven stages: discovery, permission, pre-hook, confirmation, execution, post-hook,
 //! formatting.
 //!
-//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, and arguments that
-//! somebody changed go through discovery's checks and the permission stage again.
+//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, arguments that somebody
+//! changed go through discovery's checks and the permission stage again, and so does what had to wait for the user.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -20,9 +20,11 @@ use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::model::Block;
 use crate::permission::gate::Case;
-use crate::permission::{Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, Scope, Verdict};
+use crate::permission::{Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, Scope};
+use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::conversation::Conversation;
+use crate::session::guard::Judged;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
 use crate::tools::{
@@ -72,6 +74,8 @@ struct Confirmed {
     remark: String,
     /// The names under which the hunks of the change were proposed.
     names: Vec<HunkId>,
+    /// What holds its commands back, whatever the settings say by now.
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 struct Pipeline<'a> {
@@ -85,22 +89,25 @@ impl Pipeline<'_> {
     async fn run(&self) -> Result<ToolOutput, ToolError> {
         trace(self.call, Stage::Discovery);
         let tool = self.discover()?;
-        let context = self.context();
+        let mut context = self.context();
 
         trace(self.call, Stage::Permission);
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
-        let verdict = self.judge(tool.as_ref(), &plan, &self.call.input)?;
+        let judged = self.judge(tool.as_ref(), &plan, &self.call.input)?;
 
         // Hooks join here: they may refuse, ask, or change the arguments, which then are planned and judged anew.
         trace(self.call, Stage::PreHook);
 
         trace(self.call, Stage::Confirmation);
-        let confirmed = match verdict {
-            None => Confirmed { plan, remark: String::new(), names: Vec::new() },
-            Some(verdict) => self.confirm(tool.as_ref(), plan, &verdict, &context).await?,
+        let confirmed = match judged.verdict.decision {
+            GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
+            GateDecision::Allow | GateDecision::Deny => {
+                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
+            }
         };
 
         trace(self.call, Stage::Execution);
+        context.sandbox = confirmed.sandbox;
         let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
         self.session.withdraw_proposals(&confirmed.names);
         let mut output = result?;
@@ -147,17 +154,16 @@ impl Pipeline<'_> {
         self.conversation.mode(self.session.mode())
     }
 
-    /// `None` when the call may run, the verdict when the user decides.
-    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Option<Verdict>, ToolError> {
+    /// What is in force now says of a call; a refusal is the error.
+    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Judged, ToolError> {
         let facts = tool.facts();
         let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
-        let verdict = self.session.judge(&case, self.mode());
-        match verdict.decision {
-            GateDecision::Allow => Ok(None),
-            GateDecision::Ask => Ok(Some(verdict)),
+        let judged = self.session.judge(&case, self.mode());
+        match judged.verdict.decision {
+            GateDecision::Allow | GateDecision::Ask => Ok(judged),
             GateDecision::Deny => Err(ToolError::new(
                 ToolErrorKind::Denied,
-                format!("{} was refused: {}.", plan.title, verdict.reason),
+                format!("{} was refused: {}.", plan.title, judged.verdict.reason),
                 "Do not try it another way; go on without it.",
             )),
         }
@@ -169,11 +175,11 @@ impl Pipeline<'_> {
         &self,
         tool: &dyn ErasedTool,
         plan: Plan,
-        verdict: &Verdict,
+        judged: Judged,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
-        let prompt = prompt::prompt(self.conversation, self.call, &plan, verdict);
-        let offers = prompt.offers.clone();
+        let prompt = prompt::prompt(self.conversation, tool, self.call, &plan, &judged);
+        let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
@@ -195,16 +201,28 @@ impl Pipeline<'_> {
             }
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
-            None => Ok(plan),
+            None if !answer.allow => Ok((plan, judged)),
+            // Settings, mode and links may have changed while the user was thinking: a refusal wins, and what holds the
+            // call back is never less than they were shown.
+            None => self.judge(tool, &plan, &self.call.input).map(|now| {
+                let sandbox = now.sandbox.or(judged.sandbox);
+                (plan, Judged { sandbox, ..now })
+            }),
             // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
             Some(input) => {
                 let planned = self.plan(tool, input.clone(), context).await;
-                planned.and_then(|plan| self.judge(tool, &plan, &input).map(|_| plan))
+                planned.and_then(|plan| {
+                    let judged = self.judge(tool, &plan, &input)?;
+                    offers = prompt::offers(self.conversation, tool, &input, &plan, &judged.verdict);
+                    Ok((plan, judged))
+                })
             }
         };
         let grants = match &planned {
             // What stands from now on is what runs now, not what the model had asked for.
-            Ok(plan) if answer.allow && answer.scope != Scope::Once => prompt::grants(self.session, plan),
+            Ok((plan, _)) if answer.allow && answer.scope != Scope::Once => {
+                prompt::grants(self.session, plan)
+            }
             _ => Vec::new(),
         };
         let decision = Decision {
@@ -235,20 +253,26 @@ impl Pipeline<'_> {
             },
         };
         self.session.reject_proposals(&accepted.rejected);
-        let plan = planned?;
+        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
         let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
         if !answer.allow || nothing_is_left {
             return Err(refused(&plan.title, answer.feedback.as_deref()));
         }
-        Ok(self.confirmed(plan, answer.updated_input, accepted))
+        Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
     }
 
     /// The plan as the user has allowed it.
-    fn confirmed(&self, mut plan: Plan, updated_input: Option<Value>, accepted: Accepted) -> Confirmed {
+    fn confirmed(
+        &self,
+        mut plan: Plan,
+        sandbox: Option<Arc<Sandbox>>,
+        updated_input: Option<Value>,
+        accepted: Accepted,
+    ) -> Confirmed {
         let names = accepted.names.clone();
         if let Some(input) = updated_input {
             let remark = format!("The user changed the arguments to {input}\n");
-            return Confirmed { plan, remark, names };
+            return Confirmed { plan, remark, names, sandbox };
         }
         let mut remark = String::new();
         if let (Action::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
@@ -256,7 +280,7 @@ impl Pipeline<'_> {
             let patch = diff::preview(&left_out, &self.session.workspace);
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
         }
-        Confirmed { plan, remark, names }
+        Confirmed { plan, remark, names, sandbox }
     }
 
     /// Whose a change of this call is.
@@ -390,7 +414,8 @@ impl Pipeline<'_> {
         CallContext {
             call_id: call.id.clone(),
             workspace: Arc::clone(&session.workspace),
-            shell: Arc::clone(&session.shell),
+            shell: Arc::clone(&self.conversation.shell),
+            sandbox: session.in_force().policy.sandbox.clone(),
             agents: Arc::new(session.known_agents()),
             may_read: session.may_read(self.mode()),
             cancel: self.cancel.child_token(),

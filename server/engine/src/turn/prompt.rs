@@ -3,14 +3,17 @@
 //! Rule: the prompt shows exactly what will happen and exactly what a standing yes would cover, made by the same code that
 //! carries both out.
 
+use serde_json::Value;
+
 use crate::edit::diff;
 use crate::ids::PermissionId;
-use crate::paths::Target;
-use crate::permission::gate::Standing;
-use crate::permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
+use crate::paths::{AbsPath, Target};
+use crate::permission::gate::{Case, Standing};
+use crate::permission::{Grant, Mode, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use crate::session::Session;
 use crate::session::conversation::Conversation;
-use crate::tools::{Action, Plan, Touch};
+use crate::session::guard::Judged;
+use crate::tools::{Action, ErasedTool, Plan, ToolKind, Touch};
 use crate::turn::sample::Call;
 
 /// Longer lines are shown with both ends only; such a line gets no standing yes, because nobody has seen all of it.
@@ -19,12 +22,14 @@ const SHOWN_WHOLE: usize = 4_000;
 /// The prompt for a call whose verdict is to ask.
 pub(super) fn prompt(
     conversation: &Conversation<'_>,
+    tool: &dyn ErasedTool,
     call: &Call,
     plan: &Plan,
-    verdict: &Verdict,
+    judged: &Judged,
 ) -> PermissionPrompt {
     let session = conversation.session;
-    let offers = offers(session, plan, verdict);
+    let verdict = &judged.verdict;
+    let offers = offers(conversation, tool, &call.input, plan, verdict);
     let mut scopes = vec![Scope::Once];
     scopes.extend(offers.iter().map(|offer| offer.scope));
     PermissionPrompt {
@@ -41,7 +46,7 @@ pub(super) fn prompt(
             }
         },
         preview: preview(session, plan),
-        risks: risks(plan, session.shell.sandbox().is_some(), |target| session.workspace.contains(target)),
+        risks: risks(plan, judged, |target| session.workspace.contains(target)),
         scopes,
         offers,
         input: call.input.clone(),
@@ -55,7 +60,14 @@ pub(super) fn grants(session: &Session, plan: &Plan) -> Vec<Grant> {
 }
 
 /// The standing answers the user may give: only what lets the same call run unasked the next time.
-fn offers(session: &Session, plan: &Plan, verdict: &Verdict) -> Vec<Offer> {
+pub(super) fn offers(
+    conversation: &Conversation<'_>,
+    tool: &dyn ErasedTool,
+    input: &Value,
+    plan: &Plan,
+    verdict: &Verdict,
+) -> Vec<Offer> {
+    let session = conversation.session;
     let cut = plan.touches.iter().any(|touch| match touch {
         Touch::Command { command, .. } => command.len() > SHOWN_WHOLE,
         Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
@@ -71,14 +83,43 @@ fn offers(session: &Session, plan: &Plan, verdict: &Verdict) -> Vec<Offer> {
     if verdict.standing == Standing::Rule && session.can_keep_rules() {
         for scope in [Scope::Project, Scope::User] {
             let root = (scope == Scope::Project).then(|| session.workspace.cwd());
-            let rules = standing::rules(&plan.touches, root.as_ref());
-            if !rules.is_empty() {
+            let mode = conversation.mode(session.mode());
+            let facts = tool.facts();
+            let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
+            if let Some(rules) = covering(session, &case, mode, root.as_ref()) {
                 let spared = Some(session.spared_by(&rules));
                 offers.push(Offer { scope, rules, spared });
             }
         }
     }
     offers
+}
+
+/// Rules with which the same call runs unasked the next time; `None` when there are none.
+fn covering(session: &Session, case: &Case<'_>, mode: Mode, root: Option<&AbsPath>) -> Option<Vec<String>> {
+    let mut rules = standing::rules(case.touches, root);
+    if rules.is_empty() {
+        return None;
+    }
+    if session.would_run(case, mode, &rules) {
+        return Some(rules);
+    }
+    // A rule for a command speaks of no file beside it: what is redirected, and what other commands of the line read.
+    for touch in standing::files(case.touches) {
+        let (tool, kind) = match touch {
+            Touch::Write(_) => ("Edit", ToolKind::Write),
+            Touch::Read(_) | Touch::Command { .. } | Touch::Fetch { .. } | Touch::Named { .. } => {
+                ("Read", ToolKind::ReadOnly)
+            }
+        };
+        let touches = [touch];
+        let file = Case { tool, kind, input: &Value::Null, touches: &touches };
+        if !session.would_run(&file, mode, &rules) {
+            rules.extend(standing::rules(&touches, root));
+        }
+    }
+    rules.dedup();
+    session.would_run(case, mode, &rules).then_some(rules)
 }
 
 fn preview(session: &Session, plan: &Plan) -> Preview {
@@ -130,19 +171,19 @@ fn mixed_word(text: &str) -> Option<&str> {
 }
 
 /// What could go wrong with a call, worst first.
-fn risks(plan: &Plan, is_confined: bool, contains: impl Fn(&Target) -> bool) -> Vec<String> {
+fn risks(plan: &Plan, judged: &Judged, contains: impl Fn(&Target) -> bool) -> Vec<String> {
     let mut risks = Vec::new();
     for touch in &plan.touches {
         let (risk, text) = match touch {
             Touch::Command { command, outside_sandbox, .. } => {
-                let risk = match (is_confined, outside_sandbox) {
-                    (true, false) => {
+                let risk = match (judged.sandbox.is_some(), outside_sandbox) {
+                    (true, _) => {
                         "The command runs in the sandbox: it can change the workspace and has no network."
                     }
-                    (true, true) => {
+                    (false, true) => {
                         "The command runs outside the sandbox: it reaches the network and all that you can reach."
                     }
-                    (false, _) => {
+                    (false, false) => {
                         "The command runs with your rights; what it does cannot be undone from here."
                     }
                 };

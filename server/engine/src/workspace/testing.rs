@@ -219,6 +219,7 @@ impl Rig {
             call_id: CallId::generate(),
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(root.clone())),
+            sandbox: None,
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
             cancel: CancellationToken::new(),

@@ -99,7 +99,9 @@ pub(super) fn held_back(
         (Sensitivity::Medium, _) | (_, Sensitivity::Medium) => Sensitivity::Medium,
         (Sensitivity::None, Sensitivity::None) => Sensitivity::None,
     };
-    if sensitivity == Sensitivity::High {
+    // The folder of the product's state is refused; what this session's own commands wrote there is not.
+    let is_own = || access == Access::Read && (circumstances.is_own)(given);
+    if sensitivity == Sensitivity::High && !is_own() {
         return Verdict::deny(format!(
             "{given} looks like a secret; if it is none, the user can say so under `sensitiveFiles` in their own settings"
         ));

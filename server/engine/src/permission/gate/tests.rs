@@ -76,7 +76,10 @@ impl Rig {
             home: None,
             rules: &self.rules,
             grants: &self.grants,
-            sensitive: &Sensitive::default(),
+            sensitive: &Sensitive::default().guarding(vec![
+                AbsPath::new("/state/output/kept").unwrap(),
+                AbsPath::new("/state/sessions").unwrap(),
+            ]),
             confinement: &self.confinement,
             lost: None,
             contains: &contains,
@@ -458,4 +461,14 @@ fn a_sandbox_that_lets_commands_run_unasked_changes_no_strict_mode() {
         let rig = Rig { confinement: sandbox(true), ..Rig::new(mode, &[]) };
         assert_eq!(rig.run("npm run x"), expected, "{mode:?}");
     }
+}
+
+#[test]
+fn of_the_products_own_state_only_the_output_of_this_session_is_read() {
+    let rig = Rig::new(Mode::BypassPermissions, &[]);
+    let decision = |touch| rig.verdict(&[touch]).decision;
+    assert_eq!(decision(Touch::Read(file("/state/output/kept/x.log"))), Decision::Allow);
+    assert_eq!(decision(Touch::Read(file("/state/sessions/journal.jsonl"))), Decision::Deny);
+    assert_eq!(decision(Touch::Write(file("/state/output/kept/x.log"))), Decision::Deny);
+    assert_eq!(decision(command("cat /state/sessions/a")), Decision::Deny);
 }

@@ -2,6 +2,7 @@
 //!
 //! Rule: allow-lists. A program or option that is not listed here is never taken for one that only looks.
 
+use super::builtins;
 use super::options::{Known, Split};
 use super::programs::{self, Tells};
 use super::walk::Place;

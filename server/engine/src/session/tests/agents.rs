@@ -373,3 +373,28 @@ async fn a_session_killed_anywhere_in_a_task_goes_on_and_so_does_its_sub_agent()
         home = team.bench.home;
     }
 }
+
+#[tokio::test]
+async fn a_sub_agent_that_changes_the_folder_moves_nobody_else() {
+    let bash = |id: &str, command: &str| {
+        let input = json!({ "command": command });
+        Block::ToolUse { id: id.into(), name: "Bash".into(), input, input_error: None }
+    };
+    let main = vec![
+        Say::Answer(vec![task("t0", json!({ "prompt": "find it" }))]),
+        Say::Answer(vec![bash("b1", "touch main")]),
+    ];
+    let bench = Bench::with_tools(tempfile::tempdir().unwrap(), main, Registry::built_in());
+    let script = vec![
+        Say::Answer(vec![bash("b2", "mkdir sub; cd sub")]),
+        Say::Answer(vec![bash("b3", "touch agent")]),
+    ];
+    bench.model.tasks.lock().unwrap().insert("find it".to_owned(), script.into());
+    let session = bench.session();
+    session.configure(Some(Mode::BypassPermissions), None);
+    let mut events = session.events().subscribe(0, vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, is_done).await;
+    assert!(bench.root().join("sub/agent").as_path().exists());
+    assert!(bench.root().join("main").as_path().exists());
+}

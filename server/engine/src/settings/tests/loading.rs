@@ -219,7 +219,7 @@ fn what_a_workspace_loosens_waits_for_the_user_and_what_it_narrows_does_not() {
         assert_eq!((expected.sandbox.deny_write.len(), expected.sensitive_files.len()), (1, 1));
         assert_eq!(settings.withheld.len(), 13, "{:#?}", settings.withheld);
 
-        assert_eq!(fixture.sources.trust().approve_all(&settings, &file).unwrap(), 13);
+        assert_eq!(fixture.approve(&settings, &file).unwrap(), 13);
         assert!(fixture.sources.is_stale(&settings));
         let settings = fixture.load();
         assert_eq!((settings.withheld.as_slice(), settings.untrusted.as_slice()), (&[][..], &[][..]));
@@ -234,7 +234,7 @@ fn an_approval_is_for_that_text_in_that_file_of_that_workspace() {
     let fixture = Fixture::new();
     let allow = |rule: &str| json!({ "permissions": { "allow": [rule] } }).to_string();
     let file = fixture.write("work/.kode/settings.json", &allow("Bash(ls)"));
-    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    fixture.approve(&fixture.load(), &file).unwrap();
     assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
 
     fixture.write("work/.kode/settings.json", &allow("Bash(ls -l)"));
@@ -255,20 +255,29 @@ fn an_approval_is_for_that_text_in_that_file_of_that_workspace() {
 }
 
 #[test]
+fn what_was_not_shown_is_not_approved() {
+    let fixture = Fixture::new();
+    let allow = |rules: &[&str]| json!({ "permissions": { "allow": rules } }).to_string();
+    let file = fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(pwd)"]));
+    let shown: Vec<_> = fixture.load().withheld.iter().map(|withheld| Shown::from(&withheld.wish)).collect();
+    fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(rm:*)"]));
+    assert_eq!(fixture.sources.trust().approve_shown(&fixture.load(), &file, &shown).unwrap(), 1);
+    assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
+    assert_eq!(told(&fixture.load().untrusted), ["allow Bash(rm:*)"]);
+}
+
+#[test]
 fn approvals_that_cannot_be_read_approve_nothing_and_are_left_alone() {
     let fixture = Fixture::new();
     let file = fixture.write("work/.kode/settings.json", r#"{"permissions":{"allow":["Bash"]}}"#);
-    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    fixture.approve(&fixture.load(), &file).unwrap();
     use std::os::unix::fs::PermissionsExt;
     let mode = fixture.sources.trust().file().as_path().metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     fixture.write("state/approvals.json", "{");
     let settings = fixture.load();
     assert_eq!((settings.untrusted.len(), settings.problems.len()), (1, 1));
-    assert!(matches!(
-        fixture.sources.trust().approve_all(&settings, &file),
-        Err(SettingsError::Broken { .. })
-    ));
+    assert!(matches!(fixture.approve(&settings, &file), Err(SettingsError::Broken { .. })));
     assert_eq!(fixture.text("state/approvals.json"), "{");
 }
 

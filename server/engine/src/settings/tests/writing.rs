@@ -67,7 +67,7 @@ fn rules_are_removed_however_they_are_spelled_and_approved_anew_when_they_come_b
     let fixture = Fixture::new();
     let text = r#"{"permissions":{"allow":["fs_read(//x)","Read(//x)","LS"]}}"#;
     let file = fixture.write("work/.kode/settings.json", text);
-    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    fixture.approve(&fixture.load(), &file).unwrap();
     assert_eq!(fixture.load().rules.len(), 3);
     let change = fixture.sources.remove_rule(&file, Behavior::Allow, &rule("Read(//x)")).unwrap();
     assert!(change.is_changed);
@@ -92,7 +92,7 @@ fn approvals_follow_a_workspace_folder_that_lies_in_another() {
     let mut fixture = Fixture::new();
     fixture.sources.roots = vec![fixture.path("work"), fixture.path("work/inner")];
     let file = fixture.write("work/inner/.kode/settings.json", r#"{"permissions":{"allow":["LS"]}}"#);
-    fixture.sources.trust().approve_all(&fixture.load(), &file).unwrap();
+    fixture.approve(&fixture.load(), &file).unwrap();
     assert_eq!(told(&fixture.load().rules), ["allow LS"]);
     fixture.sources.remove_rule(&file, Behavior::Allow, &rule("LS")).unwrap();
     fixture.write("work/inner/.kode/settings.json", r#"{"permissions":{"allow":["LS"]}}"#);
