@@ -142,7 +142,6 @@ const COMMON: &[&str] = &[
     "unmerged",
     "directory",
     "heads",
-    "recurse",
     "is-ancestor",
     "check",
     "compact-summary",

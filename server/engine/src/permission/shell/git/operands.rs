@@ -218,7 +218,9 @@ fn behind_pattern(head: &[Word]) -> Vec<Word> {
     operands.into_iter().skip(usize::from(!has_pattern)).collect()
 }
 
+/// Whether a word names an object by its hash, whatever follows (`1234^{blob}`).
 fn is_object(text: &str) -> bool {
     const SHORTEST: usize = 4;
-    text.len() >= SHORTEST && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let hash = text.split(['^', '~']).next().unwrap_or(text);
+    hash.len() >= SHORTEST && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
