@@ -18,7 +18,7 @@ fn touches(line: &str, access: Access, file: &str) -> bool {
 }
 
 /// The lines of `access file <- line` whose file is not seen.
-fn unseen<'a>(access: Access, table: &'a str) -> Vec<&'a str> {
+fn unseen(access: Access, table: &str) -> Vec<&str> {
     let lines = table.trim().lines();
     lines
         .filter(|line| {
