@@ -21,6 +21,7 @@ struct Rig {
     _folder: tempfile::TempDir,
     workspace: AbsPath,
     shell: Arc<Shell>,
+    sandbox: Arc<Sandbox>,
     /// A number of seconds to sleep that nobody else sleeps for.
     marker: String,
 }
@@ -42,16 +43,18 @@ fn rig() -> Rig {
         network: Network::Off,
         limits: Limits::default(),
     });
-    let shell = Shell::new(workspace.clone()).sandboxed(Some(Arc::new(sandbox.unwrap())));
+    let sandbox = Arc::new(sandbox.unwrap());
+    let shell = Shell::new(workspace.clone());
     let marker = format!("600.{}", root.file_name().bytes().map(|byte| byte.to_string()).collect::<String>());
-    Rig { _folder: folder, workspace, shell: Arc::new(shell), marker }
+    Rig { _folder: folder, workspace, shell: Arc::new(shell), sandbox, marker }
 }
 
 impl Rig {
     async fn start(&self, command: &str) -> Arc<Task> {
         let command = command.replace("MARKER", &self.marker);
         let call = Some(CallId::generate());
-        let spec = CommandSpec { command, timeout: LIMIT, outside_sandbox: false, call };
+        let (directory, sandbox) = (self.workspace.clone(), Some(Arc::clone(&self.sandbox)));
+        let spec = CommandSpec { command, directory, timeout: LIMIT, sandbox, call };
         self.shell.start(spec, "test".to_owned()).await.unwrap()
     }
 

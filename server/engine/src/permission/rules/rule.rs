@@ -348,7 +348,7 @@ fn name_pattern(tool: &str, text: &str) -> Result<NamePattern, RuleError> {
         Some(name) => (name.trim_end(), true),
         None => (text, false),
     };
-    let name = name.strip_prefix('/').unwrap_or(name);
+    let name = name.trim_start_matches('/');
     if name.is_empty() || name.contains(char::is_control) {
         return Err(RuleError::EmptySpecifier(tool.to_owned()));
     }
