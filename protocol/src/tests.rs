@@ -164,6 +164,14 @@ fn every_event_keeps_its_form() {
             json!({ "type": "rewound", "itemId": "item_1" }),
             json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
             json!({
+                "type": "config_changed",
+                "problems": [{ "severe": true, "message": "m", "file": "/w/.kode/settings.json", "line": 3 }],
+                "withheld": [{
+                    "key": "permissions.allow", "value": "Bash",
+                    "source": { "layer": "project", "file": "/w/.kode/settings.json", "line": 4 },
+                }],
+            }),
+            json!({
                 "type": "subagent_started", "agentId": "agent_1", "callId": "call_1", "agentType": "explore",
                 "description": "Find it",
             }),

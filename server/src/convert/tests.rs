@@ -5,11 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::paths::AbsPath;
+use kode_engine::question::{Draft, Question, QuestionKind, QuestionOutcome, Resolved};
 use kode_engine::session::background::BackgroundTask;
 use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
 use kode_engine::shell::TaskEnd;
+use kode_engine::todo::TodoReminder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -120,6 +123,10 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (done, "done", "progress"),
         (Event::PermissionRequired { prompt: Box::new(prompt()) }, "permission_required", "control"),
         (Event::PermissionDecided { decision }, "permission_decided", "control"),
+        (Event::QuestionAsked { question: Box::new(question()) }, "question_asked", "control"),
+        (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
+        (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
+        (Event::TodoReminder { reason: TodoReminder::Initial }, "todo_reminder", "monitor"),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
         (Event::ModeChanged { mode: Mode::Plan, model: name() }, "mode_changed", "monitor"),
         (Event::QueueChanged { queue: vec![queued] }, "queue_changed", "monitor"),
@@ -151,6 +158,27 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::StorageFailure { message: text() }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),
     ]
+}
+
+fn question() -> Question {
+    Question {
+        id: QuestionId::from_external("question_1"),
+        call: call(),
+        item: ItemId::from_external("item_1"),
+        draft: Draft { kind: QuestionKind::Choice, questions: vec![], plan: None },
+        timestamp: at(),
+    }
+}
+
+fn resolved() -> Resolved {
+    Resolved {
+        id: QuestionId::from_external("question_1"),
+        call: call(),
+        outcome: QuestionOutcome::Cancelled,
+        answers: vec![],
+        feedback: None,
+        by: "cancel".to_owned(),
+    }
 }
 
 fn task(end: Option<TaskEnd>) -> BackgroundTask {
@@ -281,7 +309,10 @@ fn a_prompt_carries_all_that_an_answer_needs() {
             "sessionId": "ses_1", "permissionId": "perm_1", "callId": "call_1", "itemId": "item_1",
             "tool": "Bash", "title": "Run ls", "reason": "commands ask",
             "preview": { "type": "command", "command": "ls", "cwd": "/w" }, "risks": ["reads"],
-            "scopes": ["once", "session"], "rule": "Bash(ls)", "input": { "command": "ls" }, "timestamp": AT,
+            "scopes": ["once", "session", "project", "user"],
+            "offers": [{ "scope": "session", "rules": ["Bash(ls)"] }],
+            "text": "Run ls\nWhy you are asked: commands ask\nIn /w:\n$ ls\n! reads",
+            "input": { "command": "ls" }, "timestamp": AT,
         })
     );
 }

@@ -138,7 +138,7 @@ fn a_broken_file_is_told_where_it_stands_and_everything_is_asked_for_until_it_is
     desk.project.write(".kode/settings.json", "{ \"permissions\": { \"deny\": [\"Bash(git stash:*)\"] } }\n");
     assert_eq!(fate(&session, "read").0, Fate::Ran);
     diagnostics(&client, &uri, 0);
-    let told = session.events().into_iter().filter(|event| event["type"] == "config_changed").last().unwrap();
+    let told = session.events().into_iter().rfind(|event| event["type"] == "config_changed").unwrap();
     assert_eq!((&told["problems"], &told["withheld"]), (&json!([]), &json!([])));
 
     desk.project.write(".kode/settings.json", "{ nothing");
