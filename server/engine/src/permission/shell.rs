@@ -16,6 +16,7 @@ mod options;
 mod programs;
 mod reader;
 mod risks;
+mod script;
 mod touches;
 mod walk;
 mod wrappers;

@@ -4,113 +4,13 @@
 //! reading goes on after it, so that later commands are still found.
 
 use super::lexer::{self, RawWord, ends_word, quoted_body, word};
+pub(super) use super::script::{Compound, Next, Node, Part, Problem, RawCommand, Redirect, Script, Span};
 
 /// How deep groups may nest; deeper ones are read as if they were flat.
 const MAX_DEPTH: usize = 64;
 
 /// How long the name of a here-document's end may be.
 const MAX_DELIMITER: usize = 64;
-
-/// A script as far as it was read.
-#[derive(Debug, Default)]
-pub(super) struct Script {
-    pub body: Vec<(Node, Next)>,
-    pub problems: Vec<Problem>,
-    /// The text of the here-documents, in order.
-    pub documents: Vec<String>,
-    /// The words in source order, for comparison with another reader.
-    pub spans: Vec<Span>,
-    /// Functions the script defines.
-    pub functions: Vec<String>,
-    /// Scripts inside substitutions, but for the plain ones in arguments of commands.
-    pub scripts: Vec<String>,
-    /// Stand-ins of the same length for parts that the other reader sees otherwise, and where they stand.
-    pub stand_ins: Vec<(usize, String)>,
-}
-
-impl Script {
-    /// The text with the stand-ins in it.
-    pub(super) fn for_comparison(&self, text: &str) -> String {
-        let mut bytes = text.as_bytes().to_vec();
-        for (start, stand_in) in &self.stand_ins {
-            if let Some(part) = bytes.get_mut(*start..start + stand_in.len()) {
-                part.copy_from_slice(stand_in.as_bytes());
-            }
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-/// What is the matter with a part of a script.
-#[derive(Debug)]
-pub(super) struct Problem {
-    pub start: usize,
-    pub end: usize,
-    pub reason: &'static str,
-    pub opaque: bool,
-}
-
-/// A word and the part it plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
-    pub start: usize,
-    pub end: usize,
-    pub part: Part,
-}
-
-/// The part a word plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
-    /// It names the program.
-    Name,
-    /// It is an argument, an assignment or the value of a loop.
-    Argument,
-    /// It is the file of a redirection.
-    Target,
-}
-
-/// What follows a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Always,
-    Background,
-    OnSuccess,
-    OnFailure,
-}
-
-#[derive(Debug)]
-pub(super) enum Node {
-    Command(RawCommand),
-    Pipeline { negated: bool, elements: Vec<Node> },
-    Compound { kind: Compound, body: Vec<(Node, Next)>, redirects: Vec<Redirect> },
-}
-
-/// How a compound command runs its body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compound {
-    Subshell,
-    Group,
-    /// Maybe, or more than once.
-    Maybe,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct RawCommand {
-    pub start: usize,
-    pub end: usize,
-    pub assignments: Vec<RawWord>,
-    pub words: Vec<RawWord>,
-    pub redirects: Vec<Redirect>,
-}
-
-#[derive(Debug)]
-pub(super) enum Redirect {
-    Read(RawWord),
-    Write(RawWord),
-    Text,
-    /// The place of its text in [`Script::documents`].
-    Document(usize),
-}
 
 /// Reads a script.
 pub(super) fn read(text: &str) -> Script {
