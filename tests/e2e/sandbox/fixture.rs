@@ -68,9 +68,11 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(user: User) -> Self {
+        // Not where the checkout is, if that can be helped: what lies in `/tmp` is not there in the sandbox, and nothing
+        // could be tried on it.
         let parent = match user {
-            User::Own => Path::new(env!("CARGO_TARGET_TMPDIR")),
-            User::Nobody => Path::new(REACHABLE),
+            User::Own if !rustix::process::geteuid().is_root() => Path::new(env!("CARGO_TARGET_TMPDIR")),
+            User::Own | User::Nobody => Path::new(REACHABLE),
         };
         fs::create_dir_all(parent).unwrap();
         let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(parent).unwrap();
