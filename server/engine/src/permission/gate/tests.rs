@@ -472,3 +472,12 @@ fn of_the_products_own_state_only_the_output_of_this_session_is_read() {
     assert_eq!(decision(Touch::Write(file("/state/output/kept/x.log"))), Decision::Deny);
     assert_eq!(decision(command("cat /state/sessions/a")), Decision::Deny);
 }
+
+#[test]
+fn what_lies_beneath_a_folder_is_looked_at_before_it_is_read_or_deleted_as_a_whole() {
+    let (_keep, run) = on_disk(Mode::Default, &[]);
+    assert_eq!((run("grep -r x src"), run("grep -r x .")), (Allow, Ask), "a secret lies beneath");
+    assert_eq!(run("rg x ."), Allow, "what is hidden is not looked into");
+    let (_keep, run) = on_disk(Mode::AcceptEdits, &[(DENY, "Read(secrets/**)")]);
+    assert_eq!((run("rm -rf plain"), run("rm -rf secrets"), run("grep -r x .")), (Allow, Deny, Deny));
+}
