@@ -11,14 +11,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::extension::FOLDERS;
 use crate::ids::AgentId;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::tools::{Registry, ToolError, ToolErrorKind};
 use crate::workspace::blocking;
-
-/// The folders, beside the files of a project and in the user's home, that are looked into; the first wins.
-const FOLDERS: [&str; 4] = [".kode-ls", ".kode", ".claude", ".blade"];
 
 /// So many types there are at most.
 const MAX_TYPES: usize = 100;

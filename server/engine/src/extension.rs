@@ -4,7 +4,7 @@
 //! used; nothing of it runs.
 
 pub mod arguments;
-mod front_matter;
+pub(crate) mod front_matter;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::workspace::blocking;
 use front_matter::FrontMatter;
 
 /// The folders, beside the workspace's files and in the user's home, that are looked into; the first wins.
-const FOLDERS: [&str; 4] = [".kode-ls", ".kode", ".claude", ".blade"];
+pub(crate) const FOLDERS: [&str; 4] = [".kode-ls", ".kode", ".claude", ".blade"];
 
 /// The most bytes of a skill or command.
 const MAX_BYTES: u64 = 256 * 1024;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::AgentType;
+use crate::extension::front_matter;
 use crate::permission::Mode;
 
 /// The most bytes of a file.
@@ -100,7 +101,8 @@ fn read(path: &Path, within: Option<&Path>) -> Result<AgentType, String> {
 
 pub(super) fn parse(text: &str, path: &Path) -> Result<AgentType, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (head, body) = split(text).ok_or("it does not begin with a head between two lines of `---`")?;
+    let (head, body) = front_matter::split(text);
+    let head = head.ok_or("it does not begin with a head between two lines of `---`")?;
     let written: Written =
         serde_saphyr::from_str(head).map_err(|error| format!("its head cannot be read: {error}"))?;
     let name = written.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
@@ -128,20 +130,6 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<AgentType, String> {
         max_turns: written.max_turns.map(|turns| turns.max(1)),
         file: Some(path.to_owned()),
     })
-}
-
-/// The head of a file and the rest.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let mut lines = text.split_inclusive('\n');
-    let first = lines.next().filter(|line| line.trim_end() == "---")?;
-    let (begin, mut at) = (first.len(), first.len());
-    for line in lines {
-        if line.trim_end() == "---" {
-            return Some((&text[begin..at], &text[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    None
 }
 
 /// A key that stands there with nothing after it is an empty list, not a key left out.

@@ -76,7 +76,7 @@ impl FrontMatter {
 }
 
 /// The head of a file, if it has one, and the rest.
-pub(super) fn split(text: &str) -> (Option<&str>, &str) {
+pub(crate) fn split(text: &str) -> (Option<&str>, &str) {
     let first_line = |text: &str| text.split_inclusive('\n').next().map(str::len).unwrap_or_default();
     let begin = first_line(text);
     if text[..begin].trim_end() != "---" {

@@ -3,9 +3,9 @@
 //! Rule: a grant covers the very thing the user saw, or what the rule covers that the user was shown, and nothing else.
 
 use serde::{Deserialize, Serialize};
-use url::Url;
 
 use crate::paths::{AbsPath, Target};
+use crate::permission::standing;
 use crate::tools::Touch;
 
 /// A standing yes of a session.
@@ -52,9 +52,8 @@ impl Grant {
                     Self::Command { command, directory }
                 })
             }
-            Touch::Fetch { url } => domain_rule(url).map(Self::Rule),
-            Touch::Named { tool: "WebSearch", .. } => Some(Self::Rule("WebSearch".to_owned())),
-            Touch::Named { tool, name } => Some(Self::Rule(format!("{tool}({name})"))),
+            Touch::Fetch { url } => standing::host_rule(url).map(Self::Rule),
+            Touch::Named { tool, name } => Some(Self::Rule(standing::named_rule(tool, name))),
         };
         touches.iter().filter_map(grant).collect()
     }
@@ -96,9 +95,4 @@ impl Grant {
             Self::Write(_) | Self::Read(_) | Self::Rule(_) => false,
         }
     }
-}
-
-/// The rule for all pages of a host.
-fn domain_rule(url: &Url) -> Option<String> {
-    url.host_str().map(|host| format!("WebFetch(domain:{host})"))
 }

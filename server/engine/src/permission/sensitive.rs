@@ -91,6 +91,12 @@ pub enum Sensitivity {
     High,
 }
 
+impl Sensitivity {
+    /// All of them with their names in settings.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("none", Self::None), ("medium", Self::Medium), ("high", Self::High)];
+}
+
 /// Which files are sensitive.
 #[derive(Clone, Debug)]
 pub struct Sensitive {

@@ -25,10 +25,7 @@ pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
                 command_rules(command, directory)
             }
             Touch::Fetch { url } => host_rule(url).into_iter().collect(),
-            Touch::Named { tool: "WebSearch", .. } => vec!["WebSearch".to_owned()],
-            Touch::Named { tool, name } => {
-                vec![format!("{tool}({})", name.split(' ').next().unwrap_or_default())]
-            }
+            Touch::Named { tool, name } => vec![named_rule(tool, name)],
         };
         // A rule for a part of a call spares no question.
         if of_touch.is_empty() {
@@ -66,7 +63,8 @@ fn command_rules(command: &str, directory: &AbsPath) -> Vec<String> {
     shell::propose(&analysis).iter().map(|pattern| format!("Bash({pattern})")).collect()
 }
 
-fn host_rule(url: &Url) -> Option<String> {
+/// The rule for all pages of a host.
+pub(super) fn host_rule(url: &Url) -> Option<String> {
     url.host_str().map(|host| format!("WebFetch(domain:{host})"))
 }
 
@@ -81,9 +79,25 @@ fn path_rule(tool: &str, target: &Target, root: Option<&AbsPath>) -> Option<Stri
     Some(format!("{tool}({pattern})"))
 }
 
+/// The rule for what is used by its name; what it is given may differ from call to call.
+pub(super) fn named_rule(tool: &str, name: &str) -> String {
+    match (tool, name.split_once(' ')) {
+        ("WebSearch", _) => tool.to_owned(),
+        (_, Some((name, _))) => format!("{tool}({name} *)"),
+        (_, None) => format!("{tool}({name})"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rule_for_something_named_covers_it_with_other_arguments() {
+        assert_eq!(named_rule("SlashCommand", "/fix 12"), "SlashCommand(/fix *)");
+        assert_eq!(named_rule("Task", "explore"), "Task(explore)");
+        assert_eq!(named_rule("WebSearch", "some words"), "WebSearch");
+    }
     use crate::permission::rules::Rule;
 
     #[test]

@@ -6,17 +6,14 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{
-    Scope as FileScope, SensitiveFile, Sensitivity, Settings, SettingsSources, Severity, Shown, Sourced,
-    Values,
-};
+use super::{Scope as FileScope, SensitiveFile, Settings, SettingsSources, Severity, Shown, Sourced, Values};
 use crate::engine::Policies;
 use crate::paths::AbsPath;
 use crate::permission::gate::Confinement;
 use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
-use crate::permission::{Scope, Sensitive};
+use crate::permission::{Scope, Sensitive, Sensitivity};
 use crate::sandbox::secrets::places;
 use crate::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
 

@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::text::{OPTIONS, Text};
 use super::trust::{Trust, Wish};
-use super::values::{SensitiveFile, Sensitivity, Sourced, append, merge};
+use super::values::{SensitiveFile, Sourced, append, merge};
 use super::{Settings, Withheld};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
+use crate::permission::Sensitivity;
 use crate::permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
 
 /// A file and what is known of it before it is read.

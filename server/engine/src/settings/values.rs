@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::paths::AbsPath;
-use crate::permission::Mode;
 use crate::permission::rules::{PathPattern, Source};
+use crate::permission::{Mode, Sensitivity};
 
 /// A value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,23 +71,6 @@ pub struct SensitiveFile {
     pub pattern: PathPattern,
     /// How sensitive they are.
     pub level: Sensitivity,
-}
-
-/// How sensitive a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sensitivity {
-    /// Like any other.
-    None,
-    /// The user is asked.
-    Medium,
-    /// It is refused.
-    High,
-}
-
-impl Sensitivity {
-    /// All of them with their names in settings.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("none", Self::None), ("medium", Self::Medium), ("high", Self::High)];
 }
 
 /// Adds what a list does not hold yet.

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::permission::Mode;
+use crate::permission::Sensitivity;
 
 #[test]
 fn layers_and_folders_add_up_from_the_strongest_to_the_weakest() {
