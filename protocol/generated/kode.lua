@@ -900,6 +900,14 @@
 ---@class kode.GetUsageParams
 ---@field sessionId kode.SessionId The session.
 
+--- Which messages of a conversation that was compacted are wanted.
+---@class kode.GetWindowParams
+---@field sessionId kode.SessionId The session.
+---@field agentId? kode.AgentId The sub-agent whose conversation it is; absent for the session's own.
+---@field windowId string Names the messages as they were before, as the compaction said when it was done.
+---@field from? integer The number of the first message wanted; 0, the oldest, when absent.
+---@field limit integer The most messages wanted, at least 1; the server may give fewer.
+
 --- One place in a file that the agent has changed or wants to change.
 ---@class kode.Hunk
 ---@field hunkId kode.HunkId Names the hunk.
@@ -2077,6 +2085,23 @@
 ---@field attachments? kode.Attachment[] What went with it to the model; told when its turn has begun and it was looked up.
 ---@field steered? boolean Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
 
+--- A message as the model had it.
+---@class kode.WindowMessage
+---@field role kode.WindowRole Who it is from.
+---@field model? string The model that gave it; absent for the user's side.
+---@field content any Its blocks in order, objects whose `type` is `text` (`text`), `thinking` (`text`), `hiddenThinking`, `image` (`mediaType`, `bytes` of its base64 text, which is left out), `toolCall` (`callId`, `name`, `input`) or `toolResult` (`callId`, `text`, `images`, `isError`).
+
+--- A page of the messages of a conversation as they were before it was compacted.
+---@class kode.WindowPage
+---@field messages kode.WindowMessage[] The messages, oldest first; none when `from` was past the end.
+---@field next? integer The number of the message to go on at; absent when there are no more.
+---@field total integer How many messages there are in all.
+
+--- Whom a message is from.
+---@alias kode.WindowRole
+---| "user" # The user, and the results of tools.
+---| "assistant" # The model.
+
 --- Something a file of the workspace asks for that needs the user's approval.
 ---@class kode.WithheldSetting
 ---@field key string The setting, such as `permissions.allow`.
@@ -2094,6 +2119,7 @@
 ---@field ["agent/usage/get"] fun(params: kode.GetUsageParams): kode.SessionUsage Says what a live session has taken of its models since it began: tokens and money, by model and by turn. Errors: `unknownSession`.
 ---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
 ---@field ["agent/context/get"] fun(params: kode.GetContextParams): kode.ContextUse Says how full the context window of a session is, and of what. Errors: `unknownSession`, `modelNotConfigured`.
+---@field ["agent/context/window"] fun(params: kode.GetWindowParams): kode.WindowPage Gives a page of the messages of a conversation as they were before a compaction. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/complete"] fun(params: kode.CompleteParams): kode.CompleteResult Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
@@ -2138,6 +2164,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "e09195e276114e2b159e86ef898ce080761f454d66d73b55ea219f01bc23c4db"
+M.schema_hash = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e09195e276114e2b159e86ef898ce080761f454d66d73b55ea219f01bc23c4db";
+export const SCHEMA_HASH = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1038,6 +1038,20 @@ export interface GetContextParams {
 export interface GetUsageParams {
     /** The session. */
     sessionId: SessionId;
+}
+
+/** Which messages of a conversation that was compacted are wanted. */
+export interface GetWindowParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The sub-agent whose conversation it is; absent for the session's own. */
+    agentId?: AgentId;
+    /** Names the messages as they were before, as the compaction said when it was done. */
+    windowId: string;
+    /** The number of the first message wanted; 0, the oldest, when absent. */
+    from?: number;
+    /** The most messages wanted, at least 1; the server may give fewer. */
+    limit: number;
 }
 
 /** One place in a file that the agent has changed or wants to change. */
@@ -2828,6 +2842,37 @@ export interface UserMessage {
     steered?: boolean;
 }
 
+/** A message as the model had it. */
+export interface WindowMessage {
+    /** Who it is from. */
+    role: WindowRole;
+    /** The model that gave it; absent for the user's side. */
+    model?: string;
+    /**
+     * Its blocks in order, objects whose `type` is `text` (`text`), `thinking` (`text`), `hiddenThinking`, `image`
+     * (`mediaType`, `bytes` of its base64 text, which is left out), `toolCall` (`callId`, `name`, `input`) or `toolResult`
+     * (`callId`, `text`, `images`, `isError`).
+     */
+    content: unknown;
+}
+
+/** A page of the messages of a conversation as they were before it was compacted. */
+export interface WindowPage {
+    /** The messages, oldest first; none when `from` was past the end. */
+    messages: WindowMessage[];
+    /** The number of the message to go on at; absent when there are no more. */
+    next?: number;
+    /** How many messages there are in all. */
+    total: number;
+}
+
+/** Whom a message is from. */
+export type WindowRole =
+    /** The user, and the results of tools. */
+    | "user"
+    /** The model. */
+    | "assistant";
+
 /** Something a file of the workspace asks for that needs the user's approval. */
 export interface WithheldSetting {
     /** The setting, such as `permissions.allow`. */
@@ -2895,6 +2940,12 @@ export interface Requests {
      * Errors: `unknownSession`, `modelNotConfigured`.
      */
     "agent/context/get": { params: GetContextParams; result: ContextUse };
+    /**
+     * Gives a page of the messages of a conversation as they were before a compaction.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/context/window": { params: GetWindowParams; result: WindowPage };
     /**
      * Hands in a prompt and says at once what became of it.
      *

@@ -4,6 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::text::{AgentId, SessionId, TurnId, Uri};
 use crate::turn::Usage;
@@ -25,6 +26,62 @@ pub struct CompactSessionParams {
 pub struct GetContextParams {
     /// The session.
     pub session_id: SessionId,
+}
+
+/// Which messages of a conversation that was compacted are wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetWindowParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The sub-agent whose conversation it is; absent for the session's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// Names the messages as they were before, as the compaction said when it was done.
+    pub window_id: String,
+    /// The number of the first message wanted; 0, the oldest, when absent.
+    #[serde(default)]
+    pub from: u32,
+    /// The most messages wanted, at least 1; the server may give fewer.
+    pub limit: u32,
+}
+
+/// A page of the messages of a conversation as they were before it was compacted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WindowPage {
+    /// The messages, oldest first; none when `from` was past the end.
+    pub messages: Vec<WindowMessage>,
+    /// The number of the message to go on at; absent when there are no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u32>,
+    /// How many messages there are in all.
+    pub total: u32,
+}
+
+/// A message as the model had it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WindowMessage {
+    /// Who it is from.
+    pub role: WindowRole,
+    /// The model that gave it; absent for the user's side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its blocks in order, objects whose `type` is `text` (`text`), `thinking` (`text`), `hiddenThinking`, `image`
+    /// (`mediaType`, `bytes` of its base64 text, which is left out), `toolCall` (`callId`, `name`, `input`) or `toolResult`
+    /// (`callId`, `text`, `images`, `isError`).
+    pub content: Value,
+}
+
+/// Whom a message is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WindowRole {
+    /// The user, and the results of tools.
+    User,
+    /// The model.
+    Assistant,
 }
 
 /// How full a context window is.

@@ -14,7 +14,7 @@ use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
 };
 use crate::complete::{CompleteParams, CompleteResult};
-use crate::context::{CompactSessionParams, ContextUse, GetContextParams};
+use crate::context::{CompactSessionParams, ContextUse, GetContextParams, GetWindowParams, WindowPage};
 use crate::document::{DocumentText, DocumentTextParams};
 use crate::editor::{
     EditorDiagnosticsParams, EditorDiagnosticsResult, SaveDocumentsParams, SaveDocumentsResult,
@@ -157,6 +157,10 @@ requests! {
     ///
     /// Errors: `unknownSession`, `modelNotConfigured`.
     GetContext = "agent/context/get", GetContextParams => ContextUse;
+    /// Gives a page of the messages of a conversation as they were before a compaction.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    GetWindow = "agent/context/window", GetWindowParams => WindowPage;
     /// Hands in a prompt and says at once what became of it.
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.

@@ -34,6 +34,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/usage/get", session::usage)
         .custom_method("agent/session/compact", context::compact)
         .custom_method("agent/context/get", context::get)
+        .custom_method("agent/context/window", context::window)
         .custom_method("agent/turn/start", turn::start)
         .custom_method("agent/complete", complete::complete)
         .custom_method("agent/turn/cancel", turn::cancel)

@@ -24,7 +24,7 @@ pub mod sse;
 pub mod textual;
 mod unseen;
 #[cfg(test)]
-mod validity;
+pub(crate) mod validity;
 
 use std::time::Duration;
 

@@ -6,8 +6,10 @@ use kode_engine::context::meter::ContextUse;
 use kode_engine::context::tokens::CountSource;
 use kode_engine::event::CompressionStep;
 use kode_engine::ids::{AgentId, TurnId};
-use kode_engine::session::compaction::{Cause, Compaction};
+use kode_engine::model::{Block, Message, Role};
+use kode_engine::session::compaction::{Cause, Compaction, WindowPage};
 use kode_protocol as wire;
+use serde_json::{Value, json};
 
 use crate::convert::{agent_id, turn_id, uri, usage};
 
@@ -36,6 +38,53 @@ pub fn context_use(context: &ContextUse) -> wire::ContextUse {
             images: parts.images,
             summary: parts.summary,
         },
+    }
+}
+
+/// A page of messages that begins with message `from`, and ends before the one with which it would have more than
+/// `bytes` of JSON. Its first one is always there.
+#[must_use]
+pub fn window_page(page: &WindowPage, from: u32, bytes: usize) -> wire::WindowPage {
+    let mut messages: Vec<wire::WindowMessage> = Vec::new();
+    let mut taken = 0;
+    for message in &page.messages {
+        let message = window_message(message);
+        taken += message.content.to_string().len();
+        if taken > bytes && !messages.is_empty() {
+            break;
+        }
+        messages.push(message);
+    }
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (total, next) = (number(page.total), from.saturating_add(number(messages.len())));
+    wire::WindowPage { messages, next: (next < total).then_some(next), total }
+}
+
+fn window_message(message: &Message) -> wire::WindowMessage {
+    wire::WindowMessage {
+        role: match message.role {
+            Role::User => wire::WindowRole::User,
+            Role::Assistant => wire::WindowRole::Assistant,
+        },
+        model: message.origin.as_ref().map(|origin| origin.model.clone()),
+        content: message.content.iter().map(window_block).collect(),
+    }
+}
+
+fn window_block(block: &Block) -> Value {
+    match block {
+        Block::Text { text } => json!({ "type": "text", "text": text }),
+        Block::Thinking { thinking, signature: _ } => json!({ "type": "thinking", "text": thinking }),
+        Block::RedactedThinking { data: _ } => json!({ "type": "hiddenThinking" }),
+        Block::Image(image) => {
+            json!({ "type": "image", "mediaType": image.media_type, "bytes": image.data.len() })
+        }
+        Block::ToolUse { id, name, input, input_error: _ } => {
+            json!({ "type": "toolCall", "callId": id, "name": name, "input": input })
+        }
+        Block::ToolResult { tool_use_id, content, images, is_error } => json!({
+            "type": "toolResult", "callId": tool_use_id, "text": content, "images": images.len(), "isError": is_error,
+        }),
     }
 }
 

@@ -1,5 +1,8 @@
-//! `agent/context/get` and `agent/session/compact`.
+//! `agent/context/get`, `agent/context/window` and `agent/session/compact`.
+//!
+//! Rule: a page is bounded in messages and in bytes, whatever the client asks for.
 
+use kode_engine::ids::{AgentId, WindowId};
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -14,6 +17,32 @@ pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::Conte
     let session = backend.session(&params.session_id)?;
     let context = session.context_use().map_err(|missing| error::model(&missing))?;
     Ok(convert::context::context_use(&context))
+}
+
+/// The most messages of a page.
+const MOST_MESSAGES: usize = 200;
+
+/// A page ends before the message with which it would have more bytes of JSON than this; its first one is always there.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Gives a page of the messages of a conversation as they were before it was compacted.
+pub(crate) async fn window(backend: &Backend, params: Params) -> Result<wire::WindowPage, Failure> {
+    let params: wire::GetWindowParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    if params.limit == 0 {
+        return Err(error::invalid_params("limit", "a page has at least 1 message"));
+    }
+    let agent = params.agent_id.as_ref().map(|id| AgentId::from_external(id.as_str()));
+    let id = WindowId::from_external(&params.window_id);
+    let from = usize::try_from(params.from).unwrap_or(usize::MAX);
+    let limit = usize::try_from(params.limit).unwrap_or(MOST_MESSAGES).min(MOST_MESSAGES);
+    let page = session.window_page(agent.as_ref(), &id, from, limit).ok_or_else(|| {
+        let what = format!(
+            "there is no window `{id}` in this conversation, or it went back before it; `context_compression` names windows"
+        );
+        error::invalid_params("windowId", &what)
+    })?;
+    Ok(convert::context::window_page(&page, params.from, MOST_BYTES))
 }
 
 /// Begins to compact the conversation, or has it done after the prompts that wait.

@@ -367,6 +367,12 @@ impl Meters {
         *lock(&self.last)
     }
 
+    /// Whether the session's own conversation is counted by a table of its model's encoding.
+    #[cfg(test)]
+    pub(crate) fn counts_by_table(&self) -> bool {
+        lock(&self.meters).get(&None).is_some_and(|meter| meter.counter.is_exact())
+    }
+
     fn read(
         &self,
         meter: &mut Meter,

@@ -103,6 +103,10 @@ impl std::ops::SubAssign for Parts {
     }
 }
 
+/// How many tables this process has loaded.
+#[cfg(test)]
+static LOADED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
 impl Encoding {
     /// The encoding of a model; for those whose own is not public that of OpenAI's newer models.
     pub(crate) fn of(model: &str) -> Self {
@@ -119,6 +123,11 @@ impl Encoding {
         let (table, load): (&OnceLock<_>, fn() -> _) = match self {
             Self::Cl100k => (&CL100K, tiktoken_rs::cl100k_base),
             Self::O200k => (&O200K, tiktoken_rs::o200k_base),
+        };
+        let load = || {
+            #[cfg(test)]
+            LOADED.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            load()
         };
         let load = || load().inspect_err(|error| tracing::warn!(%error, "tokens can only be estimated")).ok();
         table.get_or_init(load).as_ref()
@@ -250,6 +259,16 @@ mod tests {
         assert_eq!(Counter::of("gpt-4o").await.text(sentence), 8);
         assert!(!Counter::estimating().is_exact());
         assert_eq!(Counter::estimating().text(sentence), 9);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn each_table_is_loaded_once_for_all_who_count() {
+        let models = ["gpt-4", "gpt-4o", "claude", "gpt-3.5-turbo"];
+        let asked = models.into_iter().cycle().take(16).map(|model| tokio::spawn(Counter::of(model)));
+        for counter in futures::future::join_all(asked).await {
+            assert!(counter.unwrap().is_exact());
+        }
+        assert_eq!(LOADED.load(std::sync::atomic::Ordering::SeqCst), 2);
     }
 
     #[tokio::test]

@@ -202,6 +202,18 @@ fn chat_format(body: &Value) -> Result<(), String> {
     if open.is_empty() { Ok(()) } else { Err(format!("{open:?} are not answered")) }
 }
 
+/// Whether every provider takes a request. The error says what is wrong and shows the body.
+pub(crate) fn everywhere(request: &ModelRequest) -> Result<(), String> {
+    for (body, check) in [
+        (anthropic::written(MODEL, request), messages_format as fn(&Value) -> Result<(), String>),
+        (responses::written(MODEL, request), responses_format),
+        (chat::written(MODEL, request), chat_format),
+    ] {
+        check(&body).map_err(|what| format!("{what}: {body:#}"))?;
+    }
+    Ok(())
+}
+
 /// Histories in which no id is used by two calls, as no adapter lets it happen.
 fn history() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(message(), 0..12).prop_map(|mut history| {
@@ -228,14 +240,8 @@ proptest! {
     ) {
         let messages = normalise(&history);
         let request = ModelRequest { messages: messages.into(), reminders, max_tokens: 8000, ..ModelRequest::default() };
-        for (body, check) in [
-            (anthropic::written(MODEL, &request), messages_format as fn(&Value) -> Result<(), String>),
-            (responses::written(MODEL, &request), responses_format),
-            (chat::written(MODEL, &request), chat_format),
-        ] {
-            if let Err(what) = check(&body) {
-                prop_assert!(false, "{}: {:#}", what, body);
-            }
+        if let Err(what) = everywhere(&request) {
+            prop_assert!(false, "{}", what);
         }
     }
 }

@@ -123,7 +123,34 @@ fn is_none_left_out(pictures: &usize) -> bool {
     *pictures == 0
 }
 
+/// Some messages of a conversation as it was before it was compacted.
+#[derive(Clone, Debug)]
+pub struct WindowPage {
+    /// The messages asked for, oldest first.
+    pub messages: Vec<Message>,
+    /// How many messages there were in all.
+    pub total: usize,
+}
+
 impl Session {
+    /// At most `limit` messages from number `from` on (the first is 0) of a conversation as it was before it was compacted;
+    /// `None` as for [`Session::window`]. Past the end there are none.
+    #[must_use]
+    pub fn window_page(
+        &self,
+        agent: Option<&AgentId>,
+        window: &WindowId,
+        from: usize,
+        limit: usize,
+    ) -> Option<WindowPage> {
+        let state = self.state();
+        let whole = state.thread(agent)?.window(window)?;
+        Some(WindowPage {
+            messages: whole.iter().skip(from).take(limit).cloned().collect(),
+            total: whole.len(),
+        })
+    }
+
     /// The messages of a conversation as they were before it was compacted; `None` when there was no such window, or
     /// the conversation went back before it.
     #[must_use]

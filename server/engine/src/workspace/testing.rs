@@ -92,6 +92,13 @@ impl FakeEditor {
         self.tell(&documents, &DocumentEvent::Changed { before, after, edits: Some(edits) });
     }
 
+    /// The user opens a document.
+    pub(crate) fn open(&self, document: DocumentSnapshot) {
+        let mut documents = self.documents.lock().unwrap();
+        documents.push(document.clone());
+        self.tell(&documents, &DocumentEvent::Opened(document));
+    }
+
     fn close(&self, target: &Target) {
         let mut documents = self.documents.lock().unwrap();
         let place = documents.iter().position(|document| document.target() == *target).unwrap();
@@ -260,9 +267,7 @@ impl Rig {
         let uri = path.as_ref().map_or(name.to_owned(), |path| format!("file://{path}"));
         let language_id = "plaintext".to_owned();
         let document = DocumentSnapshot { uri, path, language_id, version: 1, text: Rope::from_str(text) };
-        let mut documents = self.editor.documents.lock().unwrap();
-        documents.push(document.clone());
-        self.editor.tell(&documents, &DocumentEvent::Opened(document));
+        self.editor.open(document);
     }
 
     /// The user closes a document.

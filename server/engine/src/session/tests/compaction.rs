@@ -1,5 +1,8 @@
 //! Conversations that are compacted: when, what stays, what fails, and what can be taken back.
 
+mod files;
+mod survival;
+
 use super::*;
 use crate::event::CompressionStep;
 use crate::journal;
@@ -8,8 +11,9 @@ use crate::session::compaction::Cause;
 use crate::turn::compact;
 
 /// A model that answers by a script and summarizes by copying what it is given.
-#[derive(Default)]
 struct Copyist {
+    name: &'static str,
+    wire: Wire,
     script: Mutex<VecDeque<(Vec<Block>, u64)>>,
     /// What requests that are no summaries had.
     requests: Mutex<Vec<Vec<Message>>>,
@@ -18,17 +22,38 @@ struct Copyist {
     hangs: bool,
 }
 
+impl Default for Copyist {
+    fn default() -> Self {
+        Self {
+            name: crate::model::profile::DEMO_MODEL,
+            wire: Wire::AnthropicMessages,
+            script: Mutex::default(),
+            requests: Mutex::default(),
+            asked: Mutex::default(),
+            fails: false,
+            hangs: false,
+        }
+    }
+}
+
+impl Copyist {
+    /// One that says this, and reports so many tokens of each request.
+    fn saying(script: Vec<(Vec<Block>, u64)>) -> Self {
+        Self { script: Mutex::new(script.into()), ..Self::default() }
+    }
+}
+
 /// So many characters are copied.
 const COPIED: usize = 1_200;
 
 #[async_trait]
 impl Model for Copyist {
     fn name(&self) -> &str {
-        crate::model::profile::DEMO_MODEL
+        self.name
     }
 
     fn wire(&self) -> Wire {
-        Wire::AnthropicMessages
+        self.wire
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -42,9 +67,11 @@ impl Model for Copyist {
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
         assert_sendable(&request.messages);
-        let answer = |content, input_tokens| {
+        let answer = |content: Vec<Block>, input_tokens| {
             let usage = Usage { input_tokens, ..Usage::default() };
-            Ok(ModelResponse { id: None, content, stop_reason: StopReason::EndTurn, usage })
+            let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+            let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+            Ok(ModelResponse { id: None, content, stop_reason, usage })
         };
         if !request.system[0].starts_with("You write the record") {
             self.requests.lock().unwrap().push(request.messages.to_vec());
@@ -75,17 +102,36 @@ struct Office {
 
 impl Office {
     fn new(window: u64, model: Copyist) -> Self {
+        Self::with(
+            window,
+            model,
+            Registry::default(),
+            Arc::new(NoEditor),
+            Arc::new(NoPolicies),
+            |models, _| models,
+        )
+    }
+
+    fn with(
+        window: u64,
+        model: Copyist,
+        tools: Registry,
+        host: Arc<dyn crate::host::Host>,
+        policies: Arc<dyn Policies>,
+        models: impl FnOnce(Models, &Arc<Copyist>) -> Models,
+    ) -> Self {
         let (home, model) = (tempfile::tempdir().unwrap(), Arc::new(model));
+        let connected = Models::for_test(Arc::clone(&model) as Arc<dyn Model>).with_limits(window, 1_000);
         let options = EngineOptions {
             home: AbsPath::new(home.path().join("state")).unwrap(),
-            host: Arc::new(NoEditor),
-            models: Models::for_test(Arc::clone(&model) as Arc<dyn Model>).with_limits(window, 1_000),
-            policies: Arc::new(NoPolicies),
+            host,
+            models: models(connected, &model),
+            policies,
             concurrency: CONCURRENCY,
             save_before_commands: true,
             deliveries: Deliveries::default(),
         };
-        Self { engine: Engine::with_tools(options, Registry::default()), model, home }
+        Self { engine: Engine::with_tools(options, tools), model, home }
     }
 
     fn session(&self) -> Arc<Session> {

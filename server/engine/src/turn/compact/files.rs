@@ -3,7 +3,7 @@
 //! Rule: what is shown is what stands in the editor or on the disk now, and counts as read; what may not be read unasked is
 //! not shown, every cut is stated, and a file that cannot be read is named with the reason.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -123,15 +123,17 @@ fn ranked(conversation: &Conversation<'_>, messages: &[Message]) -> Vec<Target> 
     for file in older.into_iter().flatten().filter(|file| file.problem.is_none()) {
         ranks.entry(file.target).or_default().mentions += 1;
     }
+    let failed: HashSet<&str> =
+        messages.iter().flat_map(|message| &message.content).filter_map(failed).collect();
     for (at, message) in messages.iter().enumerate() {
         for block in &message.content {
-            let Block::ToolUse { name, input, .. } = block else { continue };
+            let Block::ToolUse { id, name, input, .. } = block else { continue };
             let Some(tool) = conversation.tools.find(name) else { continue };
             let named = ["file_path", "notebook_path", "path"].into_iter().filter_map(|key| input.get(key));
             for path in named.filter_map(Value::as_str) {
                 let Ok(target) = workspace.resolve(path) else { continue };
                 let rank = ranks.entry(target).or_default();
-                rank.is_modified |= tool.facts().kind == ToolKind::Write;
+                rank.is_modified |= tool.facts().kind == ToolKind::Write && !failed.contains(id.as_str());
                 rank.mentions += 1;
                 rank.last = at + 1;
             }
@@ -150,10 +152,27 @@ fn ranked(conversation: &Conversation<'_>, messages: &[Message]) -> Vec<Target> 
         .collect()
 }
 
+/// The call that a block says has failed.
+fn failed(block: &Block) -> Option<&str> {
+    match block {
+        Block::ToolResult { tool_use_id, is_error: true, .. } => Some(tool_use_id),
+        Block::ToolResult { .. }
+        | Block::Text { .. }
+        | Block::Image(_)
+        | Block::Thinking { .. }
+        | Block::RedactedThinking { .. }
+        | Block::ToolUse { .. } => None,
+    }
+}
+
 fn show(text: FileText, path: &str, tokens: u64, before: &Before<'_>) -> Recovered {
     let lines = text.text.lines().count();
+    let head = format!("`{path}` ({lines} lines):\n");
+    let cut = |taken: usize| format!("[lines 1 to {taken} of {lines}; read the rest where it counts]");
     let mut shown = String::new();
-    let (mut taken, mut used, mut has_cut_line) = (0, 0, false);
+    // What stands around the lines counts as well.
+    let mut used = before.corrected(before.counter.text(&head) + before.counter.text(&cut(lines)));
+    let (mut taken, mut has_cut_line) = (0, false);
     for (at, line) in text.text.lines().take(MAX_LINES).enumerate() {
         let mut numbered = String::new();
         push_numbered(&mut numbered, at + 1, line, MAX_LINE_CHARS);
@@ -166,10 +185,8 @@ fn show(text: FileText, path: &str, tokens: u64, before: &Before<'_>) -> Recover
         shown.push_str(&numbered);
         taken = at + 1;
     }
-    let mut told = format!("`{path}` ({lines} lines):\n{shown}");
-    if taken < lines {
-        let _ = write!(told, "[lines 1 to {taken} of {lines}; read the rest where it counts]");
-    }
+    let cut = if taken < lines { cut(taken) } else { String::new() };
+    let told = format!("{head}{shown}{cut}");
     let modified = text.modified().and_then(|modified| Timestamp::try_from(modified).ok());
     let hash = text.hash.iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
