@@ -51,6 +51,9 @@ pub enum Record {
         mode: Mode,
         /// The name of the model profile at the start.
         model: String,
+        /// The session it was forked from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<SessionId>,
     },
     /// A prompt waits behind a running turn.
     Queued {

@@ -53,8 +53,14 @@ impl Kept {
     fn new() -> Self {
         let root = AbsPath::new("/w").unwrap();
         let (roots, model) = (vec![root.clone()], "demo".to_owned());
-        let opened =
-            Record::Opened { session: SessionId::generate(), roots, cwd: root, mode: Mode::Default, model };
+        let opened = Record::Opened {
+            session: SessionId::generate(),
+            roots,
+            cwd: root,
+            mode: Mode::Default,
+            model,
+            forked_from: None,
+        };
         let state = SessionState::open(&opened).unwrap();
         Self { state, records: vec![opened], befores: Vec::new(), cut: None, calls: 0 }
     }
