@@ -9,7 +9,7 @@ pub(super) fn bench(script: Vec<Say>) -> Bench {
 }
 
 impl Bench {
-    pub(super) fn write(&self, path: &str, text: &str) {
+    pub(in crate::session) fn write(&self, path: &str, text: &str) {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
