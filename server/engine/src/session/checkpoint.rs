@@ -432,6 +432,7 @@ impl Session {
         self.tell_other_todos(&todos);
         // Which of them were read in turns that are gone is not known: the model reads again what it changes.
         self.workspace.forget_reads();
+        self.forget_editor();
         Ok(())
     }
 

@@ -194,6 +194,11 @@ impl Session {
         before.as_ref() != Some(context)
     }
 
+    /// Has what the editor shows told with the next prompt, whatever was told before.
+    pub(crate) fn forget_editor(&self) {
+        lock(&self.kept.editor).take();
+    }
+
     /// Where the session's journal lies.
     pub(crate) fn journal_path(&self) -> std::path::PathBuf {
         self.journal.path().to_path_buf()
