@@ -4,7 +4,7 @@
 //! session is written beside the others under a name that no session has, and then named.
 
 mod export;
-mod fork;
+pub(crate) mod fork;
 mod import;
 
 pub use export::Exported;

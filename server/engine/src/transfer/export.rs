@@ -191,3 +191,18 @@ fn escaped(text: &str) -> String {
 fn one_line(text: &str) -> String {
     text.split(char::is_control).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_put_out_cannot_end_its_fence_and_titles_are_no_markup() {
+        let mut document = Document::default();
+        document.fence("text", "a\n````\n# no heading\n");
+        assert_eq!(document.text, "`````text\na\n````\n# no heading\n`````\n");
+        assert_eq!(escaped("a *b*\n<i>[x]"), r"a \*b\* \<i\>\[x\]");
+        assert_eq!(code("`ls` it"), "`` `ls` it ``");
+        assert_eq!(code("plain"), "`plain`");
+    }
+}

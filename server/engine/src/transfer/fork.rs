@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::event::{Item, ItemBody, TurnEnd};
 use crate::ids::{AgentId, ItemId, SessionId};
 use crate::journal::Record;
+use crate::journal::record::TurnFigures;
 use crate::model::Usage;
 use crate::session::SessionState;
 use crate::session::draft::Draft;
@@ -36,7 +37,7 @@ pub struct UnknownItem(pub ItemId);
 ///
 /// # Errors
 /// [`UnknownItem`].
-pub(super) fn fork(
+pub(crate) fn fork(
     records: Vec<Record>,
     at: &ForkPoint,
     origin: &SessionId,
@@ -82,7 +83,7 @@ fn said(item: &Item) -> Option<Draft> {
 /// The items of the session's own conversation that a record tells something of.
 fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
     let (one, many): (Option<&ItemId>, &[Item]) = match record {
-        Record::Prompt { item, .. } | Record::Steered { item, .. } | Record::Item { item } => {
+        Record::Prompt { item, .. } | Record::Steered { item, .. } | Record::Item { item, .. } => {
             (Some(&item.id), &[])
         }
         Record::Attached { item, .. } | Record::CallMoved { item, .. } | Record::CallEnded { item, .. } => {
@@ -108,7 +109,8 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Unwound { .. }
         | Record::Delegated { .. }
         | Record::Background { .. }
-        | Record::InAgent { .. } => (None, &[]),
+        | Record::InAgent { .. }
+        | Record::Resumed { .. } => (None, &[]),
     };
     one.into_iter().chain(many.iter().map(|item| &item.id))
 }
@@ -127,8 +129,8 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         Record::Prompt { turn, queued: _, item, content, parts } => {
             Some(Record::Prompt { turn, queued: None, item, content, parts })
         }
-        Record::TurnEnded { turn, reason, usage: _ } => {
-            Some(Record::TurnEnded { turn, reason, usage: Usage::default() })
+        Record::TurnEnded { turn, reason, usage: _, figures } => {
+            Some(Record::TurnEnded { turn, reason, usage: Usage::default(), figures })
         }
         Record::InAgent { agent, record } => {
             let record = Box::new(taken_over(*record, origin, id)?);
@@ -156,7 +158,8 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Decided { .. }
         | Record::Charged { .. }
         | Record::Edits { .. }
-        | Record::Background { .. } => None,
+        | Record::Background { .. }
+        | Record::Resumed { .. } => None,
     }
 }
 
@@ -166,7 +169,14 @@ fn finish(state: &SessionState) -> Vec<Record> {
     let seal = |agent: Option<&AgentId>, item: Item| {
         let ItemBody::ToolCall(call) = &item.body else { return None };
         let (outcome, result) = sealing(call, NOT_IN_FORK);
-        let ended = Record::CallEnded { item: item.id.clone(), at, outcome, result, instructed: Vec::new() };
+        let ended = Record::CallEnded {
+            item: item.id.clone(),
+            at,
+            outcome,
+            result,
+            instructed: Vec::new(),
+            executed: None,
+        };
         Some(match agent {
             None => ended,
             Some(agent) => Record::InAgent { agent: agent.clone(), record: Box::new(ended) },
@@ -180,6 +190,7 @@ fn finish(state: &SessionState) -> Vec<Record> {
         turn,
         reason: TurnEnd::Cancelled,
         usage: Usage::default(),
+        figures: TurnFigures::default(),
     });
     of_agents.chain(own).chain(ended).collect()
 }

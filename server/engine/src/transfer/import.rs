@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::event::{CallOutcome, CallState, Item, ItemBody, ToolCallItem, TurnEnd};
 use crate::ids::{CallId, ItemId, SessionId, TurnId};
 use crate::journal::Record;
+use crate::journal::record::TurnFigures;
 use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -309,7 +310,13 @@ impl Import {
             items.push(item);
         }
         let message = Message::assistant(blocks);
-        self.records.push(Record::Answer { turn, message, items, usage: Usage::default() });
+        self.records.push(Record::Answer {
+            turn,
+            message,
+            items,
+            usage: Usage::default(),
+            streamed: Vec::new(),
+        });
     }
 
     fn result(&mut self, result: Block) {
@@ -330,8 +337,8 @@ impl Import {
         self.at = ended.unwrap_or(self.at);
         let display = content.lines().next().unwrap_or_default().to_owned();
         let outcome = CallOutcome { state, display, structured: None, error: None };
-        let (item, at, instructed) = (item.id, self.at, Vec::new());
-        self.records.push(Record::CallEnded { item, at, outcome, result, instructed });
+        let (item, at, instructed, executed) = (item.id, self.at, Vec::new(), None);
+        self.records.push(Record::CallEnded { item, at, outcome, result, instructed, executed });
     }
 
     /// Gives the calls that are open a result that says why they have none.
@@ -339,16 +346,16 @@ impl Import {
         for item in std::mem::take(&mut self.open) {
             let ItemBody::ToolCall(call) = &item.body else { continue };
             let (outcome, result) = sealing(call, OPEN_WHEN_IMPORTED);
-            let (item, at, instructed) = (item.id, self.at, Vec::new());
-            self.records.push(Record::CallEnded { item, at, outcome, result, instructed });
+            let (item, at, instructed, executed) = (item.id, self.at, Vec::new(), None);
+            self.records.push(Record::CallEnded { item, at, outcome, result, instructed, executed });
         }
     }
 
     fn end_turn(&mut self) {
         self.seal();
         if let Some(turn) = self.turn.take() {
-            let (reason, usage) = (TurnEnd::EndTurn, Usage::default());
-            self.records.push(Record::TurnEnded { turn, reason, usage });
+            let (reason, usage, figures) = (TurnEnd::EndTurn, Usage::default(), TurnFigures::default());
+            self.records.push(Record::TurnEnded { turn, reason, usage, figures });
         }
     }
 
