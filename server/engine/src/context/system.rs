@@ -113,7 +113,13 @@ fn language(standing: &Standing) -> String {
     match &standing.language {
         // A name is one line: what stands in a settings file must not be able to begin another.
         Some(language) => format!("Answer in {}.", language.split_whitespace().collect::<Vec<_>>().join(" ")),
-        None => "Answer in the language of the user's message.".to_owned(),
+        None => match &standing.locale {
+            Some(locale) => format!(
+                "Answer in the language of the user's message; where that does not tell one, in that of the user's editor \
+                 ({locale})."
+            ),
+            None => "Answer in the language of the user's message.".to_owned(),
+        },
     }
 }
 

@@ -21,6 +21,9 @@ use crate::workspace::blocking;
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
 
+/// No name of a language is longer.
+const MAX_LOCALE: usize = 35;
+
 /// What stands in the system prompt beside what is built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
@@ -30,6 +33,8 @@ pub struct Standing {
     pub style: Style,
     /// The language of the answers; that of the user's message when `None`.
     pub language: Option<String>,
+    /// The language of the editor, where it is not English; for messages that do not tell in which to answer.
+    pub locale: Option<String>,
     /// What is said last.
     pub appended: Option<String>,
     /// The branch of the repository when the session was begun or taken up.
@@ -129,6 +134,7 @@ impl Session {
     pub(crate) async fn instructions_beside(
         &self,
         agent: Option<&AgentId>,
+            locale: self.workspace.locale().as_deref().and_then(foreign),
         target: &Target,
     ) -> Option<Beside> {
         let file = target.file()?;
@@ -223,3 +229,16 @@ fn branch(top: &AbsPath) -> Option<String> {
 
 #[cfg(test)]
 mod tests;
+/// The language that an editor names, where it is one and not English, in the form of `pt-BR`.
+fn foreign(locale: &str) -> Option<String> {
+    // Systems write `pt_BR.UTF-8`.
+    let name = locale.split(['.', '@']).next().unwrap_or_default().trim().replace('_', "-");
+    let mut parts = name.split('-');
+    let language = parts.next().unwrap_or_default().to_lowercase();
+    let is_language =
+        (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_part =
+        |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_language && language != "en" && name.len() <= MAX_LOCALE && parts.all(is_part)).then_some(name)
+}
+
