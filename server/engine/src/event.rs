@@ -218,7 +218,7 @@ pub enum Event {
         /// The state now.
         state: RunState,
     },
-    /// The session's mode or model changed.
+    /// The session's mode, model, effort or style of answers changed.
     ModeChanged {
         /// The mode now.
         mode: crate::permission::Mode,
@@ -226,6 +226,8 @@ pub enum Event {
         model: String,
         /// How hard models think now, where the user has said so for this session.
         effort: Option<Effort>,
+        /// The name of the style of the answers from the next turn on, where the user has chosen one for this session.
+        output_style: Option<String>,
     },
     /// What waits for its turn, or for the running one, changed.
     QueueChanged {

@@ -153,7 +153,11 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "monitor",
         ),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
-        (Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None }, "mode_changed", "monitor"),
+        (
+            Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None, output_style: None },
+            "mode_changed",
+            "monitor",
+        ),
         (
             Event::QueueChanged { queue: vec![queued.clone()], steering: vec![queued], paused: true },
             "queue_changed",

@@ -219,7 +219,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
     },
-    /// The mode, the model or the effort changed.
+    /// The mode, the model, the effort or the style of the answers changed.
     Configured {
         /// The mode now.
         mode: Mode,
@@ -231,6 +231,9 @@ pub enum Record {
     },
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {
+        /// The name of the style of the answers in this session now, instead of that of the settings.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_style: Option<String>,
         /// What.
         entry: Entry,
     },

@@ -78,6 +78,16 @@ impl Session {
         lock(&self.kept.standing).clone().unwrap_or_default()
     }
 
+    /// The style of answers that a name means here, whatever its letter case, as it is called.
+    ///
+    /// # Errors
+    /// That there is none, naming those there are.
+    pub async fn style_named(&self, name: &str) -> Result<String, String> {
+        let (places, name) = (self.memory_places(), name.to_owned());
+        let roots = self.workspace.roots().to_vec();
+        blocking(move || Style::find(&name, &roots, places.home.as_ref())).await.map(|style| style.name)
+    }
+
     /// Looks up what stands in the system prompt, and tells what has changed.
     pub(super) async fn look_up_standing(self: &Arc<Self>, turn: &TurnId) {
         let session = Arc::clone(self);
@@ -109,7 +119,8 @@ impl Session {
         let places = self.memory_places();
         let memory = Memory::load(&places, &|path| self.may_mention(&Target::File(path.clone())));
         let roots = self.workspace.roots();
-        let (style, style_problem) = match preferences.output_style.as_deref() {
+        let chosen = self.state().output_style.clone();
+        let (style, style_problem) = match chosen.as_deref().or(preferences.output_style.as_deref()) {
             None => (Style::default(), None),
             Some(name) => match Style::find(name, roots, places.home.as_ref()) {
                 Ok(style) => (style, None),
@@ -123,6 +134,7 @@ impl Session {
             memory,
             style,
             language: said(&preferences.language),
+            locale: self.workspace.locale().as_deref().and_then(foreign),
             appended: said(&preferences.append_system_prompt),
             branch,
             style_problem,
@@ -134,7 +146,6 @@ impl Session {
     pub(crate) async fn instructions_beside(
         &self,
         agent: Option<&AgentId>,
-            locale: self.workspace.locale().as_deref().and_then(foreign),
         target: &Target,
     ) -> Option<Beside> {
         let file = target.file()?;
@@ -220,15 +231,6 @@ impl Session {
     }
 }
 
-/// The branch that a repository is on, where it says so in the usual way.
-fn branch(top: &AbsPath) -> Option<String> {
-    let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
-    let branch = head.trim().strip_prefix("ref: refs/heads/")?;
-    (!branch.contains(char::is_control)).then(|| branch.to_owned())
-}
-
-#[cfg(test)]
-mod tests;
 /// The language that an editor names, where it is one and not English, in the form of `pt-BR`.
 fn foreign(locale: &str) -> Option<String> {
     // Systems write `pt_BR.UTF-8`.
@@ -242,3 +244,12 @@ fn foreign(locale: &str) -> Option<String> {
     (is_language && language != "en" && name.len() <= MAX_LOCALE && parts.all(is_part)).then_some(name)
 }
 
+/// The branch that a repository is on, where it says so in the usual way.
+fn branch(top: &AbsPath) -> Option<String> {
+    let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
+    let branch = head.trim().strip_prefix("ref: refs/heads/")?;
+    (!branch.contains(char::is_control)).then(|| branch.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,8 @@ pub struct SessionState {
     pub todos_changed: bool,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
+    /// The name of the style of the answers, where the user has chosen one for this session.
+    pub output_style: Option<String>,
     /// How often the model has answered in the session's own conversation.
     pub answers: u64,
     /// The mode that the model knows: the one in which it last answered.
@@ -138,6 +140,7 @@ impl SessionState {
             rounds_without_todos: 0,
             todos_changed: false,
             effort: None,
+            output_style: None,
             answers: 0,
             mode_known: None,
             usage: Usage::default(),
@@ -240,8 +243,8 @@ impl SessionState {
                 self.attaching = None;
                 self.return_steering();
             }
-            Record::Configured { mode, model, effort } => {
-                self.effort = effort;
+            Record::Configured { mode, model, effort, output_style } => {
+                (self.effort, self.output_style) = (effort, output_style);
                 if mode != self.mode {
                     self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
                 }
