@@ -102,6 +102,7 @@ fn conversation<'a>(
             (mode, limit) => mode.or(limit),
         },
         model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
+        effort: kind.effort.or_else(|| parent.assignment.as_ref()?.effort),
         depth,
         tell: teller(progress),
     };

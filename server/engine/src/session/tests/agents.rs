@@ -398,3 +398,24 @@ async fn a_sub_agent_that_changes_the_folder_moves_nobody_else() {
     assert!(bench.root().join("sub/agent").as_path().exists());
     assert!(bench.root().join("main").as_path().exists());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_effort_of_a_type_is_that_of_its_agents_and_of_those_they_call() {
+    let calls = vec![
+        task("t1", json!({ "subagent_type": "quick", "prompt": "quick work" })),
+        task("t2", json!({ "subagent_type": "plain", "prompt": "plain work" })),
+    ];
+    let deeper = task("p0", json!({ "subagent_type": "plain", "prompt": "deeper work" }));
+    let team = Team::new(vec![Say::Answer(calls)], vec![("quick work", vec![Say::Answer(vec![deeper])])])
+        .with_type("quick", "tools: Task\neffort: low\n")
+        .with_type("plain", "");
+    let session = team.bench.session();
+    session.configure_all(Configuration { effort: Some(Some(Effort::High)), ..Configuration::default() });
+    let mut events = session.events().subscribe(0, vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, is_done).await;
+    let effort = |task: &str| team.asked(task).first().unwrap().effort;
+    assert_eq!(effort("go"), Some(Effort::High));
+    assert_eq!(effort("plain work"), Some(Effort::High));
+    assert_eq!((effort("quick work"), effort("deeper work")), (Some(Effort::Low), Some(Effort::Low)));
+}
