@@ -38,6 +38,7 @@
 ---@field complete boolean Whether the text is whole; false while it streams.
 ---@field interrupted boolean Whether it broke off: cancelled, cut or lost with the connection.
 ---@field model? string The model that said it, as the provider knows it.
+---@field durationMs? integer Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and where it is not known.
 
 --- A session was taken up again from its journal.
 ---@class kode.AgentResumed
@@ -313,6 +314,7 @@
 ---@field mode? kode.Mode The mode from now on.
 ---@field model? string The name of the model profile from the next model call on.
 ---@field effort? kode.EffortChoice How hard models think from the next model call on; `auto` is what the profile and the settings say.
+---@field outputStyle? string The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is what the settings say.
 ---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
 --- What is in force in a session.
@@ -320,6 +322,7 @@
 ---@field mode kode.Mode The mode.
 ---@field model kode.ModelRef The model.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field delivery kode.EditDeliveryRule[] How changes reach the files.
 
 --- A conversation is being compacted, or was.
@@ -1177,11 +1180,12 @@
 ---| "approval" # Everything asks, reads too.
 ---| "readonly" # Reads run; edits are refused; commands that do more than look ask.
 
---- The session's mode or model changed.
+--- The session's mode, model, effort or style of answers changed.
 ---@class kode.ModeChanged
 ---@field mode kode.Mode The mode now.
 ---@field model string The name of the model profile now.
 ---@field effort? kode.Effort How hard models think now, where the user has said so for this session.
+---@field outputStyle? string The style of the answers from the next turn on, where the user has chosen one for this session.
 
 --- What a model can do, as its provider serves it.
 ---@class kode.ModelCapabilities
@@ -1775,6 +1779,7 @@
 ---@field draft? kode.Draft The unsent prompt; absent when there is none.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
@@ -2164,6 +2169,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331"
+M.schema_hash = "9413fc85baf7f5aa2b57778168c01f469d9e399e5d03e38f5102f21ea20ca5f4"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331";
+export const SCHEMA_HASH = "9413fc85baf7f5aa2b57778168c01f469d9e399e5d03e38f5102f21ea20ca5f4";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -67,6 +67,11 @@ export interface AgentMessage {
     interrupted: boolean;
     /** The model that said it, as the provider knows it. */
     model?: string;
+    /**
+     * Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and
+     * where it is not known.
+     */
+    durationMs?: number;
 }
 
 /** A session was taken up again from its journal. */
@@ -493,6 +498,11 @@ export interface ConfigureSessionParams {
     model?: string;
     /** How hard models think from the next model call on; `auto` is what the profile and the settings say. */
     effort?: EffortChoice;
+    /**
+     * The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is
+     * what the settings say.
+     */
+    outputStyle?: string;
     /** How changes reach the files from the next call on, instead of as the user has set for all sessions. */
     delivery?: EditDeliveryRule[];
 }
@@ -505,6 +515,8 @@ export interface ConfigureSessionResult {
     model: ModelRef;
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** How changes reach the files. */
     delivery: EditDeliveryRule[];
 }
@@ -1401,7 +1413,7 @@ export type Mode =
     /** Reads run; edits are refused; commands that do more than look ask. */
     | "readonly";
 
-/** The session's mode or model changed. */
+/** The session's mode, model, effort or style of answers changed. */
 export interface ModeChanged {
     /** The mode now. */
     mode: Mode;
@@ -1409,6 +1421,8 @@ export interface ModeChanged {
     model: string;
     /** How hard models think now, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers from the next turn on, where the user has chosen one for this session. */
+    outputStyle?: string;
 }
 
 /** What a model can do, as its provider serves it. */
@@ -2355,6 +2369,8 @@ export interface Snapshot {
     tasks?: BackgroundTask[];
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** Tokens of all turns. */
     usage: Usage;
     /** What they cost in US dollars; absent where a part is not known. */

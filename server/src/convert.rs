@@ -297,8 +297,14 @@ fn item(item: Item) -> wire::Item {
                     attachments: attachments.into_iter().map(input::attachment).collect(),
                 })
             }
-            ItemBody::AgentMessage { text, complete, interrupted, model } => {
-                wire::ItemBody::AgentMessage(wire::AgentMessage { text, complete, interrupted, model })
+            ItemBody::AgentMessage { text, complete, interrupted, model, duration_ms } => {
+                wire::ItemBody::AgentMessage(wire::AgentMessage {
+                    text,
+                    complete,
+                    interrupted,
+                    model,
+                    duration_ms,
+                })
             }
             ItemBody::Thinking { text, complete } => {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })

@@ -336,8 +336,16 @@ fn every_item_has_its_type() {
     let bodies = [
         (ItemBody::user_message(text()), json!({ "type": "userMessage", "text": "text" })),
         (
-            ItemBody::AgentMessage { text: text(), complete: true, interrupted: false, model: None },
-            json!({ "type": "agentMessage", "text": "text", "complete": true, "interrupted": false }),
+            ItemBody::AgentMessage {
+                text: text(),
+                complete: true,
+                interrupted: false,
+                model: None,
+                duration_ms: Some(7),
+            },
+            json!({
+                "type": "agentMessage", "text": "text", "complete": true, "interrupted": false, "durationMs": 7,
+            }),
         ),
         (
             ItemBody::Thinking { text: text(), complete: false },

@@ -131,6 +131,9 @@ pub enum Record {
         /// What the provider reported.
         #[serde(default)]
         usage: Usage,
+        /// Milliseconds from the request that was answered to the end of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
     /// counts.
@@ -228,12 +231,12 @@ pub enum Record {
         /// How hard models think in this session now, instead of as their profiles say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<Effort>,
-    },
-    /// Something became of the agent's changes. Folded by the ledger.
-    Edits {
         /// The name of the style of the answers in this session now, instead of that of the settings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_style: Option<String>,
+    },
+    /// Something became of the agent's changes. Folded by the ledger.
+    Edits {
         /// What.
         entry: Entry,
     },

@@ -100,6 +100,7 @@ mod tests {
             message,
             items: vec![],
             usage: Usage::default(),
+            duration_ms: None,
         });
     }
 

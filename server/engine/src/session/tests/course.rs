@@ -5,6 +5,33 @@ use crate::question::{LIMIT_GO_ON, LIMIT_STOP, Picked, QuestionKind, Reply};
 use crate::turn::limit::TurnOptions;
 use crate::turn::next::{CONTINUED_LIMIT, REPEAT_LIMIT};
 
+#[tokio::test(start_paused = true)]
+async fn how_long_an_answer_took_stands_with_its_last_text_and_in_the_journal() {
+    let slow = Say::After(Duration::from_millis(1_500), vec![text("first"), text("last")]);
+    let bench = Bench::new(vec![slow]);
+    let session = bench.session();
+    let mut events = session.events().subscribe(0, vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, is_done).await;
+    let durations = |session: &Session| -> Vec<_> {
+        let of = |item: Item| match item.body {
+            ItemBody::AgentMessage { duration_ms, .. } => Some(duration_ms),
+            _ => None,
+        };
+        session.snapshot(usize::MAX).items.into_iter().filter_map(of).collect()
+    };
+    assert_eq!(durations(&session), [None, Some(1_500)]);
+    let id = session.id().clone();
+    session.close();
+    session.closed().await;
+    let journal = std::fs::read_to_string(session.journal_path()).unwrap();
+    let answer = journal.lines().find(|line| line.contains("\"type\":\"answer\"")).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+    assert_eq!(answer["durationMs"], 1_500);
+    let again = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
+    assert_eq!(durations(&again), [None, Some(1_500)]);
+}
+
 pub(super) fn limited(text: &str, max_turns: i64) -> Prompt {
     let options = TurnOptions { max_turns: Some(max_turns), ..TurnOptions::default() };
     Prompt { options, ..prompt(text) }

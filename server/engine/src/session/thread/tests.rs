@@ -118,7 +118,13 @@ impl Kept {
             content.push(Block::Text { text: "said".into() });
         }
         let message = Message::assistant(content);
-        self.write(Record::Answer { turn: turn.clone(), message, items, usage: Usage::default() });
+        self.write(Record::Answer {
+            turn: turn.clone(),
+            message,
+            items,
+            usage: Usage::default(),
+            duration_ms: None,
+        });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {
                 state: CallState::Completed,

@@ -43,6 +43,8 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         }
         items.push((item, streamed));
     }
+    let duration_ms = shown.took_ms();
+    note_duration(items.iter_mut().map(|(item, _)| item), duration_ms);
     // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
     items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
     let ModelResponse { id, content, stop_reason, usage: reported } = response;
@@ -60,6 +62,7 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         message: Message { origin: Some(origin), ..Message::assistant(content) },
         items: items.iter().map(|(item, _)| item.clone()).collect(),
         usage: reported,
+        duration_ms,
     };
     conversation.commit(record, |_| {
         let event = |(item, streamed)| match streamed {
@@ -80,7 +83,9 @@ pub(super) fn leave(conversation: &Conversation<'_>, shown: &mut Shown) {
 
 /// Keeps what had arrived of an answer that broke off for good: on the screen, and its text in the history.
 pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Shown) {
-    let items = shown.interrupted(asker.conversation);
+    let mut items = shown.interrupted(asker.conversation);
+    let duration_ms = shown.took_ms();
+    note_duration(items.iter_mut(), duration_ms);
     let content: Vec<_> = error
         .partial
         .iter()
@@ -94,9 +99,24 @@ pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Sh
     }
     let message = Message::assistant(content);
     let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
-    let record = Record::Answer { turn: asker.turn.clone(), message, items: items.clone(), usage };
+    let record =
+        Record::Answer { turn: asker.turn.clone(), message, items: items.clone(), usage, duration_ms };
     let told = |_: &_| items.into_iter().map(|item: Item| Event::ItemUpdated { item }).collect();
     asker.conversation.commit(record, told);
+}
+
+/// Notes with the last text of an answer how long it took.
+fn note_duration<'a>(items: impl DoubleEndedIterator<Item = &'a mut Item>, took: Option<u64>) {
+    let last = items.rev().find_map(|item| match &mut item.body {
+        ItemBody::AgentMessage { duration_ms, .. } => Some(duration_ms),
+        ItemBody::UserMessage { .. }
+        | ItemBody::Thinking { .. }
+        | ItemBody::ToolCall(_)
+        | ItemBody::Notice { .. } => None,
+    });
+    if let Some(duration_ms) = last {
+        *duration_ms = took;
+    }
 }
 
 /// What the end of an answer cut off, if it did.
@@ -119,7 +139,13 @@ fn body(asker: &Asker<'_>, block: &Block, broke_off: bool) -> Option<ItemBody> {
         Block::Text { text } if text.is_empty() => None,
         Block::Text { text } => {
             let (text, model) = (text.clone(), Some(asker.model.name().to_owned()));
-            Some(ItemBody::AgentMessage { text, complete: true, interrupted: broke_off, model })
+            Some(ItemBody::AgentMessage {
+                text,
+                complete: true,
+                interrupted: broke_off,
+                model,
+                duration_ms: None,
+            })
         }
         Block::Thinking { thinking, .. } if thinking.is_empty() => None,
         Block::Thinking { thinking, .. } => {
