@@ -1797,6 +1797,8 @@
 ---@field delivery? kode.Delivery What happens when a turn runs already.
 ---@field maxTurns? integer The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
 ---@field candidateAnswers? boolean Whether the prompt is answered twice, for the user to choose; absent as the settings say.
+---@field maxCostUsd? number What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above 0. What has no known price is not counted. Absent as the settings say.
+---@field maxMinutes? number How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
 
 --- Its turn began.
 ---@class kode.StartTurnResult.Started: kode.StartedTurn
@@ -1838,6 +1840,7 @@
 ---| "end_turn" # The model had said all.
 ---| "max_tokens" # The answer was cut by the token limit.
 ---| "max_turns" # The limit of model calls was reached.
+---| "budget" # The turn had cost as much, or gone on as long, as it may.
 ---| "refusal" # The model, or a filter, declined.
 ---| "cancelled" # The user cancelled.
 ---| "error" # A fault ended it; an `error` event or a notice says which.
@@ -2169,6 +2172,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "9413fc85baf7f5aa2b57778168c01f469d9e399e5d03e38f5102f21ea20ca5f4"
+M.schema_hash = "e03cd27630597c6b17d1532c117d8f2568192a6585e739e6ac7d4869b3f8cf3d"
 
 return M

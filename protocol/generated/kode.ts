@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "9413fc85baf7f5aa2b57778168c01f469d9e399e5d03e38f5102f21ea20ca5f4";
+export const SCHEMA_HASH = "e03cd27630597c6b17d1532c117d8f2568192a6585e739e6ac7d4869b3f8cf3d";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -2401,6 +2401,13 @@ export interface StartTurnParams {
     maxTurns?: number;
     /** Whether the prompt is answered twice, for the user to choose; absent as the settings say. */
     candidateAnswers?: boolean;
+    /**
+     * What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+     * 0. What has no known price is not counted. Absent as the settings say.
+     */
+    maxCostUsd?: number;
+    /** How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say. */
+    maxMinutes?: number;
 }
 
 /** What became of a prompt. */
@@ -2446,6 +2453,8 @@ export type StopReason =
     | "max_tokens"
     /** The limit of model calls was reached. */
     | "max_turns"
+    /** The turn had cost as much, or gone on as long, as it may. */
+    | "budget"
     /** The model, or a filter, declined. */
     | "refusal"
     /** The user cancelled. */

@@ -86,6 +86,8 @@ pub enum TurnEnd {
     MaxTokens,
     /// The turn limit was reached.
     MaxTurns,
+    /// It had cost as much, or gone on as long, as it may.
+    Budget,
     /// The model, or a filter, declined.
     Refusal,
     /// The user cancelled.
@@ -520,7 +522,7 @@ impl From<WatchReport> for Event {
 }
 
 /// A prompt that waits for the turn before it to end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
     /// Its id.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Effort;
 use crate::model::models::Pointer;
+use crate::turn::limit::Budget;
 
 /// The share of a model's context window at which a conversation is compacted, unless the settings say otherwise.
 pub const COMPACT_THRESHOLD: f64 = 0.8;
@@ -39,6 +40,8 @@ pub struct Preferences {
     pub compact_threshold: f64,
     /// `maxTurns`: the most model calls of one turn. −1 means the built-in limit, 0 that nothing is asked at all.
     pub max_turns: Option<i64>,
+    /// `maxCostUsd` and `maxMinutes`: what a turn may take before the user is asked.
+    pub budget: Budget,
     /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
@@ -73,6 +76,7 @@ impl Default for Preferences {
             auto_compact: true,
             compact_threshold: COMPACT_THRESHOLD,
             max_turns: None,
+            budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,

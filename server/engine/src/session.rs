@@ -152,6 +152,7 @@ pub struct Session {
     waiting: AtomicUsize,
     /// The turn limit of the command line.
     turn_limit: OnceLock<i64>,
+    budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
     turns: mpsc::UnboundedSender<TurnId>,
@@ -233,6 +234,7 @@ impl Session {
             active: Mutex::new(None),
             waiting: AtomicUsize::new(0),
             turn_limit: OnceLock::new(),
+            budgets: limits::Budgets::default(),
             resting: Resting::default(),
             turns,
             cancel: CancellationToken::new(),

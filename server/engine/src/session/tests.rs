@@ -102,7 +102,9 @@ impl Model for FakeModel {
             }
             Say::After(time, content) => {
                 tokio::time::sleep(time).await;
-                Ok(answered(content, StopReason::EndTurn, on_delta))
+                let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+                let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+                Ok(answered(content, stop_reason, on_delta))
             }
             Say::Ended(content, stop_reason) => Ok(answered(content, stop_reason, on_delta)),
             Say::Fail(error) => Err(error),

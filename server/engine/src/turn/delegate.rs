@@ -171,6 +171,7 @@ fn result(
         TurnEnd::MaxTurns => {
             format!("stopped after {}", counted(model_calls, "model call"))
         }
+        TurnEnd::Budget => "stopped because the budget of the turn is used up".to_owned(),
         TurnEnd::Repetition => "made the same call over and over".to_owned(),
         TurnEnd::IncompleteIntent => "only announced what it was going to do".to_owned(),
         TurnEnd::NotChosen | TurnEnd::ChatDisabled => "was not asked".to_owned(),
@@ -184,6 +185,7 @@ fn result(
         TurnEnd::EndTurn
         | TurnEnd::MaxTokens
         | TurnEnd::MaxTurns
+        | TurnEnd::Budget
         | TurnEnd::Refusal
         | TurnEnd::Error
         | TurnEnd::Repetition
