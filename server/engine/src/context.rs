@@ -5,6 +5,7 @@
 
 pub mod meter;
 pub(crate) mod normalise;
+pub(crate) mod overview;
 mod system;
 pub mod tokens;
 

@@ -46,6 +46,8 @@ pub struct Preferences {
     pub incomplete_intent: IncompleteIntent,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
+    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    pub project_overview: bool,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
@@ -79,6 +81,7 @@ impl Default for Preferences {
             budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
+            project_overview: true,
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

@@ -52,6 +52,7 @@ pub(super) fn system_prompt(
         roots: &state.roots,
         date: started(state),
         branch: standing.branch.as_deref(),
+        overview: &standing.overview,
     };
     compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing)
 }
@@ -62,6 +63,7 @@ struct Facts<'a> {
     roots: &'a [AbsPath],
     date: jiff::civil::Date,
     branch: Option<&'a str>,
+    overview: &'a str,
 }
 
 fn compose(facts: &Facts<'_>, mode: Mode, agent: Option<&str>, standing: &Standing) -> SystemPrompt {
@@ -141,6 +143,9 @@ fn environment(facts: &Facts<'_>) -> String {
     }
     if let Some(branch) = facts.branch {
         lines.push(format!("Git branch when the session began: {branch}"));
+    }
+    if !facts.overview.is_empty() {
+        lines.push(format!("\n{}", facts.overview));
     }
     lines.join("\n")
 }

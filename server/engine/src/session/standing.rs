@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use crate::context::reminder;
+use crate::context::{overview, reminder};
 use crate::event::NoticeLevel;
 use crate::ids::{AgentId, TurnId};
 use crate::input::EditorContext;
@@ -39,6 +39,8 @@ pub struct Standing {
     pub appended: Option<String>,
     /// The branch of the repository when the session was begun or taken up.
     pub branch: Option<String>,
+    /// What lay in the working directory when the session was begun or taken up; empty when that is not told.
+    pub overview: String,
     /// Why another style is used than the one that was chosen.
     pub style_problem: Option<String>,
 }
@@ -129,7 +131,10 @@ impl Session {
         };
         let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         let known = lock(&self.kept.standing).clone();
-        let branch = known.map_or_else(|| branch(&places.top()), |known| known.branch.clone());
+        let (branch, overview) = match known {
+            Some(known) => (known.branch.clone(), known.overview.clone()),
+            None => (branch(&places.top()), self.overview(&places, preferences.project_overview)),
+        };
         Standing {
             memory,
             style,
@@ -137,8 +142,19 @@ impl Session {
             locale: self.workspace.locale().as_deref().and_then(foreign),
             appended: said(&preferences.append_system_prompt),
             branch,
+            overview,
             style_problem,
         }
+    }
+
+    /// What lies in the working directory, where that is wanted. What lies in a home folder is no project.
+    fn overview(&self, places: &Places, is_wanted: bool) -> String {
+        if !is_wanted || places.home.as_ref() == Some(&places.cwd) || places.cwd.parent().is_none() {
+            return String::new();
+        }
+        let may_mention = self.mentionable();
+        let may_tell = |path: &AbsPath| may_mention(&Target::File(path.clone())).is_ok();
+        overview::of(&places.cwd, &may_tell).unwrap_or_default()
     }
 
     /// The instructions of the deeper folders that a file lies in, if the model has not been given them in the

@@ -31,6 +31,7 @@ impl Reader<'_, '_> {
             "language" => self.state(property, |stated| &mut stated.language),
             "outputStyle" => self.state(property, |stated| &mut stated.output_style),
             "autoCompactEnabled" => self.state(property, |stated| &mut stated.auto_compact),
+            "projectOverview" => self.state(property, |stated| &mut stated.project_overview),
             "maxTurns" => self.state(property, |stated| &mut stated.max_turns),
             "maxCostUsd" => self.amount(property, |stated| &mut stated.max_cost_usd),
             "maxMinutes" => self.amount(property, |stated| &mut stated.max_minutes),

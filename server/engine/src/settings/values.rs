@@ -76,6 +76,8 @@ pub struct Stated {
     pub incomplete_intent: Option<IncompleteIntent>,
     /// `candidateAnswers`.
     pub candidate_answers: Option<bool>,
+    /// `projectOverview`.
+    pub project_overview: Option<bool>,
     /// `todoReminderRounds`.
     pub todo_reminder_rounds: Option<u32>,
 }
@@ -99,6 +101,7 @@ impl Stated {
             budget: Budget { max_cost_usd: self.max_cost_usd, max_minutes: self.max_minutes },
             incomplete_intent: self.incomplete_intent.unwrap_or_default(),
             candidate_answers: self.candidate_answers.unwrap_or_default(),
+            project_overview: self.project_overview.unwrap_or(default.project_overview),
             todo_reminder_rounds: self.todo_reminder_rounds.unwrap_or(default.todo_reminder_rounds),
         }
     }

@@ -84,7 +84,8 @@ fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
         "home/.claude/settings.json",
         r#"{ "permissions": { "defaultMode": "plan", "additionalDirectories": ["/data", "/more"] },
           "sandbox": { "enabled": false, "excludedCommands": ["docker *", "podman *"], "network": { "deniedDomains": ["c"] } },
-          "tools": { "maxConcurrency": 9 }, "language": "German", "maxTurns": -1, "maxCostUsd": 2.5, "maxMinutes": 0, "claudeMdExcludes": ["a/**"],
+          "tools": { "maxConcurrency": 9 }, "language": "German", "maxTurns": -1, "maxCostUsd": 2.5, "maxMinutes": 0, "projectOverview": false,
+          "claudeMdExcludes": ["a/**"],
           "autoCompactThreshold": 0.5, "incompleteIntent": "stop", "effortLevel": "high", "model": "opus",
           "webSearch": { "provider": "two", "endpoint": "x", "more": { "a": 2, "b": 3 } } }"#,
     );
@@ -117,6 +118,7 @@ fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
         memory_excludes: vec!["a/**".to_owned()],
         compact_threshold: 0.5,
         max_turns: Some(-1),
+        project_overview: false,
         budget: Budget { max_cost_usd: Some(2.5), max_minutes: None },
         incomplete_intent: IncompleteIntent::Stop,
         ..Preferences::default()
