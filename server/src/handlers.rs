@@ -17,5 +17,6 @@ pub mod progress;
 pub mod question;
 pub mod queue;
 pub mod session;
+pub mod sessions;
 pub mod task;
 pub mod turn;

@@ -10,6 +10,7 @@ pub mod record;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{ReadJournal, read, title};
+pub(crate) use reader::LINE_LIMIT;
+pub use reader::{ReadJournal, read};
 pub use record::Record;
 pub use writer::{Journal, JournalError};

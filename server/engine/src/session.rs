@@ -29,9 +29,11 @@ pub mod spending;
 pub mod standing;
 pub mod state;
 pub mod steering;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod title;
 pub mod todos;
 
 use std::collections::HashMap;
@@ -141,6 +143,8 @@ pub struct Session {
     turn_limit: OnceLock<i64>,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
+    /// A model that is being asked for a title.
+    titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
 }
@@ -221,6 +225,7 @@ impl Session {
             waiting: AtomicUsize::new(0),
             turn_limit: OnceLock::new(),
             resting: Resting::default(),
+            titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
         });

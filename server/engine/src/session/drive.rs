@@ -82,13 +82,17 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.gather_news();
         let cost = session.state().spending.of_turn(&turn);
         session.end_turn(&turn, ended.reason, ended.event(&turn, cost), ended.spent.usage);
+        session.begin_titling(&turn);
         session.sync().await;
+        session.begin_summary();
     }
+    session.end_titling().await;
     session.shell.tasks().closed().await;
     session.close_changes().await;
     session.write_draft();
     session.sync().await;
     session.workspace.stop_watching();
+    session.settle_folder().await;
     session.journal.release();
     session.events.close();
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::event::{Item, ItemBody, QueuedPrompt};
+use crate::event::{Item, ItemBody, QueuedPrompt, TurnEnd};
 use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
 use crate::journal::Record;
@@ -17,6 +17,7 @@ use crate::session::background::Background;
 use crate::session::draft::Draft;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
+use crate::session::title::TitledBy;
 use crate::session::title_from;
 use crate::todo::{Todo, TodoCounts};
 
@@ -27,6 +28,10 @@ pub struct SessionState {
     pub id: SessionId,
     /// What people call it.
     pub title: String,
+    /// Who named it so; `None` for the first line of its first prompt.
+    pub titled: Option<TitledBy>,
+    /// Whether it was put away.
+    pub archived: bool,
     /// The workspace folders.
     pub roots: Vec<AbsPath>,
     /// Where relative paths and commands start.
@@ -63,6 +68,8 @@ pub struct SessionState {
     pub todos_changed: bool,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
+    /// How many turns ended because the model had said all.
+    pub worked: u64,
     /// How often the model has answered in the session's own conversation.
     pub answers: u64,
     /// The mode that the model knows: the one in which it last answered.
@@ -110,6 +117,8 @@ struct Cut {
     main: thread::Cut,
     agents: BTreeMap<AgentId, thread::Cut>,
     todos: Vec<Todo>,
+    title: String,
+    titled: Option<TitledBy>,
 }
 
 impl SessionState {
@@ -120,6 +129,8 @@ impl SessionState {
         Some(Self {
             id: session.clone(),
             title: String::new(),
+            titled: None,
+            archived: false,
             roots: roots.clone(),
             cwd: cwd.clone(),
             mode: *mode,
@@ -138,6 +149,7 @@ impl SessionState {
             rounds_without_todos: 0,
             todos_changed: false,
             effort: None,
+            worked: 0,
             answers: 0,
             mode_known: None,
             usage: Usage::default(),
@@ -233,7 +245,8 @@ impl SessionState {
                 self.todos_changed = true;
             }
             Record::Charged { turn, model, usage, cost } => self.spending.charge(&turn, &model, usage, cost),
-            Record::TurnEnded { turn, reason: _, usage } => {
+            Record::TurnEnded { turn, reason, usage } => {
+                self.worked += u64::from(reason == TurnEnd::EndTurn);
                 self.spending.end_turn(&turn, usage);
                 self.usage += usage;
                 self.turn = None;
@@ -249,6 +262,8 @@ impl SessionState {
                 self.model = model;
             }
             Record::Background { entry } => self.background.apply(entry),
+            Record::Titled { title, by } => self.take_title(title, by),
+            Record::Archived { archived } => self.archived = archived,
             Record::Delivering { rules } => self.deliveries = Some(rules),
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
@@ -336,7 +351,8 @@ impl SessionState {
         let agents = self.agents.iter_mut().filter_map(cut).collect();
         let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
         let todos = std::mem::replace(&mut self.todos, todos);
-        self.cut = Some(Cut { resolution, main, agents, todos });
+        let (title, titled) = (self.title.clone(), self.titled);
+        self.cut = Some(Cut { resolution, main, agents, todos, title, titled });
         self.name_anew();
     }
 
@@ -347,11 +363,26 @@ impl SessionState {
         for (agent, cut) in cut.agents {
             self.agents.entry(agent).or_default().thread.unwind(cut);
         }
-        self.name_anew();
+        // What the user has called it since stays.
+        if self.titled != Some(TitledBy::User) {
+            (self.title, self.titled) = (cut.title, cut.titled);
+        }
     }
 
-    /// The first prompt names the session.
+    /// A title of the user's is only changed by the user.
+    fn take_title(&mut self, title: String, by: TitledBy) {
+        if by == TitledBy::User || self.titled != Some(TitledBy::User) {
+            (self.title, self.titled) = (title, Some(by));
+        }
+    }
+
+    /// The first prompt names the session, unless somebody has. A model's title goes with the conversation that it
+    /// was made for.
     fn name_anew(&mut self) {
+        if self.titled == Some(TitledBy::User) || (self.titled.is_some() && !self.main.items.is_empty()) {
+            return;
+        }
+        self.titled = None;
         let named = self.main.items.iter().find_map(|item| match &item.body {
             ItemBody::UserMessage { text, .. } => Some(title_from(text)),
             _ => None,

@@ -185,6 +185,8 @@ impl Thread {
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }
+            | Record::Titled { .. }
+            | Record::Archived { .. }
             | Record::Edits { .. }
             | Record::Delivering { .. }
             | Record::Background { .. }

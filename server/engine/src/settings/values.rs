@@ -71,6 +71,10 @@ pub struct Stated {
     pub incomplete_intent: Option<IncompleteIntent>,
     /// `candidateAnswers`.
     pub candidate_answers: Option<bool>,
+    /// `sessionTitles`.
+    pub session_titles: Option<bool>,
+    /// `cleanupPeriodDays`; 0 and less mean never.
+    pub cleanup_days: Option<i64>,
     /// `todoReminderRounds`.
     pub todo_reminder_rounds: Option<u32>,
 }
@@ -93,6 +97,13 @@ impl Stated {
             max_turns: self.max_turns,
             incomplete_intent: self.incomplete_intent.unwrap_or_default(),
             candidate_answers: self.candidate_answers.unwrap_or_default(),
+            session_titles: self.session_titles,
+            // Others delete everything at 0; a slip must not cost all sessions.
+            cleanup_days: match self.cleanup_days {
+                Some(days) if days <= 0 => None,
+                Some(days) => Some(u32::try_from(days).unwrap_or(u32::MAX)),
+                None => default.cleanup_days,
+            },
             todo_reminder_rounds: self.todo_reminder_rounds.unwrap_or(default.todo_reminder_rounds),
         }
     }
