@@ -11,6 +11,6 @@ mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub(crate) use reader::LINE_LIMIT;
-pub use reader::{ReadJournal, read};
+pub use reader::{ReadJournal, Stamp, read};
 pub use record::Record;
-pub use writer::{Journal, JournalError};
+pub use writer::{Journal, JournalError, PreparedLine};

@@ -96,8 +96,7 @@ impl Session {
             return false;
         }
         if state.archived != archived {
-            let record = Record::Archived { archived };
-            self.commit_locked(&mut state, record, |_| vec![Event::ArchivedChanged { archived }]);
+            self.commit_locked(&mut state, Record::Archived { archived });
         }
         true
     }
@@ -204,7 +203,7 @@ impl Session {
     }
 
     fn commit_title(&self, state: &mut SessionState, title: String, by: TitledBy) {
-        self.commit_locked(state, Record::Titled { title, by }, |state| vec![state.title_event()]);
+        self.commit_locked(state, Record::Titled { title, by });
     }
 }
 

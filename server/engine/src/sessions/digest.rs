@@ -54,8 +54,8 @@ pub(super) struct Digest {
     pub(super) answer: String,
     /// Whether lines in the middle were not read.
     pub(super) has_gap: bool,
-    /// Lines that could not be read.
-    pub(super) skipped: u64,
+    /// The number of the newest event before the last line.
+    pub(super) seq: u64,
     /// The turn of the first prompt of the conversation.
     first: Option<TurnId>,
     /// The newest turn that a model call was charged to.
@@ -84,6 +84,8 @@ pub(super) enum Reading {
 /// What stands at the head of every line.
 #[derive(Deserialize)]
 struct Head<'a> {
+    #[serde(default)]
+    seq: u64,
     written: Option<Timestamp>,
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
@@ -214,7 +216,7 @@ impl Digest {
                 Some(line) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Some(line) => {
                     if self.apply(line).is_none() {
-                        self.skipped += 1;
+                        tracing::debug!("a line of a journal says nothing for the list");
                     }
                 }
                 None => break,
@@ -228,7 +230,8 @@ impl Digest {
         fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
             serde_json::from_slice(line).ok()
         }
-        let Head { written, kind } = read(line)?;
+        let Head { seq, written, kind } = read(line)?;
+        self.seq = self.seq.max(seq);
         let mut is_news = true;
         match kind.as_ref() {
             "opened" if self.id.is_none() => {

@@ -202,13 +202,19 @@ fn read(journal: &Path, known: Option<Entry>, reading: Reading) -> io::Result<En
     Ok(Entry { seen, folded, check: check(&mut file, folded)?, problem, digest })
 }
 
-/// Brings the file beside a journal up to date. What fails costs time later, and nothing else.
-pub(super) fn refresh(journal: &Path) {
-    let refreshed = read(journal, read_summary(journal), Reading::Whole)
-        .and_then(|entry| write(&summary_of(journal), &Summary { version: VERSION, entry }));
-    if let Err(error) = refreshed {
+/// Brings the file beside a journal up to date, and answers what it says. What fails costs time later, and nothing else.
+pub(super) fn refresh(journal: &Path) -> Option<Digest> {
+    let entry = match read(journal, read_summary(journal), Reading::Whole) {
+        Ok(entry) => entry,
+        Err(error) => {
+            tracing::debug!(%error, path = %journal.display(), "a journal cannot be read");
+            return None;
+        }
+    };
+    if let Err(error) = write(&summary_of(journal), &Summary { version: VERSION, entry: &entry }) {
         tracing::debug!(%error, path = %journal.display(), "the summary of a session was not written");
     }
+    Some(entry.digest)
 }
 
 /// A hash of what stands before a place.

@@ -118,7 +118,13 @@ impl Kept {
             content.push(Block::Text { text: "said".into() });
         }
         let message = Message::assistant(content);
-        self.write(Record::Answer { turn: turn.clone(), message, items, usage: Usage::default() });
+        self.write(Record::Answer {
+            turn: turn.clone(),
+            message,
+            items,
+            usage: Usage::default(),
+            streamed: vec![],
+        });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {
                 state: CallState::Completed,
@@ -128,7 +134,7 @@ impl Kept {
             };
             let result = Block::result(id, "result", false);
             let (at, instructed) = (jiff::Timestamp::UNIX_EPOCH, vec![]);
-            self.write(Record::CallEnded { item, at, outcome, result, instructed });
+            self.write(Record::CallEnded { item, at, outcome, result, instructed, executed: None });
         }
     }
 
