@@ -10,6 +10,7 @@ pub mod record;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{ReadJournal, Stamp, read, title};
+pub(crate) use reader::LINE_LIMIT;
+pub use reader::{ReadJournal, Stamp, read};
 pub use record::Record;
 pub use writer::{Journal, JournalError, PreparedLine};

@@ -30,9 +30,11 @@ pub mod spending;
 pub mod standing;
 pub mod state;
 pub mod steering;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod title;
 pub mod todos;
 mod told;
 
@@ -157,6 +159,8 @@ pub struct Session {
     budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
+    /// A model that is being asked for a title.
+    titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
 }
@@ -239,6 +243,7 @@ impl Session {
             turn_limit: OnceLock::new(),
             budgets: limits::Budgets::default(),
             resting: Resting::default(),
+            titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
         });

@@ -9,16 +9,11 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::event::ItemBody;
 use crate::journal::pictures;
 use crate::journal::record::{Line, Record};
-use crate::session::title_from;
 
 /// The longest line that is read, in bytes with its end; longer ones are skipped as damaged.
-pub(super) const LINE_LIMIT: usize = 64 * 1024 * 1024;
-
-/// So many lines are looked through for the first prompt.
-const TITLE_LINES: usize = 64;
+pub(crate) const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What a journal held.
 #[derive(Debug, Default)]
@@ -68,26 +63,6 @@ pub fn read(path: &Path) -> io::Result<ReadJournal> {
         }
     }
     Ok(journal)
-}
-
-/// The title of the session in a journal: from its first prompt, empty when there is none among the first lines.
-#[must_use]
-pub fn title(path: &Path) -> String {
-    let Ok(file) = File::open(path) else { return String::new() };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    for _ in 0..TITLE_LINES {
-        match read_line(&mut reader, &mut line) {
-            Ok(true) => {}
-            Ok(false) | Err(_) => break,
-        }
-        if let Ok(Line { record: Record::Prompt { item, .. }, .. }) = serde_json::from_slice(&line)
-            && let ItemBody::UserMessage { text, .. } = item.body
-        {
-            return title_from(&text);
-        }
-    }
-    String::new()
 }
 
 /// Reads one line without its end into `line`; an overlong one is passed over and comes out as a lone `!`, which
