@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
+use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::{self, Blobs, Journal, Record};
@@ -21,6 +22,7 @@ use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
+use crate::session::replay::Replay;
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
@@ -210,7 +212,8 @@ impl Engine {
         let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
         let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
-        Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), skipped: 0 }))
+        let events = EventLog::new(state.id.clone(), 0);
+        Ok(self.start(Opened { journal, blobs, state, events, ledger: Ledger::default(), resumed: None }))
     }
 
     /// The live session of that id.
@@ -304,7 +307,7 @@ impl Engine {
     }
 
     fn start(&self, opened: Opened) -> Arc<Session> {
-        let Opened { journal, blobs, state, ledger, skipped } = opened;
+        let Opened { journal, blobs, state, events, ledger, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
@@ -324,8 +327,9 @@ impl Engine {
             concurrency: self.concurrency,
             state,
             ledger,
+            events,
         };
-        let session = Session::start(parts, skipped);
+        let session = Session::start(parts, resumed);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -357,9 +361,10 @@ struct Opened {
     journal: Journal,
     blobs: Blobs,
     state: SessionState,
+    events: Arc<EventLog>,
     ledger: Ledger,
-    /// Lines of the journal that could not be read.
-    skipped: u64,
+    /// Lines of the journal that could not be read; `None` for a session that has just begun.
+    resumed: Option<u64>,
 }
 
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
@@ -381,22 +386,22 @@ fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     let read =
         journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
     let skipped = read.skipped;
-    let (mut entries, mut records) = (Vec::new(), Vec::new());
-    for record in read.records {
-        match record {
-            Record::Edits { entry } => entries.push(entry),
-            record => records.push(record),
+    let mut entries = Vec::new();
+    let lines = read.stamps.into_iter().zip(read.records).inspect(|(_, record)| {
+        if let Record::Edits { entry } = record {
+            entries.push(entry.clone());
         }
-    }
+    });
+    let Some(Replay { state, kept }) = Replay::of(lines) else {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    };
     let blobs = blobs_beside(path);
     let (ledger, problems) = Ledger::fold(entries, &blobs);
     for error in problems {
         tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
     }
-    match SessionState::fold(records) {
-        Some(state) => Ok(Opened { journal, blobs, state, ledger, skipped }),
-        None => Err(SessionError::Corrupted { path: path.to_path_buf(), skipped }),
-    }
+    let events = EventLog::next_life(state.id.clone(), kept);
+    Ok(Opened { journal, blobs, state, events, ledger, resumed: Some(skipped) })
 }
 
 /// The blobs of the session with this journal.

@@ -10,6 +10,6 @@ pub mod record;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{ReadJournal, read, title};
+pub use reader::{ReadJournal, Stamp, read, title};
 pub use record::Record;
-pub use writer::{Journal, JournalError};
+pub use writer::{Journal, JournalError, PreparedLine};

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use crate::event::ItemBody;
 use crate::journal::pictures;
 use crate::journal::record::{Line, Record};
@@ -23,8 +25,21 @@ const TITLE_LINES: usize = 64;
 pub struct ReadJournal {
     /// The records, oldest first.
     pub records: Vec<Record>,
+    /// What the lines say beside their records, in the order of these.
+    pub stamps: Vec<Stamp>,
     /// Lines that were no record this build can read.
     pub skipped: u64,
+}
+
+/// What a line says beside its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The number of the newest event before those that the record tells.
+    pub seq: u64,
+    /// When the record was written.
+    pub written: Timestamp,
+    /// Whether something before it could not be read.
+    pub after_damage: bool,
 }
 
 /// Reads all records of a journal.
@@ -35,15 +50,19 @@ pub fn read(path: &Path) -> io::Result<ReadJournal> {
     let mut reader = BufReader::new(File::open(path)?);
     let mut journal = ReadJournal::default();
     let (mut line, mut pictures) = (Vec::new(), HashMap::new());
+    let mut after_damage = false;
     while read_line(&mut reader, &mut line)? {
         match serde_json::from_slice::<Line>(&line) {
-            Ok(Line { mut record, .. }) => {
+            Ok(Line { mut record, seq, written, v: _ }) => {
                 pictures::restore(&mut record, &mut pictures);
                 journal.records.push(record);
+                journal.stamps.push(Stamp { seq, written, after_damage });
+                after_damage = false;
             }
             Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
             Err(error) => {
                 journal.skipped += 1;
+                after_damage = true;
                 tracing::warn!(path = %path.display(), %error, "a line of the journal could not be read and was skipped");
             }
         }

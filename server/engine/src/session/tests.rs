@@ -31,8 +31,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies, Policies};
+use crate::event::TurnEnd;
 use crate::event::{EventRecord, NoticeKind, NoticeLevel, Subscription};
 use crate::host::{Host, NoEditor};
+use crate::ids::CheckpointId;
+use crate::model::Usage;
 use crate::model::{
     Capabilities, Delta, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role,
     StopReason, Wire,

@@ -124,6 +124,7 @@ impl Kept {
             items,
             usage: Usage::default(),
             duration_ms: None,
+            streamed: vec![],
         });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {
@@ -134,7 +135,7 @@ impl Kept {
             };
             let result = Block::result(id, "result", false);
             let (at, instructed) = (jiff::Timestamp::UNIX_EPOCH, vec![]);
-            self.write(Record::CallEnded { item, at, outcome, result, instructed });
+            self.write(Record::CallEnded { item, at, outcome, result, instructed, executed: None });
         }
     }
 
