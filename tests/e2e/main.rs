@@ -30,6 +30,7 @@ mod sessions;
 mod steering;
 mod styles;
 mod survival;
+mod transfer;
 mod transport;
 mod turn;
 mod typing;

@@ -57,6 +57,9 @@ pub enum Record {
         mode: Mode,
         /// The name of the model profile at the start.
         model: String,
+        /// The session it was forked from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<SessionId>,
     },
     /// A prompt waits behind a running turn.
     Queued {
@@ -137,12 +140,12 @@ pub enum Record {
         /// What the provider reported.
         #[serde(default)]
         usage: Usage,
-        /// Milliseconds from the request that was answered to the end of the answer.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        duration_ms: Option<u64>,
         /// The items that were shown while they grew.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         streamed: Vec<ItemId>,
+        /// Milliseconds from the request that was answered to the end of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
     /// counts.

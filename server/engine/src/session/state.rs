@@ -27,6 +27,8 @@ use crate::todo::{Todo, TodoCounts};
 pub struct SessionState {
     /// Its id.
     pub id: SessionId,
+    /// The session it was forked from.
+    pub forked_from: Option<SessionId>,
     /// What people call it.
     pub title: String,
     /// The workspace folders.
@@ -120,9 +122,10 @@ impl SessionState {
     /// The state of a session that begins with `record`; `None` when it is not [`Record::Opened`].
     #[must_use]
     pub fn open(record: &Record) -> Option<Self> {
-        let Record::Opened { session, roots, cwd, mode, model } = record else { return None };
+        let Record::Opened { session, roots, cwd, mode, model, forked_from } = record else { return None };
         Some(Self {
             id: session.clone(),
+            forked_from: forked_from.clone(),
             title: String::new(),
             roots: roots.clone(),
             cwd: cwd.clone(),
@@ -278,8 +281,8 @@ impl SessionState {
             self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
         }
         (self.mode, self.model, self.effort) = (mode, model, effort);
-        let (model, output_style) = (self.model.clone(), self.output_style.clone());
-        vec![Event::ModeChanged { mode, model, effort, output_style }]
+        let output_style = self.output_style.clone();
+        vec![Event::ModeChanged { mode, model: self.model.clone(), effort, output_style }]
     }
 
     /// Folds a record that tells nothing.

@@ -73,7 +73,9 @@ mod tests {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots, model) = (SessionId::generate(), vec![cwd.clone()], "main".to_owned());
         let mode = Mode::Default;
-        let mut state = SessionState::open(&Record::Opened { session, roots, cwd, mode, model }).unwrap();
+        let mut state =
+            SessionState::open(&Record::Opened { session, roots, cwd, mode, model, forked_from: None })
+                .unwrap();
         state.apply(Record::Remark { turn: TurnId::generate(), text: "go".into() });
         state
     }
@@ -91,8 +93,8 @@ mod tests {
             message,
             items: vec![],
             usage: Usage::default(),
-            duration_ms: None,
             streamed: vec![],
+            duration_ms: None,
         });
     }
 

@@ -96,7 +96,7 @@ pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Sh
     let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
     let streamed = items.iter().map(|item| item.id.clone()).collect();
     let turn = asker.turn.clone();
-    asker.conversation.commit(Record::Answer { turn, message, items, usage, duration_ms, streamed });
+    asker.conversation.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms });
 }
 
 /// Notes with the last text of an answer how long it took.
