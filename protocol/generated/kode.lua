@@ -1297,6 +1297,7 @@
 ---| "incompleteIntent" # An answer only announced what it was going to do.
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
+---| "damaged" # Parts of the session's journal were damaged.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -1846,9 +1847,11 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written; what is missing is kept in memory and written later.
+--- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+--- when it begins and once, with `recovered`, when it is over.
 ---@class kode.StorageFailure
----@field message string What happened and where.
+---@field message string What happened and where, how much waits, and what to do.
+---@field recovered? boolean Whether all is written again.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2164,6 +2167,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331"
+M.schema_hash = "bfacf47c3bc405beac1fe430ff15e96c49540c5d2b37668fa2fa329fdddbc064"
 
 return M

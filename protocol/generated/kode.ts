@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331";
+export const SCHEMA_HASH = "bfacf47c3bc405beac1fe430ff15e96c49540c5d2b37668fa2fa329fdddbc064";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1607,6 +1607,8 @@ export type NoticeKind =
     | "turnLimit"
     /** The turn was interrupted. */
     | "interrupted"
+    /** Parts of the session's journal were damaged. */
+    | "damaged"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2453,10 +2455,15 @@ export interface StopTaskParams {
     taskId: TaskId;
 }
 
-/** The journal could not be written; what is missing is kept in memory and written later. */
+/**
+ * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+ * when it begins and once, with `recovered`, when it is over.
+ */
 export interface StorageFailure {
-    /** What happened and where. */
+    /** What happened and where, how much waits, and what to do. */
     message: string;
+    /** Whether all is written again. */
+    recovered?: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */

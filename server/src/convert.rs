@@ -576,7 +576,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             sealed: sealed.iter().map(call_id).collect(),
             skipped_records,
         }),
-        Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
 }

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::edit::ledger::Ledger;
 use crate::host::Host;
 use crate::ids::SessionId;
+use crate::journal::disk::{self, Disk};
 use crate::journal::{self, Blobs, Journal, Record};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
@@ -149,6 +150,8 @@ pub struct Engine {
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// What journals and blobs are written to.
+    disk: Arc<dyn Disk>,
     /// Held while a session is loaded, so that none is loaded twice.
     loading: tokio::sync::Mutex<()>,
 }
@@ -176,8 +179,15 @@ impl Engine {
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Mutex::default(),
+            disk: disk::real(),
             loading: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The same with journals and blobs on another disk.
+    #[cfg(test)]
+    pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
     }
 
     /// The models.
@@ -207,7 +217,7 @@ impl Engine {
         let id = SessionId::generate();
         let record = Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode, model };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
+        let (journal, blobs) = open_journal(&self.disk, &path)?;
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
         let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
         Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), skipped: 0 }))
@@ -245,12 +255,14 @@ impl Engine {
         if !id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
             return Err(unknown());
         }
-        let path = folders
+        let (path, folder) = folders
             .iter()
-            .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
-            .find(|path| path.is_file())
+            .map(|folder| (self.folder(folder).join(id.as_str()).join(JOURNAL), folder))
+            .find(|(path, _)| path.is_file())
             .ok_or_else(unknown)?;
-        let session = self.start(in_background(path, open_session).await?);
+        let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
+        let open = move |path: &Path| open_session(&disk, path, &beginning);
+        let session = self.start(in_background(path, open).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
         Ok(session)
@@ -303,6 +315,14 @@ impl Engine {
         })
     }
 
+    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost.
+    fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
+        let roots = vec![folder.clone()];
+        let beginning = self.policies.beginning(&roots);
+        let (mode, model) = (beginning.mode(None)?, self.model_of(&beginning));
+        Ok(Record::Opened { session: id.clone(), cwd: folder.clone(), roots, mode, model })
+    }
+
     fn start(&self, opened: Opened) -> Arc<Session> {
         let Opened { journal, blobs, state, ledger, skipped } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
@@ -332,7 +352,7 @@ impl Engine {
         session
     }
 
-    fn summary(&self, journal: &std::path::Path) -> Option<SessionSummary> {
+    fn summary(&self, journal: &Path) -> Option<SessionSummary> {
         let modified = std::fs::metadata(journal).and_then(|metadata| metadata.modified()).ok()?;
         let id = SessionId::from_external(journal.parent()?.file_name()?.to_str()?);
         let title = match self.session(&id) {
@@ -365,7 +385,7 @@ struct Opened {
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
 async fn in_background(
     journal: PathBuf,
-    open: fn(&std::path::Path) -> Result<Opened, SessionError>,
+    open: impl FnOnce(&Path) -> Result<Opened, SessionError> + Send + 'static,
 ) -> Result<Opened, SessionError> {
     let path = journal.clone();
     tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
@@ -374,13 +394,17 @@ async fn in_background(
     })
 }
 
-/// Opens a stored session for writing and folds its journal.
-fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
+/// Opens a stored session for writing and folds its journal. `beginning` is taken for its first record when that is
+/// lost.
+fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: &Record) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
-    let journal = open_journal(path)?;
-    let read =
-        journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let skipped = read.skipped;
+    let (journal, blobs) = open_journal(disk, path)?;
+    let read = journal::read_on(&**disk, path)
+        .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    let mut skipped = read.skipped;
+    if read.records.is_empty() {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    }
     let (mut entries, mut records) = (Vec::new(), Vec::new());
     for record in read.records {
         match record {
@@ -388,10 +412,15 @@ fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
             record => records.push(record),
         }
     }
-    let blobs = blobs_beside(path);
     let (ledger, problems) = Ledger::fold(entries, &blobs);
     for error in problems {
         tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
+    }
+    if !records.iter().any(|record| matches!(record, Record::Opened { .. })) {
+        tracing::warn!(path = %path.display(), "the beginning of the session is lost");
+        // A line that is gone without a trace is told as well.
+        skipped = skipped.max(1);
+        records.insert(0, beginning.clone());
     }
     match SessionState::fold(records) {
         Some(state) => Ok(Opened { journal, blobs, state, ledger, skipped }),
@@ -399,13 +428,12 @@ fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     }
 }
 
-/// The blobs of the session with this journal.
-fn blobs_beside(journal: &std::path::Path) -> Blobs {
-    Blobs::new(journal.with_file_name(BLOBS))
-}
-
-fn open_journal(path: &std::path::Path) -> Result<Journal, SessionError> {
-    Journal::open(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })
+/// The journal at a place, and the blobs beside it.
+fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), SessionError> {
+    let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
+    let journal = Journal::open_on(Arc::clone(disk), path, Some(blobs.clone()));
+    let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    Ok((journal, blobs))
 }
 
 /// A folder name for a workspace: readable, and different for different paths.

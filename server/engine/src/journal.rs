@@ -4,12 +4,17 @@
 //! the records, and a session that is taken up again goes through the same fold.
 
 mod blobs;
+pub(crate) mod disk;
 mod pictures;
 mod reader;
 pub mod record;
+#[cfg(test)]
+mod survival;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
+pub use disk::write_atomically;
+pub(crate) use reader::read_on;
 pub use reader::{ReadJournal, read, title};
 pub use record::Record;
-pub use writer::{Journal, JournalError};
+pub use writer::{Journal, JournalError, StorageNews};

@@ -29,6 +29,7 @@ pub mod spending;
 pub mod standing;
 pub mod state;
 pub mod steering;
+mod storage;
 #[cfg(test)]
 mod tests;
 pub mod thread;
@@ -128,6 +129,8 @@ pub struct Session {
     guard: guard::Guard,
     kept: standing::Kept,
     unwritten: draft::Unwritten,
+    /// Held while it is told what is new of the disk.
+    telling: Mutex<()>,
     /// Places to run a call in; those that wait for the user or for other calls take none.
     pub(crate) places: Semaphore,
     deliveries: Mutex<Arc<Deliveries>>,
@@ -212,6 +215,7 @@ impl Session {
             guard: guard::Guard::new(policy, own),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
+            telling: Mutex::default(),
             places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
@@ -232,6 +236,7 @@ impl Session {
         tokio::spawn(drive::drive(Arc::clone(&session), receiver));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
+        tokio::spawn(storage::keep(Arc::clone(&session)));
         session
     }
 
@@ -301,6 +306,7 @@ impl Session {
             let draft = had_draft.then_some(Event::DraftChanged { draft: None });
             std::iter::once(state.queue_event()).chain(draft).collect()
         });
+        self.sync_soon();
         Ok(if steering { Submitted::Steering { turn, queue } } else { Submitted::Queued(queue) })
     }
 
@@ -541,13 +547,6 @@ impl Session {
         self.active().is_some()
     }
 
-    /// Waits until the disk has what was committed. A failure is told and the work goes on: the records are kept.
-    pub(crate) async fn sync(&self) {
-        if let Err(error) = self.journal.sync().await {
-            self.events.publish(Event::StorageFailure { message: error.to_string() });
-        }
-    }
-
     pub(crate) fn publish(&self, event: Event) {
         self.events.publish(event);
     }
@@ -604,14 +603,6 @@ impl Session {
         state.apply(record);
         for event in events(state) {
             self.events.publish(event);
-        }
-    }
-
-    /// Writes a record into the journal; that it could not is told.
-    fn write_record(&self, record: &Record) {
-        if let Err(error) = self.journal.append(record) {
-            tracing::error!(%error, "journal");
-            self.events.publish(Event::StorageFailure { message: error.to_string() });
         }
     }
 

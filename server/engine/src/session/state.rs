@@ -150,12 +150,11 @@ impl SessionState {
         })
     }
 
-    /// Folds a whole journal; `None` when it has no beginning.
+    /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
     #[must_use]
     pub fn fold(records: Vec<Record>) -> Option<Self> {
-        let mut records = records.into_iter();
-        let mut state = records.find_map(|record| Self::open(&record))?;
-        records.for_each(|record| state.apply(record));
+        let mut state = records.iter().find_map(Self::open)?;
+        records.into_iter().for_each(|record| state.apply(record));
         Some(state)
     }
 
