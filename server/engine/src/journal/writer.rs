@@ -245,6 +245,16 @@ impl Journal {
         self.lock().is_failing
     }
 
+    /// The records that a power cut could cost, as their types stand in the journal.
+    #[cfg(test)]
+    pub(crate) fn unsynced(&self) -> Vec<String> {
+        let kind = |line: &Vec<u8>| {
+            let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+            line["type"].as_str().unwrap_or_default().to_owned()
+        };
+        self.lock().end.unsynced().map(kind).collect()
+    }
+
     /// Whether a sync is due that nobody waits for.
     pub(crate) fn is_sync_due(&self) -> bool {
         let mut writer = self.lock();

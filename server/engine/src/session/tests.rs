@@ -14,6 +14,7 @@ mod plan;
 mod property;
 mod queue;
 mod reminders;
+mod storage;
 mod think;
 mod waiting;
 

@@ -151,6 +151,12 @@ impl End {
         self.synced
     }
 
+    /// The lines that the disk may not have.
+    #[cfg(test)]
+    pub(super) fn unsynced(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.kept.iter()
+    }
+
     /// How many lines are not in the file.
     pub(super) fn waiting(&self) -> usize {
         self.kept.len() - self.written
