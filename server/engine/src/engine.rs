@@ -422,10 +422,14 @@ fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: &Record) -> Result
         skipped = skipped.max(1);
         records.insert(0, beginning.clone());
     }
-    match SessionState::fold(records) {
-        Some(state) => Ok(Opened { journal, blobs, state, ledger, skipped }),
-        None => Err(SessionError::Corrupted { path: path.to_path_buf(), skipped }),
+    let Some(mut state) = SessionState::fold(records) else {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    };
+    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
+    if let Record::Opened { session, .. } = beginning {
+        state.id = session.clone();
     }
+    Ok(Opened { journal, blobs, state, ledger, skipped })
 }
 
 /// The journal at a place, and the blobs beside it.

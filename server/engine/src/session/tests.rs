@@ -6,6 +6,7 @@ mod charges;
 mod compaction;
 mod compaction_bounds;
 mod course;
+mod damage;
 mod fallback;
 mod faults;
 mod input;
