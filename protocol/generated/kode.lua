@@ -863,6 +863,60 @@
 ---@field reason string Why, for people.
 ---@field proposed? string[] Rules that would let it run unasked, where a rule can.
 
+--- The form of an export.
+---@alias kode.ExportFormat
+---| "markdown" # A document for people.
+---| "json" # What machines read.
+
+--- Which session is exported.
+---@class kode.ExportSessionParams
+---@field sessionId kode.SessionId The session. It may be live, also in another server.
+---@field format? kode.ExportFormat The form.
+
+--- An export.
+---@class kode.ExportSessionResult
+---@field title string What people call the session.
+---@field fileName string A name for the file, without a folder.
+---@field document kode.ExportedDocument What was asked for.
+
+--- A document for people.
+---@class kode.ExportedDocument.Markdown
+---@field format "markdown"
+---@field text string Its text.
+
+--- What machines read.
+---@class kode.ExportedDocument.Json
+---@field format "json"
+---@field session kode.ExportedSession The session.
+
+--- The document of an export.
+---@alias kode.ExportedDocument
+---| kode.ExportedDocument.Markdown
+---| kode.ExportedDocument.Json
+
+--- A session as an export in JSON has it.
+---@class kode.ExportedSession
+---@field formatVersion integer The form of the document, 1.
+---@field sessionId kode.SessionId The session.
+---@field forkedFrom? kode.SessionId The session it was forked from.
+---@field title string What people call it.
+---@field folder string Where it works, as a path of the machine it was made on.
+---@field mode kode.Mode Its mode.
+---@field model string The name of its model profile.
+---@field usage kode.Usage Tokens of all turns.
+---@field costUsd? number What they cost in US dollars, if that is known.
+---@field items kode.Item[] Its transcript, oldest first.
+---@field subagents kode.ExportedSubagent[] The transcripts of its sub-agents.
+---@field todos kode.Todo[] Its todo list.
+---@field skippedRecords integer Lines of its journal that could not be read and are missing.
+
+--- A sub-agent in an export.
+---@class kode.ExportedSubagent
+---@field agentId kode.AgentId The sub-agent.
+---@field kind string The name of its type.
+---@field description string What it is about.
+---@field items kode.Item[] Its transcript, oldest first.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -885,6 +939,12 @@
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- Which session is forked, and where; without a place after all there is.
+---@class kode.ForkSessionParams
+---@field sessionId kode.SessionId The session. It may be live, also in another server, and stays as it is.
+---@field afterItemId? kode.ItemId The last item that the fork has; an item of the session's own transcript.
+---@field beforeItemId? kode.ItemId The first item that the fork does not have; the words of a prompt become the fork's draft. Not together with `afterItemId`.
 
 --- The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
 --- the client's own place, up to which it has missed nothing.
@@ -951,6 +1011,19 @@
 ---@class kode.ImagePart
 ---@field mediaType string Its type, for example `image/png`.
 ---@field data string Its bytes in base64; at most 5 MiB of them.
+
+--- What is imported.
+---@class kode.ImportSessionParams
+---@field from kode.Uri The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or with these in `runtime/` and `meta.json`.
+---@field workspaceFolder? kode.Uri The workspace folder that the new session works in; the first one when there is none.
+
+--- What was imported.
+---@class kode.ImportSessionResult
+---@field sessionId kode.SessionId The new session; `agent/session/load` takes it up.
+---@field agentId string The agent it was.
+---@field templateId string The template the agent was made from.
+---@field messages integer Messages that were taken over.
+---@field skipped integer Messages and parts of them that have no form here and were left out.
 
 --- Words of the user.
 ---@class kode.InputPart.Text: kode.TextPart
@@ -1297,7 +1370,6 @@
 ---| "incompleteIntent" # An answer only announced what it was going to do.
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
----| "damaged" # Parts of the session's journal were damaged.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -1847,11 +1919,9 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
---- when it begins and once, with `recovered`, when it is over.
+--- The journal could not be written; what is missing is kept in memory and written later.
 ---@class kode.StorageFailure
----@field message string What happened and where, how much waits, and what to do.
----@field recovered? boolean Whether all is written again.
+---@field message string What happened and where.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2118,6 +2188,9 @@
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
+---@field ["agent/session/fork"] fun(params: kode.ForkSessionParams): kode.NewSessionResult Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/session/export"] fun(params: kode.ExportSessionParams): kode.ExportSessionResult Gives a session as a document. Nothing is written or sent anywhere. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/session/import"] fun(params: kode.ImportSessionParams): kode.ImportSessionResult Makes a session from the folder of an agent of the Kode SDK, which stays as it is. Errors: `invalidParams`, `storageFailure`.
 ---@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and says what is in force now. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/usage/get"] fun(params: kode.GetUsageParams): kode.SessionUsage Says what a live session has taken of its models since it began: tokens and money, by model and by turn. Errors: `unknownSession`.
 ---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
@@ -2167,6 +2240,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "bfacf47c3bc405beac1fe430ff15e96c49540c5d2b37668fa2fa329fdddbc064"
+M.schema_hash = "086717cacf7af327efdd97553267494dc96a11cbbc8ce671e8dc00c093ad58a6"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "bfacf47c3bc405beac1fe430ff15e96c49540c5d2b37668fa2fa329fdddbc064";
+export const SCHEMA_HASH = "086717cacf7af327efdd97553267494dc96a11cbbc8ce671e8dc00c093ad58a6";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -979,6 +979,80 @@ export interface ExplainPermissionResult {
     proposed?: string[];
 }
 
+/** The form of an export. */
+export type ExportFormat =
+    /** A document for people. */
+    | "markdown"
+    /** What machines read. */
+    | "json";
+
+/** Which session is exported. */
+export interface ExportSessionParams {
+    /** The session. It may be live, also in another server. */
+    sessionId: SessionId;
+    /** The form. */
+    format?: ExportFormat;
+}
+
+/** An export. */
+export interface ExportSessionResult {
+    /** What people call the session. */
+    title: string;
+    /** A name for the file, without a folder. */
+    fileName: string;
+    /** What was asked for. */
+    document: ExportedDocument;
+}
+
+/** The document of an export. */
+export type ExportedDocument =
+    /** A document for people. */
+    | { format: "markdown"; text: string }
+    /** What machines read. */
+    | { format: "json"; session: ExportedSession };
+
+/** A session as an export in JSON has it. */
+export interface ExportedSession {
+    /** The form of the document, 1. */
+    formatVersion: number;
+    /** The session. */
+    sessionId: SessionId;
+    /** The session it was forked from. */
+    forkedFrom?: SessionId;
+    /** What people call it. */
+    title: string;
+    /** Where it works, as a path of the machine it was made on. */
+    folder: string;
+    /** Its mode. */
+    mode: Mode;
+    /** The name of its model profile. */
+    model: string;
+    /** Tokens of all turns. */
+    usage: Usage;
+    /** What they cost in US dollars, if that is known. */
+    costUsd?: number;
+    /** Its transcript, oldest first. */
+    items: Item[];
+    /** The transcripts of its sub-agents. */
+    subagents: ExportedSubagent[];
+    /** Its todo list. */
+    todos: Todo[];
+    /** Lines of its journal that could not be read and are missing. */
+    skippedRecords: number;
+}
+
+/** A sub-agent in an export. */
+export interface ExportedSubagent {
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** The name of its type. */
+    kind: string;
+    /** What it is about. */
+    description: string;
+    /** Its transcript, oldest first. */
+    items: Item[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -1015,6 +1089,19 @@ export interface FileSelection {
     sessionId?: SessionId;
     /** The file or document. */
     uri: Uri;
+}
+
+/** Which session is forked, and where; without a place after all there is. */
+export interface ForkSessionParams {
+    /** The session. It may be live, also in another server, and stays as it is. */
+    sessionId: SessionId;
+    /** The last item that the fork has; an item of the session's own transcript. */
+    afterItemId?: ItemId;
+    /**
+     * The first item that the fork does not have; the words of a prompt become the fork's draft. Not together with
+     * `afterItemId`.
+     */
+    beforeItemId?: ItemId;
 }
 
 /**
@@ -1128,6 +1215,31 @@ export interface ImagePart {
     mediaType: string;
     /** Its bytes in base64; at most 5 MiB of them. */
     data: string;
+}
+
+/** What is imported. */
+export interface ImportSessionParams {
+    /**
+     * The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or
+     * with these in `runtime/` and `meta.json`.
+     */
+    from: Uri;
+    /** The workspace folder that the new session works in; the first one when there is none. */
+    workspaceFolder?: Uri;
+}
+
+/** What was imported. */
+export interface ImportSessionResult {
+    /** The new session; `agent/session/load` takes it up. */
+    sessionId: SessionId;
+    /** The agent it was. */
+    agentId: string;
+    /** The template the agent was made from. */
+    templateId: string;
+    /** Messages that were taken over. */
+    messages: number;
+    /** Messages and parts of them that have no form here and were left out. */
+    skipped: number;
 }
 
 /** A part of a prompt. */
@@ -1607,8 +1719,6 @@ export type NoticeKind =
     | "turnLimit"
     /** The turn was interrupted. */
     | "interrupted"
-    /** Parts of the session's journal were damaged. */
-    | "damaged"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2455,15 +2565,10 @@ export interface StopTaskParams {
     taskId: TaskId;
 }
 
-/**
- * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
- * when it begins and once, with `recovered`, when it is over.
- */
+/** The journal could not be written; what is missing is kept in memory and written later. */
 export interface StorageFailure {
-    /** What happened and where, how much waits, and what to do. */
+    /** What happened and where. */
     message: string;
-    /** Whether all is written again. */
-    recovered?: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
@@ -2922,6 +3027,25 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/session/close": { params: CloseSessionParams; result: null };
+    /**
+     * Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that
+     * is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/fork": { params: ForkSessionParams; result: NewSessionResult };
+    /**
+     * Gives a session as a document. Nothing is written or sent anywhere.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/session/export": { params: ExportSessionParams; result: ExportSessionResult };
+    /**
+     * Makes a session from the folder of an agent of the Kode SDK, which stays as it is.
+     *
+     * Errors: `invalidParams`, `storageFailure`.
+     */
+    "agent/session/import": { params: ImportSessionParams; result: ImportSessionResult };
     /**
      * Changes mode and model of a session and says what is in force now.
      *

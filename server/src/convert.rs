@@ -10,6 +10,7 @@ pub mod question;
 pub mod review;
 pub mod rules;
 mod task;
+pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
@@ -282,7 +283,7 @@ fn bookmark(bookmark: Bookmark) -> wire::Bookmark {
 
 // -- items --------------------------------------------------------------------------------------------------------
 
-fn item(item: Item) -> wire::Item {
+pub(crate) fn item(item: Item) -> wire::Item {
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),

@@ -8,6 +8,7 @@
 mod agents;
 mod background;
 mod checkpoints;
+mod context;
 mod faults;
 mod gate;
 mod headless;
@@ -28,6 +29,7 @@ mod schedules;
 mod sessions;
 mod steering;
 mod survival;
+mod transfer;
 mod transport;
 mod turn;
 mod typing;

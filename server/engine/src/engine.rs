@@ -13,22 +13,24 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
+use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk};
-use crate::journal::{self, Blobs, Journal, Record};
+use crate::journal::{self, Blobs, Journal, Record, Stamp};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
+use crate::session::replay::Replay;
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::Workspace;
 
 /// The name of a session's journal in its folder.
-const JOURNAL: &str = "journal.jsonl";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The name of a session's folder of blobs beside it.
 const BLOBS: &str = "blobs";
@@ -215,12 +217,14 @@ impl Engine {
         };
         let mode = beginning.mode(new.mode)?;
         let id = SessionId::generate();
-        let record = Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode, model };
+        let (session, forked_from) = (id.clone(), None);
+        let record = Record::Opened { session, roots: new.roots, cwd: cwd.clone(), mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (journal, blobs) = open_journal(&self.disk, &path)?;
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
         let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
-        Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), skipped: 0 }))
+        let events = EventLog::new(state.id.clone(), 0);
+        Ok(self.start(Opened { journal, blobs, state, events, ledger: Ledger::default(), resumed: None }))
     }
 
     /// The live session of that id.
@@ -250,18 +254,9 @@ impl Engine {
         if let Some(session) = closing {
             session.closed().await;
         }
-        // An id is looked up as one path component: it must not be able to name anything else.
-        let unknown = || SessionError::Unknown(id.clone());
-        if !id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
-            return Err(unknown());
-        }
-        let (path, folder) = folders
-            .iter()
-            .map(|folder| (self.folder(folder).join(id.as_str()).join(JOURNAL), folder))
-            .find(|(path, _)| path.is_file())
-            .ok_or_else(unknown)?;
+        let (path, folder) = self.stored_journal(folders, id)?;
         let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
-        let open = move |path: &Path| open_session(&disk, path, &beginning);
+        let open = move |path: &Path| open_session(&disk, path, beginning);
         let session = self.start(in_background(path, open).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
@@ -317,14 +312,33 @@ impl Engine {
 
     /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost.
     fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
-        let roots = vec![folder.clone()];
-        let beginning = self.policies.beginning(&roots);
-        let (mode, model) = (beginning.mode(None)?, self.model_of(&beginning));
-        Ok(Record::Opened { session: id.clone(), cwd: folder.clone(), roots, mode, model })
+        let (mode, model) = self.beginning_of(folder)?;
+        let (roots, cwd) = (vec![folder.clone()], folder.clone());
+        Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
+    }
+
+    /// The journal of a stored session of the folders, and that of them in which it was begun.
+    pub(crate) fn stored_journal<'f>(
+        &self,
+        folders: &'f [AbsPath],
+        id: &SessionId,
+    ) -> Result<(PathBuf, &'f AbsPath), SessionError> {
+        // An id is looked up as one path component: it must not be able to name anything else.
+        let is_id = id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+        let path = |folder: &AbsPath| self.folder(folder).join(id.as_str()).join(JOURNAL);
+        let paths = folders.iter().map(|folder| (path(folder), folder));
+        let found = paths.filter(|_| is_id).find(|(path, _)| path.is_file());
+        found.ok_or_else(|| SessionError::Unknown(id.clone()))
+    }
+
+    /// The mode and the model profile that new sessions of a folder begin with.
+    pub(crate) fn beginning_of(&self, root: &AbsPath) -> Result<(Mode, String), SessionError> {
+        let beginning = self.policies.beginning(std::slice::from_ref(root));
+        Ok((beginning.mode(None)?, self.model_of(&beginning)))
     }
 
     fn start(&self, opened: Opened) -> Arc<Session> {
-        let Opened { journal, blobs, state, ledger, skipped } = opened;
+        let Opened { journal, blobs, state, events, ledger, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
@@ -344,8 +358,9 @@ impl Engine {
             concurrency: self.concurrency,
             state,
             ledger,
+            events,
         };
-        let session = Session::start(parts, skipped);
+        let session = Session::start(parts, resumed);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -363,7 +378,8 @@ impl Engine {
         Some(SessionSummary { id, title, updated: Timestamp::try_from(modified).ok()?, live })
     }
 
-    fn folder(&self, workspace: &AbsPath) -> PathBuf {
+    /// Where the sessions of a workspace folder are.
+    pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
         self.home.join("sessions").join(slug(workspace)).as_path().to_path_buf()
     }
 
@@ -377,9 +393,10 @@ struct Opened {
     journal: Journal,
     blobs: Blobs,
     state: SessionState,
+    events: Arc<EventLog>,
     ledger: Ledger,
-    /// Lines of the journal that could not be read.
-    skipped: u64,
+    /// Lines of the journal that could not be read; `None` for a session that has just begun.
+    resumed: Option<u64>,
 }
 
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
@@ -396,7 +413,7 @@ async fn in_background(
 
 /// Opens a stored session for writing and folds its journal. `beginning` is taken for its first record when that is
 /// lost.
-fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: &Record) -> Result<Opened, SessionError> {
+fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: Record) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
     let (journal, blobs) = open_journal(disk, path)?;
     let read = journal::read_on(&**disk, path)
@@ -405,31 +422,36 @@ fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: &Record) -> Result
     if read.records.is_empty() {
         return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
     }
-    let (mut entries, mut records) = (Vec::new(), Vec::new());
-    for record in read.records {
-        match record {
-            Record::Edits { entry } => entries.push(entry),
-            record => records.push(record),
+    let id = if let Record::Opened { session, .. } = &beginning { Some(session.clone()) } else { None };
+    let lost = match read.records.iter().any(|record| matches!(record, Record::Opened { .. })) {
+        true => None,
+        false => {
+            tracing::warn!(path = %path.display(), "the beginning of the session is lost");
+            // A line that is gone without a trace is told as well.
+            skipped = skipped.max(1);
+            let written = read.stamps.first().map_or(Timestamp::UNIX_EPOCH, |stamp| stamp.written);
+            Some((Stamp { seq: 0, written, after_damage: false }, beginning))
         }
+    };
+    let mut entries = Vec::new();
+    let lines = read.stamps.into_iter().zip(read.records).inspect(|(_, record)| {
+        if let Record::Edits { entry } = record {
+            entries.push(entry.clone());
+        }
+    });
+    let Some(Replay { mut state, kept }) = Replay::of(lost.into_iter().chain(lines)) else {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    };
+    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
+    if let Some(id) = id {
+        state.id = id;
     }
     let (ledger, problems) = Ledger::fold(entries, &blobs);
     for error in problems {
         tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
     }
-    if !records.iter().any(|record| matches!(record, Record::Opened { .. })) {
-        tracing::warn!(path = %path.display(), "the beginning of the session is lost");
-        // A line that is gone without a trace is told as well.
-        skipped = skipped.max(1);
-        records.insert(0, beginning.clone());
-    }
-    let Some(mut state) = SessionState::fold(records) else {
-        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
-    };
-    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
-    if let Record::Opened { session, .. } = beginning {
-        state.id = session.clone();
-    }
-    Ok(Opened { journal, blobs, state, ledger, skipped })
+    let events = EventLog::next_life(state.id.clone(), kept);
+    Ok(Opened { journal, blobs, state, events, ledger, resumed: Some(skipped) })
 }
 
 /// The journal at a place, and the blobs beside it.

@@ -15,6 +15,6 @@ mod writer;
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
 pub(crate) use reader::read_on;
-pub use reader::{ReadJournal, read, title};
+pub use reader::{ReadJournal, Stamp, read, title};
 pub use record::Record;
-pub use writer::{Journal, JournalError, StorageNews};
+pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

@@ -37,7 +37,7 @@ use crate::session::conversation::Conversation;
 use crate::session::steering;
 use compact::Cause;
 use ending::{close, report, seal};
-pub(crate) use ending::{failed, seal_all};
+pub(crate) use ending::{failed, seal_all, sealing};
 use limit::{Repeats, TurnLimit, TurnOptions};
 use next::{Cut, Facts, Moment, Next, Pause, Why, next};
 use phases::{Phase, PhaseTimes};
@@ -369,6 +369,6 @@ impl<'a> Course<'a> {
 
     fn remark(&self, text: &str) {
         let record = Record::Remark { turn: self.turn.clone(), text: text.to_owned() };
-        self.conversation.commit(record, |_| vec![]);
+        self.conversation.commit(record);
     }
 }

@@ -14,7 +14,7 @@ use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Items of a snapshot, unless the client wants another number.
-const DEFAULT_ITEMS: usize = 200;
+pub(super) const DEFAULT_ITEMS: usize = 200;
 /// The most items of a snapshot.
 const MOST_ITEMS: usize = 2_000;
 /// Sessions of a page, unless the client wants another number.

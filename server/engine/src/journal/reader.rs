@@ -31,8 +31,21 @@ const TITLE_LINES: usize = 64;
 pub struct ReadJournal {
     /// The records, oldest first.
     pub records: Vec<Record>,
+    /// What the lines say beside their records, in the order of these.
+    pub stamps: Vec<Stamp>,
     /// Lines that were no record this build can read.
     pub skipped: u64,
+}
+
+/// What a line says beside its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The number of the newest event before those that the record tells.
+    pub seq: u64,
+    /// When the record was written.
+    pub written: Timestamp,
+    /// Whether something before it could not be read.
+    pub after_damage: bool,
 }
 
 /// Reads all records of a journal.
@@ -48,6 +61,7 @@ pub(crate) fn read_on(disk: &dyn Disk, path: &Path) -> io::Result<ReadJournal> {
     let mut reader = BufReader::with_capacity(READ_STEP, DiskReader::open(disk, path)?);
     let mut journal = ReadJournal::default();
     let (mut line, mut pictures, mut seen) = (Vec::new(), HashMap::new(), Seen::default());
+    let mut after_damage = false;
     while let Some(end) = read_line(&mut reader, &mut line)? {
         if end == LineEnd::Missing {
             // It was being written when its writer ended, and nobody was told that it was.
@@ -57,17 +71,21 @@ pub(crate) fn read_on(disk: &dyn Disk, path: &Path) -> io::Result<ReadJournal> {
         match parse(&line) {
             Ok(Parsed { line: parsed, is_whole }) => {
                 journal.skipped += u64::from(!is_whole);
+                after_damage |= !is_whole;
                 if !seen.is_new(&parsed, &line) {
                     tracing::warn!(path = %path.display(), "a line stands in the journal twice and counts once");
                     continue;
                 }
-                let mut record = parsed.record;
+                let Line { mut record, seq, written, v: _ } = parsed;
                 pictures::restore(&mut record, &mut pictures);
                 journal.records.push(record);
+                journal.stamps.push(Stamp { seq, written, after_damage });
+                after_damage = false;
             }
             Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
             Err(error) => {
                 journal.skipped += 1;
+                after_damage = true;
                 tracing::warn!(path = %path.display(), %error, "a line of the journal could not be read and was skipped");
             }
         }

@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::journal::blobs::Blobs;
 use crate::journal::disk::{self, Disk};
 use crate::journal::pictures;
 use crate::journal::reader::LINE_LIMIT;
-use crate::journal::record::{Line, Record, VERSION};
+use crate::journal::record::{Record, VERSION};
 use end::End;
 
 /// A failed append or sync.
@@ -60,6 +61,23 @@ struct Shared {
     /// Called when the journal's keeper has something to do.
     attention: Notify,
     blobs: Option<Blobs>,
+}
+
+/// The line of a record, without the number that it is appended with.
+#[derive(Debug)]
+pub struct PreparedLine {
+    /// When it was made: the time of the record and of its events.
+    pub written: Timestamp,
+    json: String,
+    pictures: Vec<String>,
+}
+
+/// What of a line does not depend on what was told before it.
+#[derive(Serialize)]
+struct Rest<'a> {
+    written: Timestamp,
+    #[serde(flatten)]
+    record: &'a Record,
 }
 
 #[derive(Debug)]
@@ -192,22 +210,41 @@ impl Journal {
         self.shared.attention.notify_one();
     }
 
-    /// Appends a record. When this returns the operating system has it: it survives the end of this process, and
-    /// after [`Journal::sync`] a power cut.
+    /// Appends a record that tells nothing anybody follows, or is told of elsewhere; see [`Journal::append_line`].
+    ///
+    /// # Errors
+    /// As [`Journal::append_line`].
+    pub fn append(&self, record: &Record) -> Result<(), JournalError> {
+        self.append_line(self.prepare(record)?, 0)
+    }
+
+    /// Makes the line of a record, apart from the number it is appended with: so the lock that numbers are given under is
+    /// not held while a large record is written out.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the record cannot be written as a line.
+    pub fn prepare(&self, record: &Record) -> Result<PreparedLine, JournalError> {
+        let written = self.lock().now();
+        let mut record = record.clone();
+        let pictures = pictures::refer(&mut record, || self.lock().pictures.clone());
+        let rest = Rest { written, record: &record };
+        let json = serde_json::to_string(&rest).map_err(|error| self.error(error.into()))?;
+        Ok(PreparedLine { written, json, pictures })
+    }
+
+    /// Appends a line; `seq` is the number of the newest event before those of its record. When this returns the
+    /// operating system has it: it survives the end of this process, and after [`Journal::sync`] a power cut.
     ///
     /// # Errors
     /// [`JournalError`]; the record is kept, if not too many wait already, and written before the next. One that is longer
     /// than what a reader takes is refused.
-    pub fn append(&self, record: &Record) -> Result<(), JournalError> {
-        let mut record = record.clone();
-        let pictures = pictures::refer(&mut record, || self.lock().pictures.clone());
+    pub fn append_line(&self, line: PreparedLine, seq: u64) -> Result<(), JournalError> {
         let mut writer = self.lock();
         if writer.is_released {
             drop(writer);
             return Err(self.error(io::Error::other("the session is closed")));
         }
-        let written = writer.now();
-        let outcome = match writer.take(&Line { v: VERSION, written, record }, pictures) {
+        let outcome = match writer.take(line, seq) {
             Ok(true) => {
                 writer.end.flush().inspect_err(|error| self.note_failure(&mut writer, error, "journal"))
             }
@@ -233,6 +270,12 @@ impl Journal {
     /// Notes that something else of the session could not be kept and waits with the records.
     pub(crate) fn note_failure_of(&self, what: &str, error: &io::Error) {
         self.note_failure(&mut self.lock(), error, what);
+    }
+
+    /// Has it told that a record was not taken at all.
+    pub(crate) fn note_refused(&self, error: &JournalError) {
+        self.lock().news.push_back(StorageNews { message: error.to_string(), recovered: false });
+        self.shared.attention.notify_one();
     }
 
     /// Waits until there are news to be told or there is something to be written.
@@ -346,9 +389,10 @@ impl Writer {
     }
 
     /// Takes a line that is to be written; false when too many wait.
-    fn take(&mut self, line: &Line, pictures: Vec<String>) -> io::Result<bool> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
+    fn take(&mut self, line: PreparedLine, seq: u64) -> io::Result<bool> {
+        let PreparedLine { written: _, json, pictures } = line;
+        let fields = json.strip_prefix('{').unwrap_or(&json);
+        let bytes = format!("{{\"v\":{VERSION},\"seq\":{seq},{fields}\n").into_bytes();
         if bytes.len() > LINE_LIMIT {
             let size = bytes.len();
             let message = format!(

@@ -423,27 +423,16 @@ impl Session {
     }
 
     fn rewind(&self, turn: &TurnId, resolution: &ResolutionId) -> Result<(), ResolveError> {
-        let todos = self.todos();
-        let record = Record::Rewound { turn: turn.clone(), resolution: resolution.clone() };
-        self.commit_when_idle(record, |state| {
-            let first = state.main.items_since(turn).first().map(|item| item.id.clone());
-            first.map(|item| Event::Rewound { item }).into_iter().collect()
-        })?;
-        self.tell_other_todos(&todos);
+        self.commit_when_idle(Record::Rewound { turn: turn.clone(), resolution: resolution.clone() })?;
         // Which of them were read in turns that are gone is not known: the model reads again what it changes.
         self.workspace.forget_reads();
+        self.forget_editor();
         Ok(())
     }
 
     /// Takes the conversation forward again to where it was before this act took it back.
     pub(super) fn unwind(&self, resolution: &ResolutionId) -> Result<(), ResolveError> {
-        let todos = self.todos();
-        let known = self.state().main.items.len();
-        self.commit_when_idle(Record::Unwound { resolution: resolution.clone() }, |_| vec![])?;
-        let items: Vec<Item> = self.state().main.items.get(known..).map(<[Item]>::to_vec).unwrap_or_default();
-        items.into_iter().for_each(|item| self.publish(Event::ItemAdded { item }));
-        self.tell_other_todos(&todos);
-        Ok(())
+        self.commit_when_idle(Record::Unwound { resolution: resolution.clone() })
     }
 }
 

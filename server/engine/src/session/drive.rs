@@ -10,10 +10,11 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Item, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use crate::event::{Item, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::Record;
+use crate::journal::record::TurnFigures;
 use crate::model::Usage;
 use crate::session::conversation::Conversation;
 use crate::session::state::{Attaching, SessionState};
@@ -45,14 +46,16 @@ impl Session {
                     kind: Some(NoticeKind::Interrupted),
                 },
             );
-            self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
-            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage: Usage::default() };
-            self.commit_locked(&mut state, record, |_| vec![]);
+            self.commit_locked(&mut state, Record::Item { item, streamed: false });
+            let (usage, figures) = (Usage::default(), TurnFigures::default());
+            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage, figures };
+            self.commit_locked(&mut state, record);
         }
         if skipped_records > 0 {
             self.note_damage(&mut state, skipped_records);
         }
-        self.publish(Event::AgentResumed { sealed, skipped_records });
+        // Written every time: what is told in this life is numbered above all that was told in an earlier one.
+        self.commit_locked(&mut state, Record::Resumed { sealed, skipped_records });
         // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
     }
 
@@ -74,7 +77,7 @@ impl Session {
         );
         let (level, kind) = (NoticeLevel::Warning, Some(NoticeKind::Damaged));
         let item = new_item(&turn, ItemBody::Notice { level, text, hint: Some(hint), kind });
-        self.commit_locked(state, Record::Item { item }, |_| vec![]);
+        self.commit_locked(state, Record::Item { item, streamed: false });
     }
 }
 
@@ -104,8 +107,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();
-        let cost = session.state().spending.of_turn(&turn);
-        session.end_turn(&turn, ended.reason, ended.event(&turn, cost), ended.spent.usage);
+        session.end_turn(&turn, &ended);
         session.sync().await;
     }
     session.shell.tasks().closed().await;

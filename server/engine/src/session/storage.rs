@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::event::Event;
-use crate::journal::{Record, StorageNews};
+use crate::journal::{PreparedLine, StorageNews};
 use crate::session::{Session, lock};
 
 /// So long after the first failure it is tried again; each time it is twice as long.
@@ -32,9 +32,10 @@ impl Session {
         self.journal.sync_soon();
     }
 
-    /// Writes a record into the journal. That it could not be is told by the journal's keeper.
-    pub(super) fn write_record(&self, record: &Record) {
-        if let Err(error) = self.journal.append(record) {
+    /// Writes a line into the journal. That it could not be is told by the journal's keeper: never here, where events get
+    /// their numbers.
+    pub(super) fn write_line(&self, line: PreparedLine, seq: u64) {
+        if let Err(error) = self.journal.append_line(line, seq) {
             tracing::debug!(%error, "a record waits");
         }
     }

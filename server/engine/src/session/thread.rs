@@ -5,13 +5,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use jiff::Timestamp;
+
 use crate::context::normalise::{append, normalise};
-use crate::event::{CallOutcome, CallState, Item, ItemBody, ToolCallItem};
+use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
 use crate::ids::{ItemId, TurnId, WindowId};
 use crate::journal::Record;
 use crate::model::{Block, History, Message, Role};
 use crate::paths::AbsPath;
 use crate::session::compaction::{Compaction, Window};
+use crate::session::told;
 use crate::turn::compact::{self, pictures};
 
 /// What the records of a conversation add up to.
@@ -110,38 +113,42 @@ pub(super) struct Cut {
 }
 
 impl Thread {
-    /// Folds one record of this conversation into it. What is the whole session's is not looked at.
-    pub fn apply(&mut self, record: Record) {
+    /// Folds one record of this conversation into it, and answers what the record tells of its items. What is the whole
+    /// session's is not looked at.
+    pub fn apply(&mut self, record: Record) -> Vec<Event> {
         match record {
             Record::Prompt { turn, queued: _, item, content, parts: _ } => {
                 self.close_calls();
                 let (items, place) = (self.items.len(), self.place());
                 (self.is_steered, self.is_fresh) = (false, true);
-                self.put(item);
+                self.put(item.clone());
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
                 self.turns.push(TurnStart { turn, items, place, words, steered: Vec::new() });
+                vec![Event::ItemAdded { item }]
             }
             Record::Attached { turn: _, item, content, shown, instructed } => {
-                let body = self.places.get(&item).map(|place| &mut self.items[*place].body);
-                if let Some(ItemBody::UserMessage { attachments, .. }) = body {
-                    *attachments = shown;
-                }
                 self.note_instructed(instructed);
                 append(&mut self.messages, Message::user(content));
+                let prompt = self.places.get(&item).map(|place| &mut self.items[*place]);
+                let Some(prompt) = prompt else { return Vec::new() };
+                let ItemBody::UserMessage { attachments, .. } = &mut prompt.body else { return Vec::new() };
+                *attachments = shown;
+                vec![Event::ItemUpdated { item: prompt.clone() }]
             }
             Record::Steered { turn: _, queued: _, item, content, parts: _ } => {
                 self.close_calls();
                 let place = self.place();
-                self.put(item);
+                self.put(item.clone());
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
                 if let Some(start) = self.turns.last_mut() {
                     start.steered.push((place, words));
                 }
                 self.is_steered = true;
+                vec![Event::ItemAdded { item }]
             }
-            Record::Answer { turn: _, message, items, usage } => {
+            Record::Answer { turn: _, message, items, usage, streamed } => {
                 self.close_calls();
                 (self.is_steered, self.is_fresh) = (false, false);
                 if let (Some(origin), true) = (&message.origin, usage.prompt_tokens() > 0) {
@@ -153,27 +160,28 @@ impl Thread {
                     self.calls = calls(&message);
                     append(&mut self.messages, message);
                 }
-                items.into_iter().for_each(|item| self.put(item));
+                let told = |item: Item| self.put_and_tell(streamed.contains(&item.id), item);
+                items.into_iter().map(told).collect()
             }
-            Record::Item { item } => self.put(item),
-            Record::CallMoved { item, at, state, title } => {
-                if let Some(call) = self.call_mut(&item) {
-                    call.title = title;
-                    call.enter(state, at);
-                }
-            }
-            Record::CallEnded { item, at, outcome, result, instructed } => {
+            Record::Item { item, streamed } => vec![self.put_and_tell(streamed, item)],
+            Record::CallMoved { item, at, state, title } => self.move_call(&item, at, state, title),
+            Record::CallEnded { item, at, outcome, result, instructed, executed } => {
                 self.note_instructed(instructed);
-                if let Some(call) = self.call_mut(&item) {
-                    call.end(outcome, at);
-                }
+                let (refused, executed) = told::execution(&outcome, &result, executed);
+                let call = self.call_mut(&item).map(|call| call.end(outcome, at));
+                let ended = call.and_then(|()| self.item(&item).cloned()).map(|item| Event::ToolEnd { item });
                 self.take_result(result);
+                refused.into_iter().chain(ended).chain(executed).collect()
             }
             Record::Remark { turn: _, text } => {
                 self.close_calls();
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
+                Vec::new()
             }
-            Record::Compacted { compaction } => self.compact(*compaction),
+            Record::Compacted { compaction } => {
+                self.compact(*compaction);
+                Vec::new()
+            }
             Record::Opened { .. }
             | Record::Queued { .. }
             | Record::QueueChanged { .. }
@@ -191,7 +199,8 @@ impl Thread {
             | Record::Rewound { .. }
             | Record::Unwound { .. }
             | Record::Delegated { .. }
-            | Record::InAgent { .. } => {}
+            | Record::Resumed { .. }
+            | Record::InAgent { .. } => Vec::new(),
         }
     }
 
@@ -387,6 +396,29 @@ impl Thread {
             .into_iter()
             .rev()
             .collect()
+    }
+
+    fn move_call(&mut self, item: &ItemId, at: Timestamp, state: CallState, title: String) -> Vec<Event> {
+        let Some(call) = self.call_mut(item) else { return Vec::new() };
+        call.title = title;
+        call.enter(state, at);
+        let event = |item| match state {
+            CallState::Executing => Event::ToolStart { item },
+            CallState::Pending
+            | CallState::ApprovalRequired
+            | CallState::Completed
+            | CallState::Failed
+            | CallState::Denied
+            | CallState::Sealed => Event::ItemUpdated { item },
+        };
+        self.item(item).cloned().map(event).into_iter().collect()
+    }
+
+    /// Adds an item, or replaces the one of its id, and tells of it. One that was shown while it grew is known to whoever
+    /// followed that.
+    fn put_and_tell(&mut self, streamed: bool, item: Item) -> Event {
+        self.put(item.clone());
+        if streamed { Event::ItemUpdated { item } } else { Event::ItemAdded { item } }
     }
 
     /// Adds an item, or replaces the one of its id.

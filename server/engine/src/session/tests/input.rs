@@ -9,7 +9,7 @@ pub(super) fn bench(script: Vec<Say>) -> Bench {
 }
 
 impl Bench {
-    pub(super) fn write(&self, path: &str, text: &str) {
+    pub(in crate::session) fn write(&self, path: &str, text: &str) {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -125,6 +125,38 @@ async fn what_the_editor_shows_is_told_when_it_has_changed() {
     let said = said(&bench);
     assert!(said.contains("Active file: a.rs\nSelected lines: L3-4\nchosen"), "{said}");
     assert_eq!(said.matches("chosen").count(), 1, "what is selected in a secret is not told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_back() {
+    let bench = bench(vec![]);
+    let session = bench.session();
+    let shows = |text: &str| {
+        let active = Some(Target::File(bench.root().join("a.rs")));
+        let part = Part::Editor(EditorContext { active, ..EditorContext::default() });
+        Prompt {
+            text: format!("{text} {}", "lorem ipsum ".repeat(200)),
+            parts: vec![part],
+            ..Prompt::default()
+        }
+    };
+    let told = || said(&bench).lines().filter(|line| *line == "Active file: a.rs").count();
+    for round in 0..6 {
+        ask(&session, shows(&format!("round {round}"))).await;
+    }
+    assert_eq!(told(), 1);
+    ask(&session, prompt("/compact")).await;
+    // What the newest prompt of the user had with it stays with it; of the others only a summary is left.
+    ask(&session, prompt("go on")).await;
+    assert_eq!(told(), 0);
+    ask(&session, shows("again")).await;
+    assert_eq!(told(), 1);
+    let checkpoint = session.checkpoints().last().unwrap().id.clone();
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    session.restore(&checkpoint, review::RestoreWhat::Conversation, review::UserEdits::Keep).unwrap();
+    until(&mut events, |event| matches!(event, Event::EditsResolved { .. })).await;
+    ask(&session, shows("once more")).await;
+    assert_eq!(told(), 1);
 }
 
 #[tokio::test]
