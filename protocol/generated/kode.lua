@@ -38,6 +38,7 @@
 ---@field complete boolean Whether the text is whole; false while it streams.
 ---@field interrupted boolean Whether it broke off: cancelled, cut or lost with the connection.
 ---@field model? string The model that said it, as the provider knows it.
+---@field durationMs? integer Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and where it is not known.
 
 --- A session was taken up again from its journal.
 ---@class kode.AgentResumed
@@ -313,6 +314,7 @@
 ---@field mode? kode.Mode The mode from now on.
 ---@field model? string The name of the model profile from the next model call on.
 ---@field effort? kode.EffortChoice How hard models think from the next model call on; `auto` is what the profile and the settings say.
+---@field outputStyle? string The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is what the settings say.
 ---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
 --- What is in force in a session.
@@ -320,6 +322,7 @@
 ---@field mode kode.Mode The mode.
 ---@field model kode.ModelRef The model.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field delivery kode.EditDeliveryRule[] How changes reach the files.
 
 --- A conversation is being compacted, or was.
@@ -1250,11 +1253,12 @@
 ---| "approval" # Everything asks, reads too.
 ---| "readonly" # Reads run; edits are refused; commands that do more than look ask.
 
---- The session's mode or model changed.
+--- The session's mode, model, effort or style of answers changed.
 ---@class kode.ModeChanged
 ---@field mode kode.Mode The mode now.
 ---@field model string The name of the model profile now.
 ---@field effort? kode.Effort How hard models think now, where the user has said so for this session.
+---@field outputStyle? string The style of the answers from the next turn on, where the user has chosen one for this session.
 
 --- What a model can do, as its provider serves it.
 ---@class kode.ModelCapabilities
@@ -1848,6 +1852,7 @@
 ---@field draft? kode.Draft The unsent prompt; absent when there is none.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
@@ -1865,6 +1870,8 @@
 ---@field delivery? kode.Delivery What happens when a turn runs already.
 ---@field maxTurns? integer The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
 ---@field candidateAnswers? boolean Whether the prompt is answered twice, for the user to choose; absent as the settings say.
+---@field maxCostUsd? number What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above 0. What has no known price is not counted. Absent as the settings say.
+---@field maxMinutes? number How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
 
 --- Its turn began.
 ---@class kode.StartTurnResult.Started: kode.StartedTurn
@@ -1906,6 +1913,7 @@
 ---| "end_turn" # The model had said all.
 ---| "max_tokens" # The answer was cut by the token limit.
 ---| "max_turns" # The limit of model calls was reached.
+---| "budget" # The turn had cost as much, or gone on as long, as it may.
 ---| "refusal" # The model, or a filter, declined.
 ---| "cancelled" # The user cancelled.
 ---| "error" # A fault ended it; an `error` event or a notice says which.
@@ -2240,6 +2248,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "086717cacf7af327efdd97553267494dc96a11cbbc8ce671e8dc00c093ad58a6"
+M.schema_hash = "f1f801fe0e77bad49ccc7c3a8ea6dc8760ebcf864611e8f13ada43f23c91e100"
 
 return M

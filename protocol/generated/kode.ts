@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "086717cacf7af327efdd97553267494dc96a11cbbc8ce671e8dc00c093ad58a6";
+export const SCHEMA_HASH = "f1f801fe0e77bad49ccc7c3a8ea6dc8760ebcf864611e8f13ada43f23c91e100";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -67,6 +67,11 @@ export interface AgentMessage {
     interrupted: boolean;
     /** The model that said it, as the provider knows it. */
     model?: string;
+    /**
+     * Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and
+     * where it is not known.
+     */
+    durationMs?: number;
 }
 
 /** A session was taken up again from its journal. */
@@ -493,6 +498,11 @@ export interface ConfigureSessionParams {
     model?: string;
     /** How hard models think from the next model call on; `auto` is what the profile and the settings say. */
     effort?: EffortChoice;
+    /**
+     * The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is
+     * what the settings say.
+     */
+    outputStyle?: string;
     /** How changes reach the files from the next call on, instead of as the user has set for all sessions. */
     delivery?: EditDeliveryRule[];
 }
@@ -505,6 +515,8 @@ export interface ConfigureSessionResult {
     model: ModelRef;
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** How changes reach the files. */
     delivery: EditDeliveryRule[];
 }
@@ -1513,7 +1525,7 @@ export type Mode =
     /** Reads run; edits are refused; commands that do more than look ask. */
     | "readonly";
 
-/** The session's mode or model changed. */
+/** The session's mode, model, effort or style of answers changed. */
 export interface ModeChanged {
     /** The mode now. */
     mode: Mode;
@@ -1521,6 +1533,8 @@ export interface ModeChanged {
     model: string;
     /** How hard models think now, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers from the next turn on, where the user has chosen one for this session. */
+    outputStyle?: string;
 }
 
 /** What a model can do, as its provider serves it. */
@@ -2467,6 +2481,8 @@ export interface Snapshot {
     tasks?: BackgroundTask[];
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** Tokens of all turns. */
     usage: Usage;
     /** What they cost in US dollars; absent where a part is not known. */
@@ -2497,6 +2513,13 @@ export interface StartTurnParams {
     maxTurns?: number;
     /** Whether the prompt is answered twice, for the user to choose; absent as the settings say. */
     candidateAnswers?: boolean;
+    /**
+     * What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+     * 0. What has no known price is not counted. Absent as the settings say.
+     */
+    maxCostUsd?: number;
+    /** How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say. */
+    maxMinutes?: number;
 }
 
 /** What became of a prompt. */
@@ -2542,6 +2565,8 @@ export type StopReason =
     | "max_tokens"
     /** The limit of model calls was reached. */
     | "max_turns"
+    /** The turn had cost as much, or gone on as long, as it may. */
+    | "budget"
     /** The model, or a filter, declined. */
     | "refusal"
     /** The user cancelled. */

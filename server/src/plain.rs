@@ -256,6 +256,7 @@ impl PlainSurface {
             TurnEnd::Cancelled => "cancelled",
             TurnEnd::MaxTokens
             | TurnEnd::MaxTurns
+            | TurnEnd::Budget
             | TurnEnd::Refusal
             | TurnEnd::Error
             | TurnEnd::Repetition

@@ -28,6 +28,7 @@ mod sandbox;
 mod schedules;
 mod sessions;
 mod steering;
+mod styles;
 mod survival;
 mod transfer;
 mod transport;

@@ -20,6 +20,7 @@ use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
 use kode_engine::transfer::ForkPoint;
+use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
 
 use crate::cli::watch::{Answerer, Finished, watch};
@@ -62,6 +63,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Safety")]
     max_turns: Option<i64>,
 
+    /// What the turn may cost in US dollars, as far as prices are known [default: as the settings say]
+    #[arg(long, value_name = "USD", value_parser = parse_amount, help_heading = "Safety")]
+    max_cost_usd: Option<f64>,
+
+    /// How many minutes the turn may go on [default: as the settings say]
+    #[arg(long, value_name = "N", value_parser = parse_amount, help_heading = "Safety")]
+    max_minutes: Option<f64>,
+
     #[command(flatten)]
     model: ModelArgs,
 }
@@ -76,6 +85,11 @@ enum OutputFormat {
     Json,
     /// One JSON object a line: start, messages as they come, result
     StreamJson,
+}
+
+fn parse_amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|amount| Budget::is_amount(*amount));
+    amount.ok_or_else(|| "a number above 0".to_owned())
 }
 
 fn parse_mode(name: &str) -> Result<Mode, String> {
@@ -132,6 +146,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let printed = messages_with_prompt(&session);
     let mut printer = Printer { format: args.output_format, session: Arc::clone(&session), printed };
+    session.limit_budget(Budget { max_cost_usd: args.max_cost_usd, max_minutes: args.max_minutes });
     let events = session.events().subscribe(session.events().newest(), vec![]);
     let Submitted::Started(turn) = session.submit(Prompt::text(text))? else {
         anyhow::bail!("the session was busy");
@@ -216,6 +231,7 @@ fn exit_code(reason: TurnEnd) -> ExitCode {
         TurnEnd::Cancelled => ExitCode::from(130),
         TurnEnd::MaxTokens
         | TurnEnd::MaxTurns
+        | TurnEnd::Budget
         | TurnEnd::Refusal
         | TurnEnd::Error
         | TurnEnd::Repetition

@@ -94,6 +94,7 @@ mod tests {
             items: vec![],
             usage: Usage::default(),
             streamed: vec![],
+            duration_ms: None,
         });
     }
 

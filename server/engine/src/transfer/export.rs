@@ -83,7 +83,7 @@ impl Document {
                     self.line(&format!("\nAttached: {}", code(&attachment.label)));
                 }
             }
-            ItemBody::AgentMessage { text, complete, interrupted, model } => {
+            ItemBody::AgentMessage { text, complete, interrupted, model, duration_ms: _ } => {
                 let who = model.as_deref().unwrap_or("The agent");
                 self.line(&format!("### {}\n", escaped(who)));
                 self.line(text.trim_end());

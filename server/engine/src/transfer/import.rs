@@ -289,6 +289,7 @@ impl Import {
                     complete: true,
                     interrupted: false,
                     model: None,
+                    duration_ms: None,
                 },
                 Block::ToolUse { id, name, input, .. } => {
                     if let Some(started) = self.known(id).and_then(|call| call.started_at) {
@@ -316,6 +317,7 @@ impl Import {
             items,
             usage: Usage::default(),
             streamed: Vec::new(),
+            duration_ms: None,
         });
     }
 

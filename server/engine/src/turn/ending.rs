@@ -130,6 +130,15 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
             let text = format!("Stopped after {model_calls} model calls in one turn.");
             notice(NoticeKind::TurnLimit, Warning, &text, "Send `continue` to go on.");
         }
+        TurnEnd::Budget => {
+            let text = "Stopped: the turn has used up its budget.";
+            notice(
+                NoticeKind::TurnLimit,
+                Warning,
+                text,
+                "Send `continue` to go on, or set `maxCostUsd` or `maxMinutes`.",
+            );
+        }
         TurnEnd::Repetition => {
             let text = "Stopped: the same call had the same result over and over.";
             notice(NoticeKind::TurnLimit, Warning, text, "Say what to do differently, or `continue`.");

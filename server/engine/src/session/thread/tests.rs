@@ -132,6 +132,7 @@ impl Kept {
             items,
             usage: Usage::default(),
             streamed: vec![],
+            duration_ms: None,
         });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {
