@@ -6,6 +6,7 @@ mod charges;
 mod compaction;
 mod compaction_bounds;
 mod course;
+mod damage;
 mod fallback;
 mod faults;
 mod input;
@@ -14,6 +15,7 @@ mod plan;
 mod property;
 mod queue;
 mod reminders;
+mod storage;
 mod think;
 mod waiting;
 
