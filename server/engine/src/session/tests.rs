@@ -15,6 +15,7 @@ mod property;
 mod queue;
 mod reminders;
 mod think;
+mod titles;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
