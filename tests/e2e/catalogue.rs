@@ -13,7 +13,7 @@ fn project() -> Project {
 
 fn list(client: &Client, params: Value) -> Vec<Value> {
     let answer = client.call("agent/session/list", params);
-    conforms::<kode_protocol::ListSessionsResult>(&answer);
+    conforms::<kode_protocol::ListSessionsResult>(&answer).unwrap();
     answer["sessions"].as_array().unwrap().clone()
 }
 
@@ -225,7 +225,7 @@ fn words_are_found_in_live_and_stored_sessions_with_their_place() {
     live.run("run the needle");
     let search = |query: &str| -> Vec<Value> {
         let answer = client.call("agent/session/search", json!({ "query": query }));
-        conforms::<kode_protocol::SearchSessionsResult>(&answer);
+        conforms::<kode_protocol::SearchSessionsResult>(&answer).unwrap();
         answer["hits"].as_array().unwrap().clone()
     };
     let found = search("NEEDLE");
@@ -295,7 +295,7 @@ fn the_command_line_lists_names_searches_and_deletes_by_the_beginning_of_an_id()
     let start = &id[..id.len() - 1];
     assert!(run(&[]).contains("fix the cache"));
     let listed: Value = serde_json::from_str(&run(&["list", "--json"])).unwrap();
-    conforms::<kode_protocol::ListSessionsResult>(&listed);
+    conforms::<kode_protocol::ListSessionsResult>(&listed).unwrap();
     assert_eq!(listed["sessions"][0]["sessionId"], id);
     run(&["rename", start, "A", "new", "name"]);
     let shown: Value = serde_json::from_str(&run(&["show", start, "--json"])).unwrap();
