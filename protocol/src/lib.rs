@@ -33,6 +33,7 @@ pub mod sessions;
 pub mod task;
 mod text;
 pub mod todo;
+pub mod transfer;
 pub mod turn;
 
 #[cfg(test)]
@@ -58,4 +59,5 @@ pub use sessions::*;
 pub use task::*;
 pub use text::*;
 pub use todo::*;
+pub use transfer::*;
 pub use turn::*;

@@ -19,4 +19,5 @@ pub mod queue;
 pub mod session;
 pub mod sessions;
 pub mod task;
+pub mod transfer;
 pub mod turn;

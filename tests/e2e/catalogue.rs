@@ -30,10 +30,11 @@ fn folder(project: &Project, id: &str) -> PathBuf {
 
 fn close(client: &Client, session: &Session<'_>) {
     session.call("agent/session/close", json!({}));
-    client.wait_for("the session to be closed", |_| {
-        let sessions = list(client, json!({ "archived": "include" }));
-        sessions.iter().any(|one| one["sessionId"] == session.id && one["state"] == "stored").then_some(())
-    });
+    let sessions = list(client, json!({ "archived": "include" }));
+    assert!(
+        sessions.iter().any(|one| one["sessionId"] == session.id && one["state"] == "stored"),
+        "{sessions:?}"
+    );
 }
 
 #[test]
@@ -269,8 +270,9 @@ fn what_is_removed_when_a_session_is_closed_is_never_what_a_checkpoint_needs() {
     assert!(fs::read_dir(&blobs).unwrap().count() > 1);
     session.call("agent/session/load", json!({}));
     close(&client, &session);
-    assert!(!unnamed.exists(), "it takes room for nothing");
+    // Waits until the session has ended.
     session.call("agent/session/load", json!({}));
+    assert!(!unnamed.exists(), "it takes room for nothing");
     let checkpoints = session.call("agent/checkpoint/list", json!({}));
     let first = &checkpoints["checkpoints"][0]["checkpointId"];
     let answer = session.call("agent/checkpoint/restore", json!({ "checkpointId": first, "what": "files" }));
@@ -285,7 +287,7 @@ fn the_command_line_lists_names_searches_and_deletes_by_the_beginning_of_an_id()
     let client = project.open();
     let session = client.session();
     session.run("fix the cache");
-    close(&client, &session);
+    client.shut_down();
     let run = |arguments: &[&str]| {
         let output = project.run(&[&["sessions"], arguments].concat(), "");
         assert_eq!(output.code, 0, "{arguments:?}: {}", output.stderr);
@@ -352,12 +354,8 @@ fn an_editor_without_a_panel_picks_the_conversation_that_goes_on() {
     let found = execute("kode.searchSessions", json!({ "query": "the second" }));
     assert_eq!(found["hits"][0]["sessionId"], second, "{found}");
     execute("kode.archiveSession", json!({ "sessionId": first }));
-    client.wait_for("the turns to end", |_| {
-        let gone = client.request(
-            "workspace/executeCommand",
-            json!({ "command": "kode.deleteSession", "arguments": [{ "sessionId": second }] }),
-        );
-        gone.ok().map(drop)
-    });
+    // Refused as long as its turn runs.
+    let delete = json!({ "command": "kode.deleteSession", "arguments": [{ "sessionId": second }] });
+    while client.request("workspace/executeCommand", delete.clone()).is_err() {}
     assert_eq!(execute("kode.sessions", Value::Null)["sessions"], json!([]));
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Effort;
 use crate::model::models::Pointer;
+use crate::turn::limit::Budget;
 
 /// The share of a model's context window at which a conversation is compacted, unless the settings say otherwise.
 pub const COMPACT_THRESHOLD: f64 = 0.8;
@@ -42,6 +43,8 @@ pub struct Preferences {
     pub compact_threshold: f64,
     /// `maxTurns`: the most model calls of one turn. −1 means the built-in limit, 0 that nothing is asked at all.
     pub max_turns: Option<i64>,
+    /// `maxCostUsd` and `maxMinutes`: what a turn may take before the user is asked.
+    pub budget: Budget,
     /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
@@ -51,6 +54,8 @@ pub struct Preferences {
     pub session_titles: Option<bool>,
     /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
     pub cleanup_days: Option<u32>,
+    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    pub project_overview: bool,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
@@ -81,10 +86,12 @@ impl Default for Preferences {
             auto_compact: true,
             compact_threshold: COMPACT_THRESHOLD,
             max_turns: None,
+            budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
             session_titles: None,
             cleanup_days: Some(CLEANUP_DAYS),
+            project_overview: true,
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

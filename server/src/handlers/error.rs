@@ -16,6 +16,7 @@ use kode_engine::session::queue::QueueError;
 use kode_engine::session::review::ResolveError;
 use kode_engine::session::title::TitleError;
 use kode_engine::sessions::BadQuery;
+use kode_engine::transfer::{ForkError, ImportFailure};
 use kode_protocol::{ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -90,6 +91,22 @@ pub(crate) fn query(error: &BadQuery) -> Failure {
         BadQuery::Cursor => "cursor",
     };
     invalid_params(path, &error.to_string())
+}
+
+/// A session was not forked.
+pub(crate) fn fork(error: ForkError) -> Failure {
+    match error {
+        ForkError::Session(error) => session(error),
+        ForkError::Item(error) => invalid_params("itemId", &error.to_string()),
+    }
+}
+
+/// Nothing was imported.
+pub(crate) fn import(error: ImportFailure) -> Failure {
+    match error {
+        ImportFailure::Session(error) => session(error),
+        ImportFailure::Folder(error) => invalid_params("from", &error.to_string()),
+    }
 }
 
 /// A mode is switched off.
