@@ -198,6 +198,17 @@ impl Agent {
         Ok(session)
     }
 
+    /// Lets prompts without a session of their own go to that one, which is taken up from its journal when it is not
+    /// live. Answers its title.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub async fn go_on_with(&self, id: &SessionId) -> Result<String, SessionError> {
+        let session = self.load_session(id, None).await?;
+        *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+        Ok(session.snapshot(0).title)
+    }
+
     /// Lets the next prompt without a session begin a new one.
     pub fn forget_plain_session(&self) {
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -8,6 +8,7 @@ mod models;
 mod questions;
 mod queue;
 pub(crate) mod review;
+mod sessions;
 pub(crate) mod settings;
 
 use std::sync::Arc;

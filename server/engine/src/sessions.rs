@@ -63,18 +63,21 @@ pub enum Workspaces {
     All,
 }
 
+/// So many sessions are named in words where several are meant.
+const NAMED: usize = 5;
+
 /// Why the beginning of an id names no session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     /// None begins so.
-    #[error("no session has an id or title that begins with `{0}`")]
+    #[error("there is no session `{0}` here")]
     None(String),
     /// Several do.
-    #[error("several sessions begin with `{wanted}`: {}", found.join(", "))]
+    #[error("`{wanted}` can be {} sessions: {}", found.len(), found.get(..NAMED).unwrap_or(found).join(", "))]
     Several {
         /// What was wanted.
         wanted: String,
-        /// Some of them.
+        /// Their ids.
         found: Vec<String>,
     },
 }
@@ -109,8 +112,6 @@ impl Catalogue {
     /// # Errors
     /// [`FindError`].
     pub fn complete(&self, workspaces: &Workspaces, wanted: &str) -> Result<SessionId, FindError> {
-        /// So many are named where several are meant.
-        const NAMED: usize = 5;
         let names = self.folders_of(workspaces).into_iter().flat_map(|folder| session_names(&folder));
         let is_meant = |name: &String| {
             name.starts_with(wanted) || name.strip_prefix("ses_").is_some_and(|id| id.starts_with(wanted))
@@ -123,7 +124,7 @@ impl Catalogue {
             1 => Ok(SessionId::from_external(found.remove(0))),
             0 => Err(FindError::None(wanted.to_owned())),
             _ => {
-                found.truncate(NAMED);
+                found.sort();
                 Err(FindError::Several { wanted: wanted.to_owned(), found })
             }
         }

@@ -23,7 +23,7 @@ use crate::session::{Session, SessionState};
 use crate::workspace::blocking;
 
 /// How the folder of a session that is being written begins. No session id begins so.
-const UNFINISHED: &str = ".new-";
+pub(crate) const UNFINISHED: &str = ".new-";
 
 /// Why a session was not forked.
 #[derive(Debug, thiserror::Error)]

@@ -17,6 +17,7 @@ mod queue;
 mod reminders;
 mod storage;
 mod think;
+mod titles;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};

@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,9 +13,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::index::Entry;
 use super::remove::{empty, hold, trash};
 use super::size::SessionSize;
-use super::sweep::{Swept, old_files, remove, remove_stumps, sweep};
-use super::{Catalogue, Workspaces};
+use super::sweep::{MIN_AGE, Swept, is_older, old_files, remove, remove_stumps, sweep};
+use super::{Catalogue, TRASH_PREFIX, Workspaces};
 use crate::engine::{JOURNAL, OUTPUT};
+use crate::transfer::UNFINISHED;
 
 /// How often it is cleaned up.
 const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
@@ -91,7 +92,10 @@ impl Catalogue {
     ) {
         let now = SystemTime::from(options.now);
         let mut swept = Swept::default();
-        trash(workspace).iter().for_each(|trash| empty(trash));
+        trash(workspace, TRASH_PREFIX).iter().for_each(|trash| empty(trash));
+        // A fork that is being written takes no hour.
+        let is_left = |folder: &&PathBuf| is_older(folder, MIN_AGE, now);
+        trash(workspace, UNFINISHED).iter().filter(is_left).for_each(|folder| empty(folder));
         remove_stumps(workspace, now, &mut swept);
         let entries: Vec<(String, Entry)> = {
             let mut known = self.known();

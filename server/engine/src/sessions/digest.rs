@@ -22,7 +22,7 @@ use crate::session::title::TitledBy;
 use crate::session::title_from;
 
 /// So much of what is new in a journal is folded while somebody waits for the list.
-const FOLDED_AT_ONCE: u64 = 1024 * 1024;
+pub(super) const FOLDED_AT_ONCE: u64 = 1024 * 1024;
 
 /// Of a journal of which more is new, so much is read of the head and of the tail.
 const HEAD: u64 = 64 * 1024;

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::digest::{Digest, Reading};
+use super::digest::{Digest, FOLDED_AT_ONCE, Reading};
 use super::{TEMPORARY_PREFIX, session_names};
 use crate::engine::JOURNAL;
 
@@ -146,8 +146,15 @@ impl Entry {
     /// Whether reading can go on where this entry ends.
     fn can_go_on(&self, file: &mut File, length: u64, reading: Reading) -> bool {
         let is_enough = reading == Reading::Bounded || !self.digest.has_gap;
+        // Written without having grown: somebody may have changed it. What is short is read again.
+        let is_rewritten = self.seen.length == length && length <= FOLDED_AT_ONCE;
         let mut is_same = || check(file, self.folded).is_ok_and(|check| check == self.check);
-        is_enough && self.problem.is_none() && self.folded > 0 && self.folded <= length && is_same()
+        is_enough
+            && !is_rewritten
+            && self.problem.is_none()
+            && self.folded > 0
+            && self.folded <= length
+            && is_same()
     }
 
     fn unreadable(seen: Seen, problem: String) -> Self {

@@ -62,12 +62,11 @@ pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// What was renamed and not emptied.
-pub(super) fn trash(workspace: &Path) -> Vec<PathBuf> {
+/// What has a name that begins so: what was renamed and not emptied, or begun and not finished.
+pub(super) fn trash(workspace: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
-    let is_trash = |entry: &std::fs::DirEntry| {
-        entry.file_name().to_str().is_some_and(|name| name.starts_with(TRASH_PREFIX))
-    };
+    let is_trash =
+        |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
     entries.filter(is_trash).map(|entry| entry.path()).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::engine::{BLOBS, JOURNAL};
 use crate::journal::BlobId;
 
 /// What is younger stays.
-const MIN_AGE: Duration = Duration::from_secs(60 * 60);
+pub(super) const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The length of the name of a content.
 const NAME: usize = 64;
@@ -61,13 +61,15 @@ pub(super) fn remove_stumps(folder: &Path, now: SystemTime, swept: &mut Swept) {
 
 /// The files in a folder that were last written longer ago than `age`.
 pub(super) fn old_files(folder: &Path, age: Duration, now: SystemTime) -> impl Iterator<Item = PathBuf> {
-    let is_old = move |entry: &std::fs::DirEntry| {
-        let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file);
-        let modified = metadata.and_then(|metadata| metadata.modified().ok());
-        modified.and_then(|modified| now.duration_since(modified).ok()).is_some_and(|old| old > age)
-    };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter(is_old).map(|entry| entry.path())
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.map(|entry| entry.path()).filter(move |path| is_older(path, age, now))
+}
+
+/// Whether something was last written longer ago than `age`.
+pub(super) fn is_older(path: &Path, age: Duration, now: SystemTime) -> bool {
+    let modified = path.symlink_metadata().and_then(|metadata| metadata.modified()).ok();
+    modified.and_then(|modified| now.duration_since(modified).ok()).is_some_and(|old| old > age)
 }
 
 /// Removes a file; one that refuses takes room and harms nothing.
