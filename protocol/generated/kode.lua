@@ -1374,6 +1374,7 @@
 ---| "incompleteIntent" # An answer only announced what it was going to do.
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
+---| "damaged" # Parts of the session's journal were damaged.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -1927,9 +1928,11 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written; what is missing is kept in memory and written later.
+--- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+--- when it begins and once, with `recovered`, when it is over.
 ---@class kode.StorageFailure
----@field message string What happened and where.
+---@field message string What happened and where, how much waits, and what to do.
+---@field recovered? boolean Whether all is written again.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2248,6 +2251,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "f1f801fe0e77bad49ccc7c3a8ea6dc8760ebcf864611e8f13ada43f23c91e100"
+M.schema_hash = "734ef99721926c7929f2e9521c9ccb27514821ca4978ee360b173e35c7d2446c"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f1f801fe0e77bad49ccc7c3a8ea6dc8760ebcf864611e8f13ada43f23c91e100";
+export const SCHEMA_HASH = "734ef99721926c7929f2e9521c9ccb27514821ca4978ee360b173e35c7d2446c";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1733,6 +1733,8 @@ export type NoticeKind =
     | "turnLimit"
     /** The turn was interrupted. */
     | "interrupted"
+    /** Parts of the session's journal were damaged. */
+    | "damaged"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2590,10 +2592,15 @@ export interface StopTaskParams {
     taskId: TaskId;
 }
 
-/** The journal could not be written; what is missing is kept in memory and written later. */
+/**
+ * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+ * when it begins and once, with `recovered`, when it is over.
+ */
 export interface StorageFailure {
-    /** What happened and where. */
+    /** What happened and where, how much waits, and what to do. */
     message: string;
+    /** Whether all is written again. */
+    recovered?: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
