@@ -15,6 +15,7 @@ use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::queue::Draft;
 use crate::session::Effort;
 use crate::session::RunState;
+use crate::sessions::TitledBy;
 use crate::task::BackgroundTask;
 use crate::text::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
@@ -98,6 +99,10 @@ pub enum Event {
     ModeChanged(ModeChanged),
     /// What waits for its turn, or for the running one, changed.
     QueueChanged(QueueChanged),
+    /// The session has another title.
+    TitleChanged(TitleChanged),
+    /// The session was put away, or taken out again.
+    ArchivedChanged(ArchivedChanged),
     /// The unsent prompt changed.
     DraftChanged(DraftChanged),
     /// A call waits for its turn to run.
@@ -403,6 +408,25 @@ pub struct QueueChanged {
     /// prompt, or `agent/queue/update` with `promote`, lets it go on.
     #[serde(default)]
     pub paused: bool,
+}
+
+/// The session has another title than the first line of its first prompt, or that one again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TitleChanged {
+    /// What people call it now.
+    pub title: String,
+    /// Who named it so; absent for the first line of its first prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<TitledBy>,
+}
+
+/// The session was put away, or taken out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchivedChanged {
+    /// Whether it is put away now.
+    pub archived: bool,
 }
 
 /// The unsent prompt changed.

@@ -3,7 +3,6 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,19 +23,21 @@ use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::replay::Replay;
+use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState};
+use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, blocking};
 
 /// The name of a session's journal in its folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The name of a session's folder of blobs beside it.
-const BLOBS: &str = "blobs";
+pub(crate) const BLOBS: &str = "blobs";
 
 /// The name of a session's folder of commands' output beside it.
-const OUTPUT: &str = "output";
+pub(crate) const OUTPUT: &str = "output";
 
 /// What an engine is made with.
 pub struct EngineOptions {
@@ -91,25 +92,18 @@ pub struct NewSession {
     pub model: Option<String>,
 }
 
-/// A session in a list.
-#[derive(Clone, Debug)]
-pub struct SessionSummary {
-    /// The session.
-    pub id: SessionId,
-    /// What people call it; empty before the first prompt.
-    pub title: String,
-    /// When its journal was last written.
-    pub updated: Timestamp,
-    /// Whether it is live in this process.
-    pub live: bool,
-}
-
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// No session of that id.
     #[error("there is no session `{0}` for this workspace")]
     Unknown(SessionId),
+    /// A turn runs in it.
+    #[error("a turn runs in the session `{0}`")]
+    Running(SessionId),
+    /// It cannot be called so.
+    #[error(transparent)]
+    Title(#[from] TitleError),
     /// A session needs a folder to work in.
     #[error("there is no workspace folder; open one, or name a folder for the session")]
     NoFolder,
@@ -140,7 +134,7 @@ pub enum SessionError {
 
 /// All sessions of a server.
 pub struct Engine {
-    home: AbsPath,
+    catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
     models: Arc<Models>,
     tools: Arc<Registry>,
@@ -171,7 +165,7 @@ impl Engine {
         let EngineOptions { home, host, models, save_before_commands, deliveries, policies, concurrency } =
             options;
         Self {
-            home,
+            catalogue: Arc::new(Catalogue::new(&home)),
             host,
             models: Arc::new(models),
             tools: Arc::new(tools),
@@ -263,17 +257,108 @@ impl Engine {
         Ok(session)
     }
 
-    /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.
+    /// The stored sessions, for whoever may wait for the disk.
     #[must_use]
-    pub fn list_sessions(&self, folders: &[AbsPath]) -> Vec<SessionSummary> {
-        let mut summaries: Vec<_> = folders
-            .iter()
-            .filter_map(|folder| std::fs::read_dir(self.folder(folder)).ok())
-            .flat_map(|entries| entries.flatten())
-            .filter_map(|entry| self.summary(&entry.path().join(JOURNAL)))
-            .collect();
-        summaries.sort_by_key(|summary| Reverse(summary.updated));
-        summaries
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
+    }
+
+    /// A page of the list of sessions. Reads the disk: call it from a thread that may wait.
+    ///
+    /// # Errors
+    /// [`BadCursor`].
+    pub fn list_sessions(&self, query: &ListSessions) -> Result<SessionPage, BadCursor> {
+        self.catalogue.list(query, &|id| {
+            let session = self.sessions().get(id).cloned()?;
+            // One that is ending holds its journal still, and is nobody else's.
+            Some(if session.is_closing() {
+                Presence::Stored
+            } else {
+                Presence::Live(session.snapshot(0).state)
+            })
+        })
+    }
+
+    /// Gives a session a title of the user's, whether it is live or not.
+    ///
+    /// # Errors
+    /// [`SessionError`]: a title that cannot be taken, unknown, or open elsewhere.
+    pub async fn rename_session(
+        &self,
+        workspaces: &Workspaces,
+        id: &SessionId,
+        title: &str,
+    ) -> Result<(), SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        match self.live_or_gone(id).await {
+            Some(session) => Ok(session.rename(title)?),
+            None => {
+                let (id, title) = (id.clone(), title.to_owned());
+                self.stored(workspaces, move |stored, workspaces| stored.rename(workspaces, &id, &title))
+                    .await
+            }
+        }
+    }
+
+    /// Puts a session away, or takes it out again, whether it is live or not.
+    ///
+    /// # Errors
+    /// [`SessionError`]: unknown, or open elsewhere.
+    pub async fn archive_session(
+        &self,
+        workspaces: &Workspaces,
+        id: &SessionId,
+        archived: bool,
+    ) -> Result<(), SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        match self.live_or_gone(id).await {
+            Some(session) if session.archive(archived) => Ok(()),
+            Some(_) => Err(SessionError::Unknown(id.clone())),
+            None => {
+                let id = id.clone();
+                self.stored(workspaces, move |stored, workspaces| stored.archive(workspaces, &id, archived))
+                    .await
+            }
+        }
+    }
+
+    /// Deletes a session with all that was kept for it; a live one in which no turn runs is closed first.
+    ///
+    /// # Errors
+    /// [`SessionError`]: a turn runs, unknown, or open elsewhere.
+    pub async fn delete_session(&self, workspaces: &Workspaces, id: &SessionId) -> Result<(), SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        let mut workspaces = workspaces.clone();
+        if let Some(session) = self.live_or_gone(id).await {
+            if !session.close_if_idle() {
+                return Err(SessionError::Running(id.clone()));
+            }
+            session.closed().await;
+            workspaces = Workspaces::These(session.roots());
+        }
+        self.sessions().remove(id);
+        let id = id.clone();
+        self.stored(&workspaces, move |stored, workspaces| stored.delete(workspaces, &id)).await
+    }
+
+    /// The live session of that id; one that is being closed is waited for.
+    async fn live_or_gone(&self, id: &SessionId) -> Option<Arc<Session>> {
+        let session = self.sessions().get(id).cloned()?;
+        if session.is_closing() {
+            session.closed().await;
+            return None;
+        }
+        Some(session)
+    }
+
+    /// Does something with stored sessions on a thread that may wait.
+    async fn stored<T: Send + 'static>(
+        &self,
+        workspaces: &Workspaces,
+        act: impl FnOnce(&Catalogue, &Workspaces) -> T + Send + 'static,
+    ) -> T {
+        let (catalogue, workspaces) = (Arc::clone(&self.catalogue), workspaces.clone());
+        blocking(move || act(&catalogue, &workspaces)).await
     }
 
     /// Ends a live session; its journal stays.
@@ -324,10 +409,9 @@ impl Engine {
         id: &SessionId,
     ) -> Result<(PathBuf, &'f AbsPath), SessionError> {
         // An id is looked up as one path component: it must not be able to name anything else.
-        let is_id = id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
         let path = |folder: &AbsPath| self.folder(folder).join(id.as_str()).join(JOURNAL);
         let paths = folders.iter().map(|folder| (path(folder), folder));
-        let found = paths.filter(|_| is_id).find(|(path, _)| path.is_file());
+        let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| path.is_file());
         found.ok_or_else(|| SessionError::Unknown(id.clone()))
     }
 
@@ -367,20 +451,9 @@ impl Engine {
         session
     }
 
-    fn summary(&self, journal: &Path) -> Option<SessionSummary> {
-        let modified = std::fs::metadata(journal).and_then(|metadata| metadata.modified()).ok()?;
-        let id = SessionId::from_external(journal.parent()?.file_name()?.to_str()?);
-        let title = match self.session(&id) {
-            Ok(session) => session.snapshot(0).title,
-            Err(_) => journal::title(journal),
-        };
-        let live = self.session(&id).is_ok();
-        Some(SessionSummary { id, title, updated: Timestamp::try_from(modified).ok()?, live })
-    }
-
     /// Where the sessions of a workspace folder are.
     pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
-        self.home.join("sessions").join(slug(workspace)).as_path().to_path_buf()
+        self.catalogue.folder(workspace)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
@@ -463,7 +536,7 @@ fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), S
 }
 
 /// A folder name for a workspace: readable, and different for different paths.
-fn slug(workspace: &AbsPath) -> String {
+pub(crate) fn slug(workspace: &AbsPath) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(workspace.as_path().as_os_str().as_encoded_bytes());
     let name: String = workspace

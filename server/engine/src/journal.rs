@@ -14,7 +14,7 @@ mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
-pub(crate) use reader::read_on;
-pub use reader::{ReadJournal, Stamp, read, title};
+pub(crate) use reader::{LINE_LIMIT, read_on};
+pub use reader::{ReadJournal, Stamp, read};
 pub use record::Record;
 pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

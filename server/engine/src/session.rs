@@ -31,9 +31,11 @@ pub mod standing;
 pub mod state;
 pub mod steering;
 mod storage;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod title;
 pub mod todos;
 mod told;
 
@@ -160,6 +162,8 @@ pub struct Session {
     budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
+    /// A model that is being asked for a title.
+    titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
 }
@@ -243,6 +247,7 @@ impl Session {
             turn_limit: OnceLock::new(),
             budgets: limits::Budgets::default(),
             resting: Resting::default(),
+            titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
         });

@@ -4,27 +4,21 @@
 //! line that comes again counts once.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::event::ItemBody;
 use crate::journal::disk::{Disk, DiskReader, RealDisk};
 use crate::journal::pictures;
 use crate::journal::record::{Line, Record, VERSION};
-use crate::session::title_from;
 
 /// The longest line that is read, in bytes with its end; longer ones are skipped as damaged.
-pub(super) const LINE_LIMIT: usize = 64 * 1024 * 1024;
+pub(crate) const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// So many bytes are read at once.
 const READ_STEP: usize = 64 << 10;
-
-/// So many lines are looked through for the first prompt.
-const TITLE_LINES: usize = 64;
 
 /// What a journal held.
 #[derive(Debug, Default)]
@@ -134,26 +128,6 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
     let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
     &bytes[start..end]
-}
-
-/// The title of the session in a journal: from its first prompt, empty when there is none among the first lines.
-#[must_use]
-pub fn title(path: &Path) -> String {
-    let Ok(file) = File::open(path) else { return String::new() };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    for _ in 0..TITLE_LINES {
-        match read_line(&mut reader, &mut line) {
-            Ok(Some(LineEnd::There)) => {}
-            Ok(Some(LineEnd::Missing) | None) | Err(_) => break,
-        }
-        if let Ok(Parsed { line: Line { record: Record::Prompt { item, .. }, .. }, .. }) = parse(&line)
-            && let ItemBody::UserMessage { text, .. } = item.body
-        {
-            return title_from(&text);
-        }
-    }
-    String::new()
 }
 
 /// How a line ends.

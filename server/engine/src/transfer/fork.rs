@@ -110,6 +110,8 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Delegated { .. }
         | Record::Background { .. }
         | Record::InAgent { .. }
+        | Record::Titled { .. }
+        | Record::Archived { .. }
         | Record::Resumed { .. } => (None, &[]),
     };
     one.into_iter().chain(many.iter().map(|item| &item.id))
@@ -151,6 +153,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Delivering { .. }
         | Record::Rewound { .. }
         | Record::Unwound { .. }
+        | Record::Titled { .. }
         | Record::Delegated { .. } => Some(record),
         Record::Queued { .. }
         | Record::QueueChanged { .. }
@@ -159,6 +162,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Charged { .. }
         | Record::Edits { .. }
         | Record::Background { .. }
+        | Record::Archived { .. }
         | Record::Resumed { .. } => None,
     }
 }
