@@ -389,9 +389,8 @@ impl Engine {
         id: &SessionId,
     ) -> Result<PathBuf, SessionError> {
         // An id is looked up as one path component: it must not be able to name anything else.
-        let is_id = is_session_id(id.as_str());
         let paths = folders.iter().map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL));
-        let found = paths.filter(|_| is_id).find(|path| path.is_file());
+        let found = paths.filter(|_| is_session_id(id.as_str())).find(|path| path.is_file());
         found.ok_or_else(|| SessionError::Unknown(id.clone()))
     }
 

@@ -49,13 +49,13 @@ pub struct Preferences {
     pub incomplete_intent: IncompleteIntent,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
+    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    pub project_overview: bool,
     /// `sessionTitles`: whether a model is asked for titles of sessions; where nothing is said, only if `quick` points to
     /// another profile than the session's.
     pub session_titles: Option<bool>,
     /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
     pub cleanup_days: Option<u32>,
-    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
-    pub project_overview: bool,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
@@ -89,9 +89,9 @@ impl Default for Preferences {
             budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
+            project_overview: true,
             session_titles: None,
             cleanup_days: Some(CLEANUP_DAYS),
-            project_overview: true,
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

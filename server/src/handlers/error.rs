@@ -84,15 +84,6 @@ pub(crate) fn session(error: SessionError) -> Failure {
     }
 }
 
-/// Nothing is searched.
-pub(crate) fn query(error: &BadQuery) -> Failure {
-    let path = match error {
-        BadQuery::Empty | BadQuery::TooLong | BadQuery::Words(_) => "query",
-        BadQuery::Cursor => "cursor",
-    };
-    invalid_params(path, &error.to_string())
-}
-
 /// A session was not forked.
 pub(crate) fn fork(error: ForkError) -> Failure {
     match error {
@@ -107,6 +98,15 @@ pub(crate) fn import(error: ImportFailure) -> Failure {
         ImportFailure::Session(error) => session(error),
         ImportFailure::Folder(error) => invalid_params("from", &error.to_string()),
     }
+}
+
+/// Nothing is searched.
+pub(crate) fn query(error: &BadQuery) -> Failure {
+    let path = match error {
+        BadQuery::Empty | BadQuery::TooLong | BadQuery::Words(_) => "query",
+        BadQuery::Cursor => "cursor",
+    };
+    invalid_params(path, &error.to_string())
 }
 
 /// A mode is switched off.

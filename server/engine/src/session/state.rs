@@ -72,10 +72,10 @@ pub struct SessionState {
     pub todos_changed: bool,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
-    /// How many turns ended because the model had said all.
-    pub worked: u64,
     /// The name of the style of the answers, where the user has chosen one for this session.
     pub output_style: Option<String>,
+    /// How many turns ended because the model had said all.
+    pub worked: u64,
     /// How often the model has answered in the session's own conversation.
     pub answers: u64,
     /// The mode that the model knows: the one in which it last answered.
@@ -156,8 +156,8 @@ impl SessionState {
             rounds_without_todos: 0,
             todos_changed: false,
             effort: None,
-            worked: 0,
             output_style: None,
+            worked: 0,
             answers: 0,
             mode_known: None,
             usage: Usage::default(),
