@@ -1407,6 +1407,7 @@
 ---| "incompleteIntent" # An answer only announced what it was going to do.
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
+---| "damaged" # Parts of the session's journal were damaged.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -2014,9 +2015,11 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written; what is missing is kept in memory and written later.
+--- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+--- when it begins and once, with `recovered`, when it is over.
 ---@class kode.StorageFailure
----@field message string What happened and where.
+---@field message string What happened and where, how much waits, and what to do.
+---@field recovered? boolean Whether all is written again.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2349,6 +2352,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "24cc831f71694fc590d70aabfc291b6bc8d2d0fa84c34857a2ddd1769bf228c9"
+M.schema_hash = "7e258af3a4c4c154170a5142347cc1f401a191de73e21c153ce10a2d142c67d5"
 
 return M

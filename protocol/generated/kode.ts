@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "24cc831f71694fc590d70aabfc291b6bc8d2d0fa84c34857a2ddd1769bf228c9";
+export const SCHEMA_HASH = "7e258af3a4c4c154170a5142347cc1f401a191de73e21c153ce10a2d142c67d5";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1774,6 +1774,8 @@ export type NoticeKind =
     | "turnLimit"
     /** The turn was interrupted. */
     | "interrupted"
+    /** Parts of the session's journal were damaged. */
+    | "damaged"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2732,10 +2734,15 @@ export interface StopTaskParams {
     taskId: TaskId;
 }
 
-/** The journal could not be written; what is missing is kept in memory and written later. */
+/**
+ * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+ * when it begins and once, with `recovered`, when it is over.
+ */
 export interface StorageFailure {
-    /** What happened and where. */
+    /** What happened and where, how much waits, and what to do. */
     message: string;
+    /** Whether all is written again. */
+    recovered?: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */

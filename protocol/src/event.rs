@@ -674,12 +674,16 @@ pub struct AgentResumed {
     pub skipped_records: u64,
 }
 
-/// The journal could not be written; what is missing is kept in memory and written later.
+/// The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+/// when it begins and once, with `recovered`, when it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageFailure {
-    /// What happened and where.
+    /// What happened and where, how much waits, and what to do.
     pub message: String,
+    /// Whether all is written again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recovered: bool,
 }
 
 /// Something failed that is not part of a call.

@@ -575,7 +575,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
-        Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
 }

@@ -5,16 +5,18 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
-use crate::journal::{self, Blobs, Journal, Record};
+use crate::journal::disk::{self, Disk};
+use crate::journal::{self, Blobs, Journal, Record, Stamp};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
@@ -144,6 +146,8 @@ pub struct Engine {
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// What journals and blobs are written to.
+    disk: Arc<dyn Disk>,
     /// Held while a session is loaded, so that none is loaded twice.
     loading: tokio::sync::Mutex<()>,
 }
@@ -171,8 +175,15 @@ impl Engine {
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Mutex::default(),
+            disk: disk::real(),
             loading: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The same with journals and blobs on another disk.
+    #[cfg(test)]
+    pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
     }
 
     /// The models.
@@ -203,7 +214,7 @@ impl Engine {
         let (session, forked_from) = (id.clone(), None);
         let record = Record::Opened { session, roots: new.roots, cwd: cwd.clone(), mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
+        let (journal, blobs) = open_journal(&self.disk, &path)?;
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
         let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
         let events = EventLog::new(state.id.clone(), 0);
@@ -237,8 +248,10 @@ impl Engine {
         if let Some(session) = closing {
             session.closed().await;
         }
-        let path = self.stored_journal(folders, id)?;
-        let session = self.start(in_background(path, open_session).await?);
+        let (path, folder) = self.stored_journal(folders, id)?;
+        let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
+        let open = move |path: &Path| open_session(&disk, path, beginning);
+        let session = self.start(in_background(path, open).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
         Ok(session)
@@ -382,15 +395,23 @@ impl Engine {
         })
     }
 
-    /// The journal of a stored session of the folders.
-    pub(crate) fn stored_journal(
+    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost.
+    fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
+        let (mode, model) = self.beginning_of(folder)?;
+        let (roots, cwd) = (vec![folder.clone()], folder.clone());
+        Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
+    }
+
+    /// The journal of a stored session of the folders, and that of them in which it was begun.
+    pub(crate) fn stored_journal<'f>(
         &self,
-        folders: &[AbsPath],
+        folders: &'f [AbsPath],
         id: &SessionId,
-    ) -> Result<PathBuf, SessionError> {
+    ) -> Result<(PathBuf, &'f AbsPath), SessionError> {
         // An id is looked up as one path component: it must not be able to name anything else.
-        let paths = folders.iter().map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL));
-        let found = paths.filter(|_| is_session_id(id.as_str())).find(|path| path.is_file());
+        let path = |folder: &AbsPath| self.folder(folder).join(id.as_str()).join(JOURNAL);
+        let paths = folders.iter().map(|folder| (path(folder), folder));
+        let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| path.is_file());
         found.ok_or_else(|| SessionError::Unknown(id.clone()))
     }
 
@@ -454,7 +475,7 @@ struct Opened {
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
 async fn in_background(
     journal: PathBuf,
-    open: fn(&std::path::Path) -> Result<Opened, SessionError>,
+    open: impl FnOnce(&Path) -> Result<Opened, SessionError> + Send + 'static,
 ) -> Result<Opened, SessionError> {
     let path = journal.clone();
     tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
@@ -463,23 +484,41 @@ async fn in_background(
     })
 }
 
-/// Opens a stored session for writing and folds its journal.
-fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
+/// Opens a stored session for writing and folds its journal. `beginning` is taken for its first record when that is
+/// lost.
+fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: Record) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
-    let journal = open_journal(path)?;
-    let read =
-        journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let skipped = read.skipped;
+    let (journal, blobs) = open_journal(disk, path)?;
+    let read = journal::read_on(&**disk, path)
+        .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    let mut skipped = read.skipped;
+    if read.records.is_empty() {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    }
+    let id = if let Record::Opened { session, .. } = &beginning { Some(session.clone()) } else { None };
+    let lost = match read.records.iter().any(|record| matches!(record, Record::Opened { .. })) {
+        true => None,
+        false => {
+            tracing::warn!(path = %path.display(), "the beginning of the session is lost");
+            // A line that is gone without a trace is told as well.
+            skipped = skipped.max(1);
+            let written = read.stamps.first().map_or(Timestamp::UNIX_EPOCH, |stamp| stamp.written);
+            Some((Stamp { seq: 0, written, after_damage: false }, beginning))
+        }
+    };
     let mut entries = Vec::new();
     let lines = read.stamps.into_iter().zip(read.records).inspect(|(_, record)| {
         if let Record::Edits { entry } = record {
             entries.push(entry.clone());
         }
     });
-    let Some(Replay { state, kept }) = Replay::of(lines) else {
+    let Some(Replay { mut state, kept }) = Replay::of(lost.into_iter().chain(lines)) else {
         return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
     };
-    let blobs = blobs_beside(path);
+    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
+    if let Some(id) = id {
+        state.id = id;
+    }
     let (ledger, problems) = Ledger::fold(entries, &blobs);
     for error in problems {
         tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
@@ -488,13 +527,12 @@ fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     Ok(Opened { journal, blobs, state, events, ledger, resumed: Some(skipped) })
 }
 
-/// The blobs of the session with this journal.
-fn blobs_beside(journal: &std::path::Path) -> Blobs {
-    Blobs::new(journal.with_file_name(BLOBS))
-}
-
-fn open_journal(path: &std::path::Path) -> Result<Journal, SessionError> {
-    Journal::open(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })
+/// The journal at a place, and the blobs beside it.
+fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), SessionError> {
+    let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
+    let journal = Journal::open_on(Arc::clone(disk), path, Some(blobs.clone()));
+    let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    Ok((journal, blobs))
 }
 
 /// A folder name for a workspace: readable, and different for different paths.

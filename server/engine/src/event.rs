@@ -415,10 +415,12 @@ pub enum Event {
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },
-    /// The journal could not be written; the records are kept and tried again.
+    /// The journal could not be written, and its records are kept and tried again; or that is over.
     StorageFailure {
-        /// What happened and where.
+        /// What happened and where, how much waits, and what to do.
         message: String,
+        /// Whether all is written again.
+        recovered: bool,
     },
     /// Something failed that is not part of a call.
     Error {

@@ -327,7 +327,10 @@ pub(super) fn narrate(event: &Event) {
                 terminal::error_line(&format!("{mark} {} {}", printable(text), printable(hint)));
             }
         }
-        Event::StorageFailure { message } => terminal::error_line(&format!("! {}", printable(message))),
+        Event::StorageFailure { message, recovered } => {
+            let mark = if *recovered { "i" } else { "!" };
+            terminal::error_line(&format!("{mark} {}", printable(message)));
+        }
         _ => {}
     }
 }

@@ -170,11 +170,10 @@ impl SessionState {
         })
     }
 
-    /// Folds a whole journal; `None` when it has no beginning.
+    /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
     #[must_use]
     pub fn fold(records: Vec<Record>) -> Option<Self> {
-        let mut records = records.into_iter();
-        let mut state = records.find_map(|record| Self::open(&record))?;
+        let mut state = records.iter().find_map(Self::open)?;
         for record in records {
             state.apply(record);
         }
