@@ -267,6 +267,41 @@ mod tests {
     }
 
     #[test]
+    fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_told() {
+        let id = SessionId::generate();
+        let mut kept = Kept::default();
+        kept.add_line(&id, 0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
+        // Three that no record tells came between.
+        kept.add_line(&id, 5, Timestamp::UNIX_EPOCH, vec![monitor()]);
+        let log = EventLog::next_life(id, kept);
+        log.publish(monitor());
+        let replayed = |since| log.subscribe(since, vec![]).ready().map(|events| seqs(&events));
+        let first = 6 + LIFE_JUMP + 1;
+        assert_eq!(replayed(0).unwrap(), [1, 2, 6, first]);
+        assert_eq!(replayed(4).unwrap(), [6, first]);
+        assert_eq!(replayed(1_000).unwrap(), [first], "told and not written");
+        assert_eq!(replayed(first + 1).unwrap_err(), Gap { since: first + 1, oldest: 1 });
+    }
+
+    #[test]
+    fn nobody_goes_on_from_before_a_line_that_is_damaged_or_has_no_number() {
+        let id = SessionId::generate();
+        let told = || vec![monitor(), monitor()];
+        let kept = |lines: &[u64]| {
+            let mut kept = Kept::default();
+            lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, told()));
+            EventLog::next_life(id.clone(), kept)
+        };
+        let old = kept(&[0, 0, 0]);
+        let newest = old.newest();
+        assert_eq!(old.subscribe(2, vec![]).ready().unwrap_err(), Gap { since: 2, oldest: newest + 1 });
+        let mixed = kept(&[0, 0, 0, 2 + LIFE_JUMP, 4 + LIFE_JUMP]);
+        assert!(mixed.subscribe(2, vec![]).ready().is_err());
+        let seen = mixed.subscribe(2 + LIFE_JUMP, vec![]).ready().unwrap();
+        assert_eq!(seqs(&seen), (3..=6).map(|number| number + LIFE_JUMP).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn channels_are_read_apart_and_filtered_events_do_not_come_back() {
         let log = log();
         log.publish(monitor());

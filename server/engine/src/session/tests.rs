@@ -3,6 +3,7 @@
 mod agents;
 mod candidates;
 mod charges;
+mod client;
 mod compaction;
 mod compaction_bounds;
 mod course;
@@ -14,6 +15,7 @@ mod plan;
 mod property;
 mod queue;
 mod reminders;
+mod replay;
 mod think;
 mod waiting;
 

@@ -3,7 +3,7 @@
 //! Rule: the message for the model and the items for people are one record. What a fault left behind stays on the screen;
 //! of it only text that was said for good becomes history.
 
-use crate::event::ItemBody;
+use crate::event::{Item, ItemBody};
 use crate::ids::CallId;
 use crate::journal::Record;
 use crate::model::{Block, Message, ModelError, ModelResponse, Origin, StopReason, Usage};
@@ -45,6 +45,9 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
     }
     // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
     items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
+    // What was shown while it grew stands where it was shown, also when the session is folded from its journal.
+    let place = |item: &Item| conversation.read(|thread| thread.place_of(&item.id).unwrap_or(usize::MAX));
+    items.sort_by_cached_key(|(item, _)| place(item));
     let ModelResponse { id, content, stop_reason, usage: reported } = response;
     let text = content.iter().rev().find_map(|block| match block {
         Block::Text { text } => Some(text.clone()),
