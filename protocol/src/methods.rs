@@ -33,7 +33,7 @@ use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetUsageParams, ListSessionsParams,
     ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult,
-    SessionUsage, Snapshot, Subagent,
+    SessionUsage, Snapshot, Subagent, TakeOverSessionParams,
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
@@ -128,10 +128,16 @@ requests! {
     ///
     /// Errors: `invalidParams`.
     ListSessions = "agent/session/list", ListSessionsParams => ListSessionsResult;
-    /// Follows a session, taking it up from its journal when it is not live, and tells all about it.
+    /// Follows a session, taking it up from its journal when it is not live, and tells all about it. One that another server
+    /// writes is followed as it is written: `following` says so.
     ///
     /// Errors: `unknownSession`, `storageFailure`.
     LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
+    /// Makes this server the one that writes a session, instead of the one that does, and tells all about it.
+    ///
+    /// Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first,
+    /// `storageFailure`.
+    TakeOverSession = "agent/session/takeOver", TakeOverSessionParams => Snapshot;
     /// Gives what a sub-agent of a live session did, as it is now.
     ///
     /// Errors: `unknownSession`, `invalidParams`.

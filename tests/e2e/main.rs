@@ -30,4 +30,5 @@ mod steering;
 mod survival;
 mod transport;
 mod turn;
+mod two_servers;
 mod typing;

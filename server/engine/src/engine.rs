@@ -3,11 +3,14 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
+mod lease;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -16,6 +19,7 @@ use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
+use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{self, Blobs, Journal, Record};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
@@ -23,10 +27,12 @@ use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::replay::Replay;
-use crate::session::{Parts, Session, SessionState};
+use crate::session::{Parts, Session, SessionState, lock};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::Workspace;
+use lease::Followed;
+pub use lease::{Attached, TAKE_OVER_LIMIT};
 
 /// The name of a session's journal in its folder.
 const JOURNAL: &str = "journal.jsonl";
@@ -129,6 +135,26 @@ pub enum SessionError {
         /// Lines that could not be read.
         skipped: u64,
     },
+    /// Another process writes it, or the one that did has ended.
+    #[error("the session {}", open_in(by.as_deref()))]
+    Followed {
+        /// Who; `None` when nobody does.
+        by: Option<Box<Writer>>,
+    },
+    /// The process that writes it goes on.
+    #[error("the session {}, and stays there: {why}", open_in(by.as_deref()))]
+    Declined {
+        /// Who.
+        by: Option<Box<Writer>>,
+        /// Why.
+        why: Declined,
+    },
+    /// The process that writes it does not answer.
+    #[error("the session {}, which did not answer within {} s", open_in(by.as_deref()), TAKE_OVER_LIMIT.as_secs())]
+    Silent {
+        /// Who.
+        by: Option<Box<Writer>>,
+    },
     /// The mode is switched off.
     #[error(transparent)]
     Mode(#[from] ModeDisabled),
@@ -137,8 +163,14 @@ pub enum SessionError {
     Model(#[from] ModelError),
 }
 
+fn open_in(by: Option<&Writer>) -> String {
+    by.map_or_else(|| "was open in a server that has ended".to_owned(), |by| format!("is open in {by}"))
+}
+
 /// All sessions of a server.
 pub struct Engine {
+    /// What the client is called.
+    client: Mutex<String>,
     home: AbsPath,
     host: Arc<dyn Host>,
     models: Arc<Models>,
@@ -152,7 +184,9 @@ pub struct Engine {
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// Held while a session is loaded, so that none is loaded twice.
-    loading: tokio::sync::Mutex<()>,
+    loading: Arc<tokio::sync::Mutex<()>>,
+    /// Sessions that other processes write.
+    followed: Followed,
 }
 
 impl Engine {
@@ -178,7 +212,9 @@ impl Engine {
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Mutex::default(),
-            loading: tokio::sync::Mutex::default(),
+            loading: Arc::default(),
+            followed: Followed::default(),
+            client: Mutex::new("an editor".to_owned()),
         }
     }
 
@@ -219,23 +255,31 @@ impl Engine {
     /// The live session of that id.
     ///
     /// # Errors
-    /// [`SessionError::Unknown`] when it is not live here.
+    /// [`SessionError::Unknown`] when it is not live here, and [`SessionError::Followed`] when another process writes it.
     pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let live = self.sessions().get(id).filter(|session| !session.is_closing()).cloned();
-        live.ok_or_else(|| SessionError::Unknown(id.clone()))
+        live.ok_or_else(|| match self.following(id) {
+            Some(following) => SessionError::Followed { by: following.writer().map(Box::new) },
+            None => SessionError::Unknown(id.clone()),
+        })
     }
 
     /// The live session of that id, or the stored one of a workspace folder taken up again. One that is being closed
     /// is waited for: two sessions must not write one journal.
     ///
     /// # Errors
-    /// [`SessionError`]: unknown, unreadable or damaged beyond use.
+    /// [`SessionError`]: unknown, unreadable, damaged beyond use, or written by another process.
     pub async fn load_session(
         &self,
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Arc<Session>, SessionError> {
         let _one_at_a_time = self.loading.lock().await;
+        self.load_locked(folders, id).await
+    }
+
+    /// As [`Engine::load_session`], while nobody else loads one.
+    async fn load_locked(&self, folders: &[AbsPath], id: &SessionId) -> Result<Arc<Session>, SessionError> {
         if let Ok(session) = self.session(id) {
             return Ok(session);
         }
@@ -277,7 +321,14 @@ impl Engine {
     /// # Errors
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.session(id)?.close();
+        match self.following(id) {
+            Some(following) => {
+                lock(&self.followed).remove(id);
+                following.stop();
+                following.events().close();
+            }
+            None => self.session(id)?.close(),
+        }
         Ok(())
     }
 
@@ -289,6 +340,7 @@ impl Engine {
 
     /// Ends all sessions and waits until their commands are gone and their journals are written.
     pub async fn shutdown(&self) {
+        lock(&self.followed).drain().for_each(|(_, following)| following.stop());
         let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
         sessions.iter().for_each(|session| session.close());
         for session in sessions {
@@ -315,6 +367,7 @@ impl Engine {
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
         let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
+        let lease = Lease::beside(journal.path());
         let parts = Parts {
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
@@ -330,6 +383,7 @@ impl Engine {
             events,
         };
         let session = Session::start(parts, resumed);
+        self.hold(&session, lease);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -379,6 +433,12 @@ async fn in_background(
     })
 }
 
+/// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
+const LOCK_ATTEMPTS: u32 = 4;
+
+/// The pause between two of these.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
 /// Opens a stored session for writing and folds its journal.
 fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
@@ -410,7 +470,15 @@ fn blobs_beside(journal: &std::path::Path) -> Blobs {
 }
 
 fn open_journal(path: &std::path::Path) -> Result<Journal, SessionError> {
-    Journal::open(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })
+    let mut opened = Journal::open(path);
+    for _ in 1..LOCK_ATTEMPTS {
+        match &opened {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(LOCK_PAUSE),
+            Ok(_) | Err(_) => break,
+        }
+        opened = Journal::open(path);
+    }
+    opened.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })
 }
 
 /// A folder name for a workspace: readable, and different for different paths.

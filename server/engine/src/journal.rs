@@ -4,9 +4,11 @@
 //! the records, and a session that is taken up again goes through the same fold.
 
 mod blobs;
+pub mod lease;
 mod pictures;
 mod reader;
 pub mod record;
+pub(crate) mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};

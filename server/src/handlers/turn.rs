@@ -14,7 +14,7 @@ use crate::handlers::params::Params;
 /// Hands in a prompt.
 pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, Failure> {
     let params: wire::StartTurnParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
+    let session = backend.session_for_prompt(&params.session_id).await?;
     let options = TurnOptions { max_turns: params.max_turns, candidate_answers: params.candidate_answers };
     let prompt = convert::input::prompt(params.input, params.context)
         .map_err(|bad| error::invalid_params(&bad.path, &bad.message))?;

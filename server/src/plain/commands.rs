@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::PermissionId;
+use kode_engine::ids::{PermissionId, SessionId};
 use kode_engine::permission::{Answer, Mode, PermissionPrompt, Scope};
 use kode_engine::session::review::ReviewAction;
 use kode_engine::session::{Prompt, Session};
@@ -23,7 +23,7 @@ use crate::plain::review::restore::{checkpoints, restore};
 use crate::plain::{models, questions, queue, settings};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 21] = [
+pub const NAMES: [&str; 22] = [
     "kode.ask",
     queue::STEER,
     queue::QUEUE,
@@ -34,6 +34,7 @@ pub const NAMES: [&str; 21] = [
     "kode.setMode",
     models::MODEL,
     "kode.newSession",
+    TAKE_OVER,
     "kode.compact",
     "kode.acceptEdits",
     "kode.rejectEdits",
@@ -63,6 +64,17 @@ struct Compact {
 struct Respond {
     permission_id: Option<String>,
     feedback: Option<String>,
+}
+
+/// Makes this editor the one that goes on with a session.
+const TAKE_OVER: &str = "kode.takeOver";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TakeOver {
+    session_id: String,
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -95,6 +107,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
+        TAKE_OVER => take_over(agent, parse(command, argument)?).await,
         "kode.compact" => compact(agent, &parse(command, argument)?),
         "kode.acceptEdits" => resolve(agent, ReviewAction::Accept, &parse(command, argument)?),
         "kode.rejectEdits" => resolve(agent, ReviewAction::Reject, &parse(command, argument)?),
@@ -123,6 +136,14 @@ fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
     let session = agent.plain_session().map_err(error::session)?;
     let prompt = Prompt::text(ask.text);
     Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
+}
+
+async fn take_over(agent: &Agent, wanted: TakeOver) -> Result<Value, Failure> {
+    let id = SessionId::from_external(wanted.session_id);
+    let session = agent.take_over(&id, wanted.force).await.map_err(error::session)?;
+    // What is asked without a session of its own goes on in this one.
+    agent.set_plain_session(&session);
+    Ok(json!({ "sessionId": session.id() }))
 }
 
 fn compact(agent: &Agent, compact: &Compact) -> Result<Value, Failure> {

@@ -52,22 +52,35 @@ pub fn read(path: &Path) -> io::Result<ReadJournal> {
     let (mut line, mut pictures) = (Vec::new(), HashMap::new());
     let mut after_damage = false;
     while read_line(&mut reader, &mut line)? {
-        match serde_json::from_slice::<Line>(&line) {
-            Ok(Line { mut record, seq, written, v: _ }) => {
+        match parse_line(&line, path) {
+            Ok(Some((mut stamp, mut record))) => {
                 pictures::restore(&mut record, &mut pictures);
+                stamp.after_damage = std::mem::take(&mut after_damage);
                 journal.records.push(record);
-                journal.stamps.push(Stamp { seq, written, after_damage });
-                after_damage = false;
+                journal.stamps.push(stamp);
             }
-            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Err(error) => {
+            Ok(None) => {}
+            Err(_) => {
                 journal.skipped += 1;
                 after_damage = true;
-                tracing::warn!(path = %path.display(), %error, "a line of the journal could not be read and was skipped");
             }
         }
     }
     Ok(journal)
+}
+
+/// The record of a line; none of a blank one. That a line cannot be read is logged.
+pub(super) fn parse_line(line: &[u8], path: &Path) -> serde_json::Result<Option<(Stamp, Record)>> {
+    match serde_json::from_slice(line) {
+        Ok(Line { record, seq, written, v: _ }) => {
+            Ok(Some((Stamp { seq, written, after_damage: false }, record)))
+        }
+        Err(_) if line.iter().all(u8::is_ascii_whitespace) => Ok(None),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a line of the journal could not be read and was skipped");
+            Err(error)
+        }
+    }
 }
 
 /// The title of the session in a journal: from its first prompt, empty when there is none among the first lines.
@@ -92,7 +105,7 @@ pub fn title(path: &Path) -> String {
 
 /// Reads one line without its end into `line`; an overlong one is passed over and comes out as a lone `!`, which
 /// no record parses from. False at the end of the file.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut any = false;
     let mut too_long = false;

@@ -218,7 +218,7 @@ impl Writer {
 }
 
 /// Length of the file up to and with its last line end.
-fn whole_length(file: &mut File) -> io::Result<u64> {
+pub(super) fn whole_length(file: &mut File) -> io::Result<u64> {
     const STEP: u64 = 64 * 1024;
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut buffer = Vec::new();

@@ -17,6 +17,7 @@ mod queue;
 mod reminders;
 mod replay;
 mod think;
+mod two_engines;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
