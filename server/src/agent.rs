@@ -14,6 +14,7 @@ use kode_engine::model::profile::ProfileOptions;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
+use kode_engine::transfer::{ForkError, ForkPoint};
 use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
@@ -212,6 +213,17 @@ impl Agent {
         let filter = known.as_ref().map(|follower| follower.filter().clone()).unwrap_or_default();
         let since = known.as_ref().map_or_else(|| session.events().newest(), Follower::sent);
         self.follow(&Attached::Live(Arc::clone(session)), since, filter);
+    }
+
+    /// Begins a session with what another one said up to some place, and follows it.
+    ///
+    /// # Errors
+    /// As [`Engine::fork_session`].
+    pub async fn fork_session(&self, id: &SessionId, at: ForkPoint) -> Result<Arc<Session>, ForkError> {
+        let session = self.engine.fork_session(&self.folders(), id, at).await?;
+        let newest = session.events().newest();
+        self.follow(&Attached::Live(Arc::clone(&session)), newest, Filter::default());
+        Ok(session)
     }
 
     /// The session that prompts without one of their own go to; begun at the first of them.

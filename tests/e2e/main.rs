@@ -8,6 +8,7 @@
 mod agents;
 mod background;
 mod checkpoints;
+mod context;
 mod faults;
 mod gate;
 mod headless;
@@ -27,7 +28,9 @@ mod sandbox;
 mod schedules;
 mod sessions;
 mod steering;
+mod styles;
 mod survival;
+mod transfer;
 mod transport;
 mod turn;
 mod two_servers;

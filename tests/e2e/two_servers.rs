@@ -173,10 +173,8 @@ fn an_editor_without_a_panel_takes_over_by_a_command() {
     session.run("hello");
     let second = project.connect(&kode_e2e::Offer::plain());
     let argument = json!({ "sessionId": session.id });
-    let taken = second.call(
-        "workspace/executeCommand",
-        json!({ "command": "kode.takeOver", "arguments": [argument] }),
-    );
+    let taken = second
+        .call("workspace/executeCommand", json!({ "command": "kode.takeOver", "arguments": [argument] }));
     assert_eq!(taken["sessionId"], session.id.as_str());
     writes(&session, false);
 }

@@ -117,7 +117,7 @@ impl Session {
                     let is_read = found.shown.kind == AttachmentKind::File && found.shown.problem.is_none();
                     gathered.take(found);
                     if let (Part::Mention { target, .. }, true) = (&part, is_read)
-                        && let Some(Beside { text, folders }) = self.instructions_beside(None, target)
+                        && let Some(Beside { text, folders }) = self.instructions_beside(None, target).await
                     {
                         gathered.content.push(Block::Text { text });
                         gathered.instructed.extend(folders);

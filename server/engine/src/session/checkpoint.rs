@@ -426,6 +426,7 @@ impl Session {
         self.commit_when_idle(Record::Rewound { turn: turn.clone(), resolution: resolution.clone() })?;
         // Which of them were read in turns that are gone is not known: the model reads again what it changes.
         self.workspace.forget_reads();
+        self.forget_editor();
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use crate::context::reminder;
+use crate::context::{overview, reminder};
 use crate::event::NoticeLevel;
 use crate::ids::{AgentId, TurnId};
 use crate::input::EditorContext;
@@ -21,6 +21,9 @@ use crate::workspace::blocking;
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
 
+/// No name of a language is longer.
+const MAX_LOCALE: usize = 35;
+
 /// What stands in the system prompt beside what is built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
@@ -30,10 +33,14 @@ pub struct Standing {
     pub style: Style,
     /// The language of the answers; that of the user's message when `None`.
     pub language: Option<String>,
+    /// The language of the editor, where it is not English; for messages that do not tell in which to answer.
+    pub locale: Option<String>,
     /// What is said last.
     pub appended: Option<String>,
     /// The branch of the repository when the session was begun or taken up.
     pub branch: Option<String>,
+    /// What lay in the working directory when the session was begun or taken up; empty when that is not told.
+    pub overview: String,
     /// Why another style is used than the one that was chosen.
     pub style_problem: Option<String>,
 }
@@ -73,6 +80,16 @@ impl Session {
         lock(&self.kept.standing).clone().unwrap_or_default()
     }
 
+    /// The style of answers that a name means here, whatever its letter case, as it is called.
+    ///
+    /// # Errors
+    /// That there is none, naming those there are.
+    pub async fn style_named(&self, name: &str) -> Result<String, String> {
+        let (places, name) = (self.memory_places(), name.to_owned());
+        let roots = self.workspace.roots().to_vec();
+        blocking(move || Style::find(&name, &roots, places.home.as_ref())).await.map(|style| style.name)
+    }
+
     /// Looks up what stands in the system prompt, and tells what has changed.
     pub(super) async fn look_up_standing(self: &Arc<Self>, turn: &TurnId) {
         let session = Arc::clone(self);
@@ -104,7 +121,8 @@ impl Session {
         let places = self.memory_places();
         let memory = Memory::load(&places, &|path| self.may_mention(&Target::File(path.clone())));
         let roots = self.workspace.roots();
-        let (style, style_problem) = match preferences.output_style.as_deref() {
+        let chosen = self.state().output_style.clone();
+        let (style, style_problem) = match chosen.as_deref().or(preferences.output_style.as_deref()) {
             None => (Style::default(), None),
             Some(name) => match Style::find(name, roots, places.home.as_ref()) {
                 Ok(style) => (style, None),
@@ -113,22 +131,80 @@ impl Session {
         };
         let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         let known = lock(&self.kept.standing).clone();
-        let branch = known.map_or_else(|| branch(&places.top()), |known| known.branch.clone());
+        let (branch, overview) = match known {
+            Some(known) => (known.branch.clone(), known.overview.clone()),
+            None => (branch(&places.top()), self.overview(&places, preferences.project_overview)),
+        };
         Standing {
             memory,
             style,
             language: said(&preferences.language),
+            locale: self.workspace.locale().as_deref().and_then(foreign),
             appended: said(&preferences.append_system_prompt),
             branch,
+            overview,
             style_problem,
         }
     }
 
+    /// What lies in the working directory, where that is wanted. What lies in a home folder is no project.
+    fn overview(&self, places: &Places, is_wanted: bool) -> String {
+        if !is_wanted || places.home.as_ref() == Some(&places.cwd) || places.cwd.parent().is_none() {
+            return String::new();
+        }
+        let may_mention = self.mentionable();
+        let may_tell = |path: &AbsPath| may_mention(&Target::File(path.clone())).is_ok();
+        overview::of(&places.cwd, &may_tell).unwrap_or_default()
+    }
+
     /// The instructions of the deeper folders that a file lies in, if the model has not been given them in the
     /// conversation as it is now. Looks at the disk once in a turn for each folder.
-    pub(crate) fn instructions_beside(&self, agent: Option<&AgentId>, target: &Target) -> Option<Beside> {
+    pub(crate) async fn instructions_beside(
+        &self,
+        agent: Option<&AgentId>,
+        target: &Target,
+    ) -> Option<Beside> {
         let file = target.file()?;
-        let (places, standing) = (self.memory_places(), self.standing());
+        let (places, above) = (Arc::new(self.memory_places()), self.standing());
+        let beside = places.folders_beside(file);
+        loop {
+            let folders = Arc::new(self.with_told(agent, |told| {
+                beside.iter().filter(|folder| !told.contains(*folder)).cloned().collect::<Vec<_>>()
+            })?);
+            if folders.is_empty() {
+                return None;
+            }
+            let may_mention = self.mentionable();
+            let (places, above, looked_at) = (Arc::clone(&places), Arc::clone(&above), Arc::clone(&folders));
+            let memory = blocking(move || {
+                let may_give = |path: &AbsPath| may_mention(&Target::File(path.clone()));
+                Memory::of_folders(&places, &may_give, &looked_at, &above.memory)
+            })
+            .await;
+            let is_first = self.with_told(agent, |told| {
+                let is_first = !folders.iter().any(|folder| told.contains(folder));
+                if is_first {
+                    told.extend(folders.iter().cloned());
+                }
+                is_first
+            })?;
+            // Another call may have given some of them meanwhile: what is left is looked at again.
+            if is_first {
+                return (!memory.text().is_empty()).then(|| Beside {
+                    text: reminder(&format!("{BESIDE}\n\n{}", memory.text())),
+                    folders: memory.folders().to_vec(),
+                });
+            }
+        }
+    }
+
+    /// Looks at the deeper folders that were looked at in the turn, or whose instructions the conversation has; `None`
+    /// when there is no such conversation.
+    fn with_told<T>(
+        &self,
+        agent: Option<&AgentId>,
+        look: impl FnOnce(&mut HashSet<AbsPath>) -> T,
+    ) -> Option<T> {
         let turn = self.active().as_ref().map(|active| active.id.clone());
         let mut told = lock(&self.kept.told);
         let (rewrites, given) = {
@@ -142,19 +218,18 @@ impl Session {
         if let Some(folders) = given {
             told.insert(agent.cloned(), Told { turn, rewrites, folders });
         }
-        let folders = &mut told.get_mut(&agent.cloned())?.folders;
-        let may_give = |path: &AbsPath| self.may_mention(&Target::File(path.clone()));
-        let memory = Memory::beside(&places, &may_give, file, folders, &standing.memory);
-        (!memory.text().is_empty()).then(|| Beside {
-            text: reminder(&format!("{BESIDE}\n\n{}", memory.text())),
-            folders: memory.folders().to_vec(),
-        })
+        told.get_mut(&agent.cloned()).map(|told| look(&mut told.folders))
     }
 
     /// Notes what the editor shows. False when it showed the same with the prompt before.
     pub(crate) fn note_editor(&self, context: &EditorContext) -> bool {
         let before = lock(&self.kept.editor).replace(context.clone());
         before.as_ref() != Some(context)
+    }
+
+    /// Has what the editor shows told with the next prompt, whatever was told before.
+    pub(crate) fn forget_editor(&self) {
+        lock(&self.kept.editor).take();
     }
 
     /// Where the session's journal lies.
@@ -172,9 +247,25 @@ impl Session {
     }
 }
 
+/// The language that an editor names, where it is one and not English, in the form of `pt-BR`.
+fn foreign(locale: &str) -> Option<String> {
+    // Systems write `pt_BR.UTF-8`.
+    let name = locale.split(['.', '@']).next().unwrap_or_default().trim().replace('_', "-");
+    let mut parts = name.split('-');
+    let language = parts.next().unwrap_or_default().to_lowercase();
+    let is_language =
+        (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_part =
+        |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_language && language != "en" && name.len() <= MAX_LOCALE && parts.all(is_part)).then_some(name)
+}
+
 /// The branch that a repository is on, where it says so in the usual way.
 fn branch(top: &AbsPath) -> Option<String> {
     let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     (!branch.contains(char::is_control)).then(|| branch.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,8 +47,10 @@ use crate::permission::{Delivery, DeliveryRule};
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolFacts, ToolKind, ToolOutput};
 
 /// What the model does when it is asked.
-enum Say {
+pub(super) enum Say {
     Answer(Vec<Block>),
+    /// Answers after so long.
+    After(Duration, Vec<Block>),
     /// Answers and stops for this reason.
     Ended(Vec<Block>, StopReason),
     Fail(ModelError),
@@ -100,6 +102,12 @@ impl Model for FakeModel {
         let say = scripted.unwrap_or(Say::Answer(vec![text("done")]));
         match say {
             Say::Answer(content) => {
+                let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+                let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+                Ok(answered(content, stop_reason, on_delta))
+            }
+            Say::After(time, content) => {
+                tokio::time::sleep(time).await;
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
                 let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 Ok(answered(content, stop_reason, on_delta))
@@ -222,7 +230,7 @@ impl Tool for Probe {
     }
 }
 
-struct Bench {
+pub(super) struct Bench {
     engine: Engine,
     model: Arc<FakeModel>,
     safe: Probe,
@@ -230,7 +238,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(script: Vec<Say>) -> Self {
+    pub(super) fn new(script: Vec<Say>) -> Self {
         Self::in_home(tempfile::tempdir().unwrap(), script)
     }
 
@@ -286,11 +294,11 @@ impl Bench {
         Self { engine: Engine::with_tools(options, tools), model, safe: Probe::default(), home }
     }
 
-    fn root(&self) -> AbsPath {
+    pub(super) fn root(&self) -> AbsPath {
         AbsPath::new(self.home.path()).unwrap()
     }
 
-    fn session(&self) -> Arc<Session> {
+    pub(super) fn session(&self) -> Arc<Session> {
         let new = NewSession { roots: vec![self.root()], mode: Some(Mode::Default), model: None };
         self.engine.new_session(new).unwrap()
     }

@@ -398,9 +398,10 @@ fn commit(conversation: &Conversation<'_>, turn: &TurnId, compaction: Compaction
         conversation.notice(turn, NoticeLevel::Info, what, None);
         return;
     }
-    // What was read stood in messages that are gone; sub-agents share what the session has read.
+    // What was read and what the editor showed stood in messages that are gone; sub-agents share what the session has read.
     if conversation.agent.is_none() {
         session.workspace.forget_reads();
+        session.forget_editor();
     }
     after.files.iter().for_each(|recovered| recovered.note(&session.workspace));
     let what = format!(

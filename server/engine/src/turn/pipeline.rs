@@ -126,7 +126,11 @@ impl Pipeline<'_> {
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
         let agent = self.conversation.agent.as_ref();
-        if let Some(beside) = read.and_then(|read| self.session.instructions_beside(agent, &read)) {
+        let beside = match read {
+            Some(read) => self.session.instructions_beside(agent, &read).await,
+            None => None,
+        };
+        if let Some(beside) = beside {
             output.model_text.push_str("\n\n");
             output.model_text.push_str(&beside.text);
             *instructed = beside.folders;

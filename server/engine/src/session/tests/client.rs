@@ -126,7 +126,7 @@ impl Client {
             Event::QuestionAsked { question } => self.questions.push(*question),
             Event::QuestionAnswered { resolved } => self.questions.retain(|known| known.id != resolved.id),
             Event::StateChanged { state } => self.state = state,
-            Event::ModeChanged { mode, model, effort } => {
+            Event::ModeChanged { mode, model, effort, .. } => {
                 (self.mode, self.model, self.effort) = (mode, model, effort);
             }
             Event::QueueChanged { queue, steering, paused } => {

@@ -1,15 +1,18 @@
 //! What goes with a prompt, and what stands in the system prompt, as a model gets it.
 
+use super::waiting::Settings;
 use super::*;
 use crate::input::{Attachment, EditorContext, Lines, Part};
 use crate::paths::Target;
+use crate::permission::policy::Policy;
+use crate::preferences::Preferences;
 
 pub(super) fn bench(script: Vec<Say>) -> Bench {
     Bench::with_tools(tempfile::tempdir().unwrap(), script, Registry::built_in())
 }
 
 impl Bench {
-    pub(super) fn write(&self, path: &str, text: &str) {
+    pub(in crate::session) fn write(&self, path: &str, text: &str) {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -127,6 +130,38 @@ async fn what_the_editor_shows_is_told_when_it_has_changed() {
     assert_eq!(said.matches("chosen").count(), 1, "what is selected in a secret is not told");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_back() {
+    let bench = bench(vec![]);
+    let session = bench.session();
+    let shows = |text: &str| {
+        let active = Some(Target::File(bench.root().join("a.rs")));
+        let part = Part::Editor(EditorContext { active, ..EditorContext::default() });
+        Prompt {
+            text: format!("{text} {}", "lorem ipsum ".repeat(200)),
+            parts: vec![part],
+            ..Prompt::default()
+        }
+    };
+    let told = || said(&bench).lines().filter(|line| *line == "Active file: a.rs").count();
+    for round in 0..6 {
+        ask(&session, shows(&format!("round {round}"))).await;
+    }
+    assert_eq!(told(), 1);
+    ask(&session, prompt("/compact")).await;
+    // What the newest prompt of the user had with it stays with it; of the others only a summary is left.
+    ask(&session, prompt("go on")).await;
+    assert_eq!(told(), 0);
+    ask(&session, shows("again")).await;
+    assert_eq!(told(), 1);
+    let checkpoint = session.checkpoints().last().unwrap().id.clone();
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    session.restore(&checkpoint, review::RestoreWhat::Conversation, review::UserEdits::Keep).unwrap();
+    until(&mut events, |event| matches!(event, Event::EditsResolved { .. })).await;
+    ask(&session, shows("once more")).await;
+    assert_eq!(told(), 1);
+}
+
 #[tokio::test]
 async fn a_note_goes_into_the_instructions_and_asks_no_model() {
     let bench = bench(vec![]);
@@ -217,6 +252,32 @@ async fn the_system_prompt_stays_the_same_until_the_instructions_change() {
     assert_eq!(systems[0], systems[1]);
     assert!(systems[2].join("").contains("use blanks"));
     assert!(notices(&session)[0].contains("have changed"));
+}
+
+#[tokio::test]
+async fn a_session_begins_with_an_overview_of_its_folder_unless_settings_say_no() {
+    for is_wanted in [true, false] {
+        let settings = Settings::default();
+        let preferences = Preferences { project_overview: is_wanted, ..Preferences::default() };
+        settings.set(Policy { preferences, ..Policy::default() });
+        let home = tempfile::tempdir().unwrap();
+        let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(settings));
+        bench.write("src/parser.rs", "");
+        bench.write("src/.env", "");
+        bench.write("src/id_rsa", "");
+        bench.write(".gitignore", "build\n");
+        bench.write("build/out.bin", "");
+        let session = bench.session();
+        ask(&session, prompt("one")).await;
+        bench.write("src/later.rs", "");
+        ask(&session, prompt("two")).await;
+        let systems: Vec<_> = bench.requests().into_iter().map(|request| request.system.join("")).collect();
+        assert_eq!(systems[0].contains("\nsrc/\n  parser.rs\n"), is_wanted, "{}", systems[0]);
+        assert_eq!(systems[0], systems[1], "it stays as it was, for the cache of the provider");
+        for left_out in ["out.bin", ".env", "id_rsa"] {
+            assert!(!systems[0].contains(left_out), "{left_out}");
+        }
+    }
 }
 
 fn read(id: &str) -> Say {

@@ -95,9 +95,7 @@ async fn a_turn_keeps_its_session_unless_it_is_taken_by_force() {
     let (second, root) = (other(&bench, vec![]), bench.root());
     let mut events = session.events().subscribe(0, vec![]);
     session.submit(prompt("go")).unwrap();
-    let says = |event: &Event| {
-        matches!(event, Event::ItemAdded { item } if matches!(item.body, ItemBody::AgentMessage { .. }))
-    };
+    let says = |event: &Event| matches!(event, Event::ItemAdded { item } if matches!(item.body, ItemBody::AgentMessage { .. }));
     until(&mut events, says).await;
     let following = follows(&second, &root, &session).await;
     let declined = second.engine.take_over(session.id(), false).await.err().unwrap();
