@@ -171,10 +171,9 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
-        following.stop();
         let last = Arc::clone(following);
         // Nobody writes any more: what is read now is the end of what was told there.
-        blocking(move || last.catch_up()).await;
+        blocking(move || last.finish()).await;
         let log = following.events();
         log.begin_life();
         lock(&self.followed).remove(following.id());

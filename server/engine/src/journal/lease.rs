@@ -109,9 +109,12 @@ impl Lease {
         Self { journal: journal.to_path_buf(), folder: journal.with_file_name(FOLDER) }
     }
 
-    /// Notes who writes. Asks of others are not for this writer.
+    /// Notes who writes. What was asked of an earlier writer is no more.
     pub(crate) fn announce(&self, writer: &Writer) {
         let made = create_private_folder(&self.folder);
+        for note in self.notes() {
+            remove(&note);
+        }
         if let Err(error) = made.and_then(|()| put(&self.note(), writer)) {
             // Only a note: whoever wants to write is told less.
             tracing::warn!(%error, "who writes the session could not be noted");
@@ -144,12 +147,18 @@ impl Lease {
 
     /// What is asked.
     pub(crate) fn asks(&self) -> Vec<Ask> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let names = entries.flatten().map(|entry| entry.path());
-        let asks = names.filter(|path| {
+        let asks = self.notes().into_iter().filter(|path| {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
         });
         asks.take(MAX_ASKS).filter_map(|path| get(&path)).collect()
+    }
+
+    /// What is asked and answered, and what is left of earlier times.
+    fn notes(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        // One that begins with a dot is being written.
+        let whole = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        whole.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
     }
 
     /// Tells whoever asked that the writer goes on.

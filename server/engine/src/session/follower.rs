@@ -115,9 +115,23 @@ impl Following {
         &self.path
     }
 
-    /// Reads what was written and tells it. Waits for the disk.
+    /// Reads what was written and tells it, unless the following has ended. Waits for the disk.
     pub(crate) fn catch_up(&self) {
         let mut inner = lock(&self.inner);
+        // Under the lock: what this process writes itself is never read here.
+        if !self.is_stopped() {
+            self.read_on(&mut inner);
+        }
+    }
+
+    /// Reads the end of what was written, tells it and ends the following. Waits for the disk.
+    pub(crate) fn finish(&self) {
+        let mut inner = lock(&self.inner);
+        self.read_on(&mut inner);
+        self.stop();
+    }
+
+    fn read_on(&self, inner: &mut Inner) {
         match inner.tail.read() {
             Ok(Grown::By(lines)) => {
                 for (stamp, record) in lines {
@@ -128,7 +142,7 @@ impl Following {
                     self.log.follow(stamp.seq, stamp.written, told);
                 }
             }
-            Ok(Grown::Replaced) => self.begin_anew(&mut inner),
+            Ok(Grown::Replaced) => self.begin_anew(inner),
             Err(error) => tracing::warn!(%error, path = %self.path.display(), "the journal cannot be read"),
         }
     }
@@ -217,9 +231,6 @@ async fn follow(following: Arc<Following>) {
         }
         let read = Arc::clone(&following);
         blocking(move || {
-            if read.is_stopped() {
-                return;
-            }
             read.catch_up();
             if looks {
                 read.look_at_writer();
