@@ -9,13 +9,13 @@ pub mod models;
 pub mod question;
 pub mod review;
 pub mod rules;
+pub mod sessions;
 mod task;
 pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
 use kode_engine::context::meter::ContextUse;
-use kode_engine::engine::{Engine, SessionSummary};
 use kode_engine::event::{
     AuditEntry, Bookmark, CallState, Channel, Event, EventRecord, Gap, Item, ItemBody, NoticeLevel,
     QueuedPrompt, RunState, ToolCallItem,
@@ -177,20 +177,6 @@ pub fn sub_agent(agent: AgentView) -> wire::Subagent {
         items: agent.items.into_iter().map(item).collect(),
         more_items: agent.more_items,
         usage: usage(agent.usage),
-    }
-}
-
-/// A session in a list.
-#[must_use]
-pub fn summary(engine: &Engine, summary: SessionSummary) -> wire::SessionSummary {
-    let live = engine.session(&summary.id).ok();
-    wire::SessionSummary {
-        session_id: session_id(&summary.id),
-        title: summary.title,
-        created_at: None,
-        updated_at: timestamp(summary.updated),
-        state: if summary.live { wire::SessionPresence::Live } else { wire::SessionPresence::Stored },
-        mode: live.map(|session| mode(session.mode())),
     }
 }
 
@@ -563,6 +549,12 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             steering: steering.into_iter().map(queued).collect(),
             paused,
         }),
+        Event::TitleChanged { title, by } => {
+            wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
+        }
+        Event::ArchivedChanged { archived } => {
+            wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
+        }
         Event::DraftChanged { draft: now } => {
             wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
@@ -601,17 +593,21 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
-        Event::AgentResumed { sealed, skipped_records } => wire::Event::AgentResumed(wire::AgentResumed {
-            sealed: sealed.iter().map(call_id).collect(),
-            skipped_records,
-        }),
+        Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
         Event::LeaseChanged { writer: now, is_mine } => {
             let writer = now.map(|now| writer(*now));
             wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
         }
-        Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn agent_resumed(sealed: &[CallId], skipped_records: u64) -> wire::Event {
+    let sealed = sealed.iter().map(call_id).collect();
+    wire::Event::AgentResumed(wire::AgentResumed { sealed, skipped_records })
 }
 
 fn mode_changed(

@@ -4,14 +4,19 @@
 //! the records, and a session that is taken up again goes through the same fold.
 
 mod blobs;
+pub(crate) mod disk;
 pub mod lease;
 mod pictures;
 mod reader;
 pub mod record;
+#[cfg(test)]
+mod survival;
 pub(crate) mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{ReadJournal, Stamp, read, title};
+pub use disk::write_atomically;
+pub(crate) use reader::{LINE_LIMIT, read_on};
+pub use reader::{ReadJournal, Stamp, read};
 pub use record::Record;
-pub use writer::{Journal, JournalError, PreparedLine};
+pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

@@ -162,7 +162,10 @@ impl Engine {
         if following.is_stopped() {
             return self.session(following.id()).map(Some);
         }
-        let opened = match in_background(following.path().to_path_buf(), open_session).await {
+        let (disk, beginning) =
+            (Arc::clone(&self.disk), self.beginning_in(following.id(), &following.cwd())?);
+        let open = move |path: &std::path::Path| open_session(&disk, path, beginning);
+        let opened = match in_background(following.path().to_path_buf(), open).await {
             Ok(opened) => opened,
             Err(SessionError::Storage { source, .. })
                 if source.kind() == std::io::ErrorKind::ResourceBusy =>

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::ids::{AskId, LeaseId};
-use crate::journal::writer::create_private_folder;
 
 /// The note of who writes, beside the journal.
 const WRITER: &str = "writer.json";
@@ -229,6 +228,14 @@ fn put(path: &Path, note: &impl Serialize) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(note)?)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 fn remove(path: &Path) {

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::Stamp;
 use crate::journal::pictures;
-use crate::journal::reader::{parse_line, read_line};
-use crate::journal::record::Record;
-use crate::journal::writer::whole_length;
+use crate::journal::reader::{Parsed, Seen, parse, read_line};
+use crate::journal::record::{Line, Record};
 
 /// A place in a journal that grows.
 #[derive(Debug)]
@@ -20,6 +19,7 @@ pub(crate) struct Tail {
     /// Bytes that were read: whole lines.
     read: u64,
     pictures: HashMap<String, String>,
+    seen: Seen,
     after_damage: bool,
 }
 
@@ -35,7 +35,13 @@ pub(crate) enum Grown {
 impl Tail {
     /// The beginning of a journal.
     pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), read: 0, pictures: HashMap::new(), after_damage: false }
+        Self {
+            path: path.to_path_buf(),
+            read: 0,
+            pictures: HashMap::new(),
+            seen: Seen::default(),
+            after_damage: false,
+        }
     }
 
     /// Reads what has come since.
@@ -48,20 +54,46 @@ impl Tail {
         file.seek(SeekFrom::Start(self.read))?;
         let mut reader = BufReader::new(file.take(end - self.read));
         let (mut line, mut lines) = (Vec::new(), Vec::new());
-        while read_line(&mut reader, &mut line)? {
-            match parse_line(&line, &self.path) {
-                Ok(Some((mut stamp, mut record))) => {
+        while read_line(&mut reader, &mut line)?.is_some() {
+            match parse(&line) {
+                Ok(Parsed { line: parsed, is_whole }) => {
+                    self.after_damage |= !is_whole;
+                    if !self.seen.is_new(&parsed, &line) {
+                        continue;
+                    }
+                    let Line { mut record, seq, written, v: _ } = parsed;
                     pictures::restore(&mut record, &mut self.pictures);
-                    stamp.after_damage = std::mem::take(&mut self.after_damage);
-                    lines.push((stamp, record));
+                    let after_damage = std::mem::take(&mut self.after_damage);
+                    lines.push((Stamp { seq, written, after_damage }, record));
                 }
-                Ok(None) => {}
-                Err(_) => self.after_damage = true,
+                Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Err(error) => {
+                    self.after_damage = true;
+                    tracing::warn!(path = %self.path.display(), %error, "a line of the journal could not be read");
+                }
             }
         }
         self.read = end;
         Ok(Grown::By(lines))
     }
+}
+
+/// Length of the file up to and with its last line end.
+fn whole_length(file: &mut File) -> io::Result<u64> {
+    const STEP: u64 = 64 * 1024;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut buffer = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        file.seek(SeekFrom::Start(start))?;
+        buffer.clear();
+        Read::by_ref(file).take(end - start).read_to_end(&mut buffer)?;
+        if let Some(last) = buffer.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::ids::SessionId;
 use crate::journal::Record;
 use crate::journal::lease::{Lease, Writer};
 use crate::journal::tail::{Grown, Tail};
+use crate::paths::AbsPath;
 use crate::session::lock;
 use crate::session::snapshot::Snapshot;
 use crate::session::state::SessionState;
@@ -108,6 +109,11 @@ impl Following {
     pub fn snapshot(&self, items: usize) -> Snapshot {
         let inner = lock(&self.inner);
         Snapshot::of(&inner.state, self.log.newest(), items)
+    }
+
+    /// Where it works.
+    pub(crate) fn cwd(&self) -> AbsPath {
+        lock(&self.inner).state.cwd.clone()
     }
 
     /// The journal.

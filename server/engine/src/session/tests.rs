@@ -7,6 +7,7 @@ mod client;
 mod compaction;
 mod compaction_bounds;
 mod course;
+mod damage;
 mod fallback;
 mod faults;
 mod input;
@@ -16,7 +17,9 @@ mod property;
 mod queue;
 mod reminders;
 mod replay;
+mod storage;
 mod think;
+mod titles;
 mod two_engines;
 mod waiting;
 

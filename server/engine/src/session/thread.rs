@@ -193,6 +193,8 @@ impl Thread {
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }
+            | Record::Titled { .. }
+            | Record::Archived { .. }
             | Record::Edits { .. }
             | Record::Delivering { .. }
             | Record::Background { .. }
