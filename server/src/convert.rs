@@ -544,17 +544,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ModeChanged { mode: now, model, effort, output_style } => {
             mode_changed(now, model, effort, output_style)
         }
-        Event::QueueChanged { queue, steering, paused } => wire::Event::QueueChanged(wire::QueueChanged {
-            queue: queue.into_iter().map(queued).collect(),
-            steering: steering.into_iter().map(queued).collect(),
-            paused,
-        }),
-        Event::TitleChanged { title, by } => {
-            wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
-        }
-        Event::ArchivedChanged { archived } => {
-            wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
-        }
+        Event::QueueChanged { queue, steering, paused } => queue_changed(queue, steering, paused),
+        Event::TitleChanged { title, by } => sessions::title_changed(title, by),
+        Event::ArchivedChanged { archived } => sessions::archived_changed(archived),
         Event::DraftChanged { draft: now } => {
             wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
@@ -603,6 +595,11 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {
+    let all = |prompts: Vec<QueuedPrompt>| prompts.into_iter().map(queued).collect();
+    wire::Event::QueueChanged(wire::QueueChanged { queue: all(queue), steering: all(steering), paused })
 }
 
 fn agent_resumed(sealed: &[CallId], skipped_records: u64) -> wire::Event {
