@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -15,12 +16,14 @@ use tokio::sync::Semaphore;
 use crate::edit::ledger::Ledger;
 use crate::host::Host;
 use crate::ids::SessionId;
-use crate::journal::{self, Blobs, Journal, Record};
+use crate::journal::{self, Blobs, Journal, Record, SHELF, Shelf};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
+use crate::session::base::Newest;
+use crate::session::open::{self, Loading};
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
@@ -52,6 +55,9 @@ pub struct EngineOptions {
     /// The most calls of a session that run at once.
     pub concurrency: usize,
 }
+
+/// A session that took so long to open gets a base at once.
+const LONG_OPENING: Duration = Duration::from_millis(250);
 
 /// The most calls of a session that run at once, where nobody says otherwise.
 pub const CONCURRENCY: usize = 10;
@@ -208,9 +214,11 @@ impl Engine {
         let record = Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode, model };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
-        journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
-        let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
-        Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), skipped: 0 }))
+        let storage = |source| SessionError::Storage { path: path.clone(), source };
+        journal.append(&record).map_err(|error| storage(error.source))?;
+        let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
+        state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
+        Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), base: Newest::default() }))
     }
 
     /// The live session of that id.
@@ -232,6 +240,19 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Arc<Session>, SessionError> {
+        self.load_session_telling(folders, id, |_| {}).await
+    }
+
+    /// As [`Engine::load_session`]; while a long journal is read, `tell` is told how far that is.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub async fn load_session_telling(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<Arc<Session>, SessionError> {
         let _one_at_a_time = self.loading.lock().await;
         if let Ok(session) = self.session(id) {
             return Ok(session);
@@ -250,7 +271,7 @@ impl Engine {
             .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
             .find(|path| path.is_file())
             .ok_or_else(unknown)?;
-        let session = self.start(in_background(path, open_session).await?);
+        let session = self.start(in_background(path, move |path| open_session(path, &tell)).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
         Ok(session)
@@ -304,7 +325,7 @@ impl Engine {
     }
 
     fn start(&self, opened: Opened) -> Arc<Session> {
-        let Opened { journal, blobs, state, ledger, skipped } = opened;
+        let Opened { journal, blobs, state, ledger, base } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
@@ -324,8 +345,9 @@ impl Engine {
             concurrency: self.concurrency,
             state,
             ledger,
+            base,
         };
-        let session = Session::start(parts, skipped);
+        let session = Session::start(parts);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -358,14 +380,13 @@ struct Opened {
     blobs: Blobs,
     state: SessionState,
     ledger: Ledger,
-    /// Lines of the journal that could not be read.
-    skipped: u64,
+    base: Newest,
 }
 
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
 async fn in_background(
     journal: PathBuf,
-    open: fn(&std::path::Path) -> Result<Opened, SessionError>,
+    open: impl FnOnce(&std::path::Path) -> Result<Opened, SessionError> + Send + 'static,
 ) -> Result<Opened, SessionError> {
     let path = journal.clone();
     tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
@@ -374,28 +395,22 @@ async fn in_background(
     })
 }
 
-/// Opens a stored session for writing and folds its journal.
-fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
+/// Opens a stored session for writing: from its base, or by folding its journal.
+fn open_session(path: &std::path::Path, tell: &dyn Fn(Loading)) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
     let journal = open_journal(path)?;
-    let read =
-        journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let skipped = read.skipped;
-    let (mut entries, mut records) = (Vec::new(), Vec::new());
-    for record in read.records {
-        match record {
-            Record::Edits { entry } => entries.push(entry),
-            record => records.push(record),
-        }
-    }
     let blobs = blobs_beside(path);
-    let (ledger, problems) = Ledger::fold(entries, &blobs);
-    for error in problems {
-        tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
-    }
-    match SessionState::fold(records) {
-        Some(state) => Ok(Opened { journal, blobs, state, ledger, skipped }),
-        None => Err(SessionError::Corrupted { path: path.to_path_buf(), skipped }),
+    let began = Instant::now();
+    let opened = open::open(path, &blobs, tell)
+        .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    let open::Opening { state, ledger, mut base, read } = opened;
+    let took = began.elapsed();
+    base.is_wanted = took >= LONG_OPENING;
+    let path = path.display();
+    tracing::info!(%path, from = base.offset, bytes = read, ms = took.as_millis(), "a session was opened");
+    match state {
+        Some(state) => Ok(Opened { journal, blobs, state, ledger, base }),
+        None => Err(SessionError::Corrupted { path: journal.path().to_path_buf(), skipped: base.skipped }),
     }
 }
 

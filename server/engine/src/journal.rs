@@ -3,13 +3,18 @@
 //! Rule: the journal is the truth. What the user was shown as done has been written before; memory is a fold over
 //! the records, and a session that is taken up again goes through the same fold.
 
+pub mod base;
 mod blobs;
 mod pictures;
 mod reader;
 pub mod record;
+mod shelf;
+mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{ReadJournal, read, title};
+pub use reader::{Lines, ReadJournal, read, title};
 pub use record::Record;
+pub use shelf::{SHELF, Shelf, Slot};
+pub use tail::{LastLines, read_last};
 pub use writer::{Journal, JournalError};

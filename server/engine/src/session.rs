@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod background;
+pub(crate) mod base;
 mod changes;
 mod checkpoint;
 mod command;
@@ -17,6 +18,8 @@ mod feed;
 pub mod guard;
 mod limits;
 mod news;
+pub(crate) mod open;
+pub mod paging;
 pub(crate) mod proposal;
 mod questions;
 pub mod queue;
@@ -33,6 +36,7 @@ pub mod steering;
 mod tests;
 pub mod thread;
 pub mod todos;
+pub mod transcript;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
-use crate::event::{CallState, Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
+use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
 use crate::extension::Catalog;
 use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
@@ -63,12 +67,14 @@ use crate::turn::route::Resting;
 use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
 pub(crate) use changes::{Changes, lock};
+pub use open::Loading;
 pub use queue::QUEUE_LIMIT;
 use review::ResolveError;
 pub use snapshot::Snapshot;
 use spending::Spending;
 pub use state::SessionState;
 use state::Waiting;
+use transcript::{Part, is_edit};
 
 /// The longest title made from a prompt, in characters.
 const TITLE_LIMIT: usize = 80;
@@ -133,6 +139,7 @@ pub struct Session {
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
+    base: base::Bases,
     state: Mutex<SessionState>,
     active: Mutex<Option<ActiveTurn>>,
     /// Calls that wait for the user; the session is paused while there are any.
@@ -165,11 +172,12 @@ pub(crate) struct Parts {
     pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
+    pub(crate) base: base::Newest,
 }
 
 impl Session {
     /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
-    pub(crate) fn start(parts: Parts, skipped_records: u64) -> Arc<Self> {
+    pub(crate) fn start(parts: Parts) -> Arc<Self> {
         let Parts {
             workspace,
             shell,
@@ -182,6 +190,7 @@ impl Session {
             concurrency,
             state,
             ledger,
+            base,
         } = parts;
         let events = EventLog::new(state.id.clone(), 0);
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
@@ -195,7 +204,7 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
-        let resumed = !state.main.items.is_empty();
+        let (resumed, skipped_records) = (state.main.items.count() > 0, base.skipped);
         let session = Arc::new(Self {
             id: state.id.clone(),
             workspace,
@@ -216,6 +225,7 @@ impl Session {
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,
+            base: base::Bases::new(base),
             state: Mutex::new(state),
             active: Mutex::new(None),
             waiting: AtomicUsize::new(0),
@@ -467,20 +477,17 @@ impl Session {
         self.workspace.display(target)
     }
 
-    /// The tool calls of this session and its sub-agents that changed files, oldest first.
+    /// The tool calls of this session and its sub-agents that changed files, oldest first. May wait for the disk.
     #[must_use]
     pub fn edit_items(&self) -> Vec<Item> {
-        let edited = |item: &&Item| match &item.body {
-            ItemBody::ToolCall(call) => {
-                call.state == CallState::Completed && call.kind == Some(crate::tools::ToolKind::Write)
-            }
-            _ => false,
+        let parts: Vec<Part> = {
+            let state = self.state();
+            let threads =
+                std::iter::once(&state.main).chain(state.agents.values().map(|agent| &agent.thread));
+            threads.map(|thread| thread.items.edits()).collect()
         };
-        let state = self.state();
-        let items = std::iter::once(&state.main)
-            .chain(state.agents.values().map(|agent| &agent.thread))
-            .flat_map(|thread| &thread.items);
-        let mut items: Vec<Item> = items.filter(edited).cloned().collect();
+        let mut items: Vec<Item> = parts.into_iter().flat_map(Part::read_what_can_be).collect();
+        items.retain(is_edit);
         items.sort_by_key(|item| item.timestamp);
         items
     }

@@ -15,6 +15,7 @@ use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::Record;
 use crate::model::Usage;
+use crate::session::base::Due;
 use crate::session::conversation::Conversation;
 use crate::session::state::Attaching;
 use crate::session::{Session, committed, new_item};
@@ -59,6 +60,9 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     // What is wrong with the settings is told before anybody asks anything.
     let looker = Arc::clone(&session);
     tokio::task::spawn_blocking(move || looker.in_force());
+    if session.base.is_wanted() {
+        session.keep_base(Due::Now).await;
+    }
     loop {
         let turn = tokio::select! {
             biased;
@@ -83,11 +87,15 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         let cost = session.state().spending.of_turn(&turn);
         session.end_turn(&turn, ended.reason, ended.event(&turn, cost), ended.spent.usage);
         session.sync().await;
+        session.keep_base(Due::Turn).await;
     }
     session.shell.tasks().closed().await;
     session.close_changes().await;
     session.write_draft();
     session.sync().await;
+    session.base_kept().await;
+    session.keep_base(Due::Now).await;
+    session.base_kept().await;
     session.workspace.stop_watching();
     session.journal.release();
     session.events.close();

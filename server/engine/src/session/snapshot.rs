@@ -15,6 +15,7 @@ use crate::question::Question;
 use crate::session::Session;
 use crate::session::background::BackgroundTask;
 use crate::session::draft::Draft;
+use crate::session::transcript::Part;
 use crate::todo::Todo;
 
 /// A session as a client sees it: what all the events up to `bookmark` add up to.
@@ -66,17 +67,24 @@ impl Session {
     /// The session as it is now, with at most `items` of its newest items.
     #[must_use]
     pub fn snapshot(&self, items: usize) -> Snapshot {
+        let (mut snapshot, part) = self.snapshot_and_items(items);
+        // What has left memory is read when nobody is held up by it.
+        snapshot.items = part.read_what_can_be();
+        snapshot
+    }
+
+    fn snapshot_and_items(&self, items: usize) -> (Snapshot, Part) {
         let state = self.state();
-        let skipped = state.main.items.len().saturating_sub(items);
-        Snapshot {
+        let part = state.main.items.newest_part(items);
+        let snapshot = Snapshot {
             id: self.id.clone(),
             title: state.title.clone(),
             bookmark: Bookmark { seq: self.events.newest(), timestamp: Timestamp::now() },
             state: self.run_state(),
             mode: state.mode,
             model: state.model.clone(),
-            items: state.main.items[skipped..].to_vec(),
-            more_items: skipped > 0,
+            items: Vec::new(),
+            more_items: part.more,
             pending: self.broker.pending(),
             questions: self.questions.pending(),
             todos: state.todos.clone(),
@@ -89,6 +97,7 @@ impl Session {
             usage: state.usage,
             cost: state.spending.total(),
             context: self.meters.last(),
-        }
+        };
+        (snapshot, part)
     }
 }

@@ -4,11 +4,14 @@
 //! conversation is in its [`Thread`]; what is here is the whole session's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Item, ItemBody, QueuedPrompt};
 use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
-use crate::journal::Record;
+use crate::journal::{Record, Shelf};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
@@ -21,7 +24,7 @@ use crate::session::title_from;
 use crate::todo::{Todo, TodoCounts};
 
 /// What a session's records add up to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionState {
     /// Its id.
     pub id: SessionId,
@@ -81,10 +84,13 @@ pub struct SessionState {
     every_turn: Vec<TurnId>,
     /// What was cut off when the conversation went back, until another prompt comes.
     cut: Option<Cut>,
+    /// Where what is old leaves memory to; without it everything stays.
+    #[serde(skip)]
+    shelf: Option<Arc<Shelf>>,
 }
 
 /// A prompt that waits for its turn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// The prompt as clients see it.
     pub prompt: QueuedPrompt,
@@ -95,7 +101,7 @@ pub struct Waiting {
 }
 
 /// A prompt whose turn has begun, and that waits for what goes with it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attaching {
     /// Its item.
     pub item: ItemId,
@@ -104,7 +110,7 @@ pub struct Attaching {
 }
 
 /// What was cut off when the conversation went back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Cut {
     resolution: ResolutionId,
     main: thread::Cut,
@@ -147,16 +153,41 @@ impl SessionState {
             deliveries: None,
             every_turn: Vec::new(),
             cut: None,
+            shelf: None,
         })
     }
 
     /// Folds a whole journal; `None` when it has no beginning.
     #[must_use]
-    pub fn fold(records: Vec<Record>) -> Option<Self> {
+    pub fn fold(records: impl IntoIterator<Item = Record>) -> Option<Self> {
         let mut records = records.into_iter();
         let mut state = records.find_map(|record| Self::open(&record))?;
         records.for_each(|record| state.apply(record));
         Some(state)
+    }
+
+    /// Lets what is old leave memory for this shelf, on which lies what has left it already.
+    pub fn attach(&mut self, shelf: &Arc<Shelf>) {
+        self.shelf = Some(Arc::clone(shelf));
+        self.main.attach(shelf);
+        self.agents.values_mut().for_each(|agent| agent.thread.attach(shelf));
+    }
+
+    /// Where what is old leaves memory to.
+    #[must_use]
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
+    }
+
+    /// A sub-agent, made if there is none yet.
+    pub(super) fn agent_mut(&mut self, id: AgentId) -> &mut Agent {
+        self.agents.entry(id).or_insert_with(|| {
+            let mut agent = Agent::default();
+            if let Some(shelf) = &self.shelf {
+                agent.thread.attach(shelf);
+            }
+            agent
+        })
     }
 
     /// Folds one record into the state.
@@ -207,22 +238,21 @@ impl SessionState {
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
             Record::Delegated { agent, turn: _, call: _, kind, description, model } => {
-                let agent = self.agents.entry(agent).or_default();
+                let agent = self.agent_mut(agent);
                 if agent.kind.is_empty() {
                     (agent.kind, agent.description) = (kind, description);
                 }
                 agent.model = model;
             }
             Record::InAgent { agent, record } => {
-                let agent = self.agents.entry(agent).or_default();
                 match &*record {
-                    Record::TurnEnded { usage, .. } => agent.usage += *usage,
+                    Record::TurnEnded { usage, .. } => self.agent_mut(agent.clone()).usage += *usage,
                     Record::Charged { turn, model, usage, cost } => {
                         self.spending.charge(turn, model, *usage, *cost);
                     }
                     _ => {}
                 }
-                agent.thread.apply(*record);
+                self.agent_mut(agent).thread.apply(*record);
             }
             Record::Decided { decision: _, grants } => self.grants.extend(grants),
             // For audits; the call tells the rest.
@@ -345,17 +375,13 @@ impl SessionState {
         self.main.unwind(cut.main);
         self.todos = cut.todos;
         for (agent, cut) in cut.agents {
-            self.agents.entry(agent).or_default().thread.unwind(cut);
+            self.agent_mut(agent).thread.unwind(cut);
         }
         self.name_anew();
     }
 
     /// The first prompt names the session.
     fn name_anew(&mut self) {
-        let named = self.main.items.iter().find_map(|item| match &item.body {
-            ItemBody::UserMessage { text, .. } => Some(title_from(text)),
-            _ => None,
-        });
-        self.title = named.unwrap_or_default();
+        self.title = self.main.prompts().next().map(|prompt| prompt.title.clone()).unwrap_or_default();
     }
 }

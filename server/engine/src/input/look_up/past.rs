@@ -73,7 +73,7 @@ fn find(own: &Path, wanted: &str) -> Result<Past, String> {
     }
     let read = journal::read(&journal).map_err(|error| error.to_string())?;
     let records = read.records.into_iter().filter(|record| !matches!(record, Record::Edits { .. }));
-    let state = SessionState::fold(records.collect()).ok_or("its journal holds no conversation")?;
+    let state = SessionState::fold(records).ok_or("its journal holds no conversation")?;
     let todos = if state.todos.is_empty() { String::new() } else { todo::render(&state.todos) };
     Ok(Past { id: state.id.to_string(), title: state.title.clone(), answer: state.main.answer(), todos })
 }
