@@ -31,9 +31,9 @@ use crate::permission::{
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
 use crate::session::{
-    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetUsageParams, ListSessionsParams,
-    ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult,
-    SessionUsage, Snapshot, Subagent,
+    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetItemsParams, GetUsageParams,
+    ItemPage, ListSessionsParams, ListSessionsResult, LoadSessionParams, LoadSubagentParams,
+    NewSessionParams, NewSessionResult, SessionUsage, Snapshot, Subagent,
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
@@ -132,6 +132,10 @@ requests! {
     ///
     /// Errors: `unknownSession`, `storageFailure`.
     LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
+    /// Gives a page of the older items of a live session, or of one of its sub-agents.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    GetItems = "agent/session/items", GetItemsParams => ItemPage;
     /// Gives what a sub-agent of a live session did, as it is now.
     ///
     /// Errors: `unknownSession`, `invalidParams`.

@@ -23,6 +23,7 @@ use crate::display::readable;
 use crate::follow::{self, Follower};
 use crate::home;
 use crate::host::LspHost;
+use crate::plain::loading;
 use crate::policies;
 
 /// What an editor can set in `initializationOptions`.
@@ -156,7 +157,8 @@ impl Agent {
         id: &SessionId,
         since: Option<u64>,
     ) -> Result<Arc<Session>, SessionError> {
-        let session = self.engine.load_session(&self.folders(), id).await?;
+        let tell = loading::show(Arc::clone(&self.shared), id);
+        let session = self.engine.load_session_telling(&self.folders(), id, since, tell).await?;
         if since.is_some() {
             self.followed().remove(id);
         }

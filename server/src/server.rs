@@ -28,6 +28,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/session/new", session::new)
         .custom_method("agent/session/list", session::list)
         .custom_method("agent/session/load", session::load)
+        .custom_method("agent/session/items", session::items)
         .custom_method("agent/subagent/load", session::load_sub_agent)
         .custom_method("agent/session/close", session::close)
         .custom_method("agent/session/configure", session::configure)

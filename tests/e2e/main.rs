@@ -8,6 +8,7 @@
 mod agents;
 mod background;
 mod checkpoints;
+mod context;
 mod faults;
 mod gate;
 mod headless;

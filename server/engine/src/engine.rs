@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
+use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::{self, Blobs, Journal, Record, SHELF, Shelf};
@@ -24,6 +25,7 @@ use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::base::Newest;
 use crate::session::open::{self, Loading};
+use crate::session::replay::Replay;
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
@@ -218,7 +220,9 @@ impl Engine {
         journal.append(&record).map_err(|error| storage(error.source))?;
         let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
         state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
-        Ok(self.start(Opened { journal, blobs, state, ledger: Ledger::default(), base: Newest::default() }))
+        let (events, base) = (EventLog::new(state.id.clone(), 0), Newest::default());
+        let ledger = Ledger::default();
+        Ok(self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None }))
     }
 
     /// The live session of that id.
@@ -240,10 +244,11 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Arc<Session>, SessionError> {
-        self.load_session_telling(folders, id, |_| {}).await
+        self.load_session_telling(folders, id, None, |_| {}).await
     }
 
-    /// As [`Engine::load_session`]; while a long journal is read, `tell` is told how far that is.
+    /// As [`Engine::load_session`]. The events after number `since` are kept, as far as they are kept at all; while a long
+    /// journal is read, `tell` is told how far that is.
     ///
     /// # Errors
     /// As [`Engine::load_session`].
@@ -251,6 +256,7 @@ impl Engine {
         &self,
         folders: &[AbsPath],
         id: &SessionId,
+        since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
     ) -> Result<Arc<Session>, SessionError> {
         let _one_at_a_time = self.loading.lock().await;
@@ -271,7 +277,7 @@ impl Engine {
             .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
             .find(|path| path.is_file())
             .ok_or_else(unknown)?;
-        let session = self.start(in_background(path, move |path| open_session(path, &tell)).await?);
+        let session = self.start(in_background(path, move |path| open_session(path, since, &tell)).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
         Ok(session)
@@ -325,7 +331,7 @@ impl Engine {
     }
 
     fn start(&self, opened: Opened) -> Arc<Session> {
-        let Opened { journal, blobs, state, ledger, base } = opened;
+        let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
@@ -345,9 +351,10 @@ impl Engine {
             concurrency: self.concurrency,
             state,
             ledger,
+            events,
             base,
         };
-        let session = Session::start(parts);
+        let session = Session::start(parts, resumed);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -379,8 +386,11 @@ struct Opened {
     journal: Journal,
     blobs: Blobs,
     state: SessionState,
+    events: Arc<EventLog>,
     ledger: Ledger,
     base: Newest,
+    /// Lines of the journal that could not be read; `None` for a session that has just begun.
+    resumed: Option<u64>,
 }
 
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
@@ -396,22 +406,28 @@ async fn in_background(
 }
 
 /// Opens a stored session for writing: from its base, or by folding its journal.
-fn open_session(path: &std::path::Path, tell: &dyn Fn(Loading)) -> Result<Opened, SessionError> {
+fn open_session(
+    path: &std::path::Path,
+    since: Option<u64>,
+    tell: &dyn Fn(Loading),
+) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
     let journal = open_journal(path)?;
     let blobs = blobs_beside(path);
     let began = Instant::now();
-    let opened = open::open(path, &blobs, tell)
+    let opening = open::open(path, &blobs, since, tell)
         .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let open::Opening { state, ledger, mut base, read } = opened;
+    let open::Opening { replay, ledger, mut base, read } = opening;
     let took = began.elapsed();
     base.is_wanted = took >= LONG_OPENING;
-    let path = path.display();
-    tracing::info!(%path, from = base.offset, bytes = read, ms = took.as_millis(), "a session was opened");
-    match state {
-        Some(state) => Ok(Opened { journal, blobs, state, ledger, base }),
-        None => Err(SessionError::Corrupted { path: journal.path().to_path_buf(), skipped: base.skipped }),
-    }
+    let (from, ms) = (base.offset, took.as_millis());
+    tracing::info!(path = %path.display(), from, bytes = read, ms, "a session was opened");
+    let skipped = base.skipped;
+    let Some(Replay { state, kept }) = replay else {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    };
+    let events = EventLog::next_life(state.id.clone(), kept);
+    Ok(Opened { journal, blobs, state, events, ledger, base, resumed: Some(skipped) })
 }
 
 /// The blobs of the session with this journal.

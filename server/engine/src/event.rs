@@ -28,7 +28,7 @@ use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
 use crate::workspace::WatchReport;
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel, ToolCallItem};
-pub use log::{EventLog, Gap, Subscription};
+pub use log::{EventLog, Gap, Kept, Subscription};
 
 /// The three streams of events, subscribed to separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bookmark {
-    /// Number of the event, from 1, without gaps.
+    /// Number of the event, from 1. Numbers grow; a jump is no loss.
     pub seq: u64,
     /// When it happened.
     pub timestamp: Timestamp,

@@ -13,8 +13,8 @@ mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{Lines, ReadJournal, read, title};
+pub use reader::{Lines, ReadJournal, Stamp, read, title};
 pub use record::Record;
 pub use shelf::{SHELF, Shelf, Slot};
 pub use tail::{LastLines, read_last};
-pub use writer::{Journal, JournalError};
+pub use writer::{Journal, JournalError, PreparedLine};

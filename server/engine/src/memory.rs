@@ -134,6 +134,18 @@ impl Places {
         Self { cwd, roots, user, managed: AbsPath::new(MANAGED).ok(), home, excludes, max_bytes }
     }
 
+    /// The folders between where the work is done and a file that lies deeper, the nearest to the file last.
+    #[must_use]
+    pub fn folders_beside(&self, file: &AbsPath) -> Vec<AbsPath> {
+        let folder = file.parent().unwrap_or_else(|| file.clone());
+        let bases = self.roots.iter().chain([&self.cwd]).filter(|base| folder.is_within(base));
+        let Some(base) = bases.max_by_key(|base| base.as_path().components().count()) else {
+            return Vec::new();
+        };
+        let is_deeper = |folder: &AbsPath| folder.is_within(base) && folder != base;
+        ancestors(&folder).into_iter().filter(is_deeper).collect()
+    }
+
     /// The repository that the work is done in; else the workspace folder, else the folder itself.
     #[must_use]
     pub fn top(&self) -> AbsPath {
@@ -169,33 +181,18 @@ impl Memory {
         loader.done()
     }
 
-    /// Looks for the files of the folders between where the work is done and a file that lies deeper, each of which was
-    /// not `told` yet. Blocks on the disk.
+    /// Looks for the files of deeper folders, of which nothing is given that stands `above` already. Blocks on the disk.
     #[must_use]
-    pub fn beside(
-        places: &Places,
-        may_give: MayGive<'_>,
-        file: &AbsPath,
-        told: &mut HashSet<AbsPath>,
-        above: &Self,
-    ) -> Self {
+    pub fn of_folders(places: &Places, may_give: MayGive<'_>, folders: &[AbsPath], above: &Self) -> Self {
         let mut loader = Loader::new(places, may_give);
         for loaded in &above.loaded {
             loader.paths.insert(loaded.path.clone());
         }
-        let folder = file.parent().unwrap_or_else(|| file.clone());
-        let bases = places.roots.iter().chain([&places.cwd]).filter(|base| folder.is_within(base));
-        let Some(base) = bases.max_by_key(|base| base.as_path().components().count()) else {
-            return Self::default();
-        };
-        for folder in ancestors(&folder).into_iter().filter(|folder| folder.is_within(base) && folder != base)
-        {
-            if told.insert(folder.clone()) {
-                let before = loader.memory.text.len();
-                loader.folder(&folder, Scope::Project, true);
-                if loader.memory.text.len() > before {
-                    loader.memory.folders.push(folder);
-                }
+        for folder in folders {
+            let before = loader.memory.text.len();
+            loader.folder(folder, Scope::Project, true);
+            if loader.memory.text.len() > before {
+                loader.memory.folders.push(folder.clone());
             }
         }
         loader.done()

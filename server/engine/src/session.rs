@@ -1,7 +1,7 @@
 //! A session: one conversation, its journal, and the one task that runs its turns.
 //!
-//! Rule: every change goes through [`Session::commit`], which writes the record, folds it into the state and tells
-//! of it, in that order and under one lock; so journal, memory and events never tell different stories.
+//! Rule: every change goes through [`Session::commit`], which folds the record into the state, writes it and tells what
+//! it tells, under one lock; so journal, memory and events never tell different stories.
 
 pub mod agents;
 pub mod background;
@@ -24,6 +24,7 @@ pub(crate) mod proposal;
 mod questions;
 pub mod queue;
 pub mod reminders;
+pub mod replay;
 mod resolve;
 pub mod review;
 pub mod rules;
@@ -36,6 +37,7 @@ pub mod steering;
 mod tests;
 pub mod thread;
 pub mod todos;
+mod told;
 pub mod transcript;
 
 use std::collections::HashMap;
@@ -48,22 +50,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
-use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
+use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
-use crate::ids::{CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
+use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::journal::{Blobs, Journal, Record};
 use crate::model::models::{Models, Pointer};
-use crate::model::{Block, Effort, Message, ModelError, Usage};
+use crate::model::{Block, Effort, Message, ModelError};
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
 use crate::question::QuestionBroker;
 use crate::shell::Shell;
 use crate::tools::Registry;
-use crate::turn::compact;
 use crate::turn::limit::{TurnLimit, TurnOptions};
 use crate::turn::route::Resting;
+use crate::turn::{Ended, compact};
 use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
 pub(crate) use changes::{Changes, lock};
@@ -172,12 +174,14 @@ pub(crate) struct Parts {
     pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
+    pub(crate) events: Arc<EventLog>,
     pub(crate) base: base::Newest,
 }
 
 impl Session {
-    /// Starts the session's task. Unfinished calls of an earlier process are sealed first.
-    pub(crate) fn start(parts: Parts) -> Arc<Self> {
+    /// Starts the session's task. One that was read from its journal is taken up first: `resumed` are the lines of it that
+    /// could not be read.
+    pub(crate) fn start(parts: Parts, resumed: Option<u64>) -> Arc<Self> {
         let Parts {
             workspace,
             shell,
@@ -190,9 +194,9 @@ impl Session {
             concurrency,
             state,
             ledger,
+            events,
             base,
         } = parts;
-        let events = EventLog::new(state.id.clone(), 0);
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
@@ -204,7 +208,6 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
-        let (resumed, skipped_records) = (state.main.items.count() > 0, base.skipped);
         let session = Arc::new(Self {
             id: state.id.clone(),
             workspace,
@@ -235,7 +238,7 @@ impl Session {
             cancel: CancellationToken::new(),
         });
         session.follow_tasks();
-        if resumed || skipped_records > 0 {
+        if let Some(skipped_records) = resumed {
             session.take_up(skipped_records);
         }
         session.workspace.observe_documents(&session.changes.feed);
@@ -306,11 +309,7 @@ impl Session {
         let prompt = QueuedPrompt { id: QueueId::generate(), text, options };
         let queue = prompt.id.clone();
         let record = Record::Queued { prompt, content, parts, steering };
-        let had_draft = state.draft.is_some();
-        self.commit_locked(&mut state, record, |state| {
-            let draft = had_draft.then_some(Event::DraftChanged { draft: None });
-            std::iter::once(state.queue_event()).chain(draft).collect()
-        });
+        self.commit_locked(&mut state, record);
         Ok(if steering { Submitted::Steering { turn, queue } } else { Submitted::Queued(queue) })
     }
 
@@ -403,9 +402,7 @@ impl Session {
         if self.cancel.is_cancelled() || is_same {
             return;
         }
-        self.commit_locked(&mut state, Record::Configured { mode, model, effort }, |state| {
-            vec![Event::ModeChanged { mode: state.mode, model: state.model.clone(), effort: state.effort }]
-        });
+        self.commit_locked(&mut state, Record::Configured { mode, model, effort });
     }
 
     /// What the session has taken of its models since it began.
@@ -426,7 +423,7 @@ impl Session {
             return;
         }
         let record = Record::Delivering { rules: deliveries.rules() };
-        self.commit(record, |_| vec![]);
+        self.commit(record);
         *lock(&self.deliveries) = Arc::new(deliveries);
     }
 
@@ -523,23 +520,18 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a record, folds it into the state and tells of it.
-    pub(crate) fn commit(&self, record: Record, events: impl FnOnce(&SessionState) -> Vec<Event>) {
-        self.commit_locked(&mut self.state(), record, events);
+    /// Folds a record into the state, writes it and tells what it tells.
+    pub(crate) fn commit(&self, record: Record) {
+        self.commit_locked(&mut self.state(), record);
     }
 
-    /// Writes a record when no turn runs, with what it has to tell of the state before.
-    fn commit_when_idle(
-        &self,
-        record: Record,
-        events: impl FnOnce(&SessionState) -> Vec<Event>,
-    ) -> Result<(), ResolveError> {
+    /// Commits a record when no turn runs.
+    fn commit_when_idle(&self, record: Record) -> Result<(), ResolveError> {
         let mut state = self.state();
         if self.active().is_some() {
             return Err(ResolveError::Busy);
         }
-        let events = events(&state);
-        self.commit_locked(&mut state, record, |_| events);
+        self.commit_locked(&mut state, record);
         Ok(())
     }
 
@@ -601,22 +593,23 @@ impl Session {
         }
     }
 
-    fn commit_locked(
-        &self,
-        state: &mut SessionState,
-        record: Record,
-        events: impl FnOnce(&SessionState) -> Vec<Event>,
-    ) {
-        self.write_record(&record);
-        state.apply(record);
-        for event in events(state) {
-            self.events.publish(event);
+    /// Nobody sees the state between its change and the writing: its lock is held all the while. The line has the number of
+    /// the newest event, so none may come between; only what must be is done under the lock that gives numbers.
+    fn commit_locked(&self, state: &mut SessionState, record: Record) {
+        let prepared = self.journal.prepare(&record);
+        let events = state.apply(record);
+        let mut failure = None;
+        match prepared {
+            Ok(line) => {
+                let at = line.written;
+                self.events.tell(at, events, |seq| failure = self.journal.append_line(line, seq).err());
+            }
+            Err(error) => {
+                self.events.tell(Timestamp::now(), events, |_| {});
+                failure = Some(error);
+            }
         }
-    }
-
-    /// Writes a record into the journal; that it could not is told.
-    fn write_record(&self, record: &Record) {
-        if let Err(error) = self.journal.append(record) {
+        if let Some(error) = failure {
             tracing::error!(%error, "journal");
             self.events.publish(Event::StorageFailure { message: error.to_string() });
         }
@@ -642,32 +635,16 @@ impl Session {
         let (cancel, calls, options) = (self.cancel.child_token(), HashMap::new(), prompt.options);
         *active = Some(ActiveTurn { id: turn.clone(), options, cancel, calls });
         let item = new_item(&turn, ItemBody::user_message(prompt.text));
-        let dequeued = queued.is_some() || !state.queue.is_empty();
-        let had_draft = queued.is_none() && state.draft.is_some();
         let parts = prompt.parts;
-        let record = Record::Prompt { turn: turn.clone(), queued, item: item.clone(), content, parts };
-        self.commit_locked(state, record, |state| {
-            let mut events = vec![
-                Event::StateChanged { state: RunState::Working },
-                Event::TurnStarted { turn: turn.clone() },
-                Event::ItemAdded { item },
-                Event::CheckpointCreated { checkpoint: CheckpointId::before(&turn), turn: turn.clone() },
-            ];
-            if dequeued {
-                events.push(state.queue_event());
-            }
-            if had_draft {
-                events.push(Event::DraftChanged { draft: None });
-            }
-            events
-        });
+        self.commit_locked(state, Record::Prompt { turn: turn.clone(), queued, item, content, parts });
         // The receiver is gone only when the session is closed, and then the turn is cancelled as well.
         drop(self.turns.send(turn.clone()));
         turn
     }
 
     /// Ends a turn in the books and begins the next one that waits.
-    fn end_turn(&self, turn: &TurnId, reason: TurnEnd, done: Event, usage: Usage) {
+    fn end_turn(&self, turn: &TurnId, ended: &Ended) {
+        let reason = ended.reason;
         let mut state = self.state();
         let mut active = self.active();
         *active = None;
@@ -676,13 +653,7 @@ impl Session {
         if waiting > 0 && !goes_on {
             self.tell_paused(&mut state, turn, waiting);
         }
-        let had_steering = !state.steering.is_empty();
-        self.commit_locked(&mut state, Record::TurnEnded { turn: turn.clone(), reason, usage }, |_| {
-            vec![done, Event::StateChanged { state: RunState::Ready }]
-        });
-        if waiting > 0 && (!goes_on || had_steering) {
-            self.publish(state.queue_event());
-        }
+        self.commit_locked(&mut state, ended.record(turn));
         if goes_on {
             self.begin_next(&mut state, &mut active);
         }

@@ -369,6 +369,6 @@ impl<'a> Course<'a> {
 
     fn remark(&self, text: &str) {
         let record = Record::Remark { turn: self.turn.clone(), text: text.to_owned() };
-        self.conversation.commit(record, |_| vec![]);
+        self.conversation.commit(record);
     }
 }

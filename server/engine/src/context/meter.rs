@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
+
 use crate::agents::AgentTypes;
 use crate::context::tokens::{CountSource, Counter, Parts};
 use crate::extension::Catalog;
@@ -32,7 +34,8 @@ const MIN_CORRECTING_TOKENS: u64 = 1_000;
 const MAX_RESERVED_SHARE: u64 = 2;
 
 /// How full a context window is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContextUse {
     /// Tokens of the next request.
     pub tokens: u64,
@@ -50,7 +53,8 @@ pub struct ContextUse {
 
 /// What a request is made of, in tokens. The parts are counted and corrected; they add up to the whole but for rounding
 /// and for what a provider adds of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContextParts {
     /// The system prompt without memory files.
     pub system: u64,

@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
 use tiktoken_rs::CoreBPE;
 
 use crate::model::{Block, Message, ToolDeclaration};
@@ -51,7 +52,8 @@ pub(crate) enum Encoding {
 }
 
 /// How a count came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CountSource {
     /// The provider has reported it, but for what was added since.
     Reported,

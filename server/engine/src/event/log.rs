@@ -1,7 +1,8 @@
 //! The events of one session in memory, numbered, and the readers that follow them.
 //!
 //! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
-//! [`MEMORY_KEPT`]; a reader whose place is gone is told of the [`Gap`] and takes a snapshot.
+//! [`MEMORY_KEPT`]; a reader whose place is gone is told of the [`Gap`] and takes a snapshot. Numbers only grow: where they
+//! jump nothing is lost but what was never written of an earlier life of the session.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,9 @@ use crate::ids::SessionId;
 pub const MEMORY_LIMIT: usize = 10_000;
 /// So many events are left after dropping.
 pub const MEMORY_KEPT: usize = 5_000;
+/// So far above the newest number that is written begins the next life of a session: what the life before has told
+/// without writing it down is numbered below that, however much it was.
+pub const LIFE_JUMP: u64 = 1_000_000_000;
 /// The most events one read hands over.
 const READ_LIMIT: usize = 512;
 
@@ -24,9 +28,19 @@ const READ_LIMIT: usize = 512;
 #[derive(Debug)]
 pub struct EventLog {
     session: SessionId,
-    events: Mutex<VecDeque<EventRecord>>,
+    kept: Mutex<Kept>,
     newest: watch::Sender<u64>,
     closed: CancellationToken,
+}
+
+/// The newest events of a session, as its records tell them.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// All events there were after this number are here.
+    floor: u64,
+    /// The number of the newest.
+    newest: u64,
+    events: VecDeque<EventRecord>,
 }
 
 /// The events after a bookmark are not in memory: no longer, or the bookmark is of an earlier life of the session.
@@ -54,27 +68,52 @@ impl EventLog {
     /// An empty log whose first event will be number `after + 1`.
     #[must_use]
     pub fn new(session: SessionId, after: u64) -> Arc<Self> {
-        Arc::new(Self {
-            session,
-            events: Mutex::new(VecDeque::new()),
-            newest: watch::Sender::new(after),
-            closed: CancellationToken::new(),
-        })
+        Self::with(session, Kept { floor: after, newest: after, events: VecDeque::new() })
     }
 
-    /// Adds an event and wakes the readers. Never waits.
-    pub fn publish(&self, event: Event) -> Bookmark {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let seq = *self.newest.borrow() + 1;
-        let bookmark = Bookmark { seq, timestamp: Timestamp::now() };
-        events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
-        if events.len() > MEMORY_LIMIT {
-            let dropped = events.len() - MEMORY_KEPT;
-            events.drain(..dropped);
-        }
+    /// The log of a new life of a session, with what is kept of the earlier ones. Its own events are numbered above all that
+    /// anybody can have seen of them.
+    #[must_use]
+    pub fn next_life(session: SessionId, mut kept: Kept) -> Arc<Self> {
+        kept.newest += LIFE_JUMP;
+        kept.floor = kept.floor.min(kept.newest);
+        Self::with(session, kept)
+    }
+
+    /// The log of a session that another process writes, with what is kept of it.
+    #[must_use]
+    pub fn with(session: SessionId, mut kept: Kept) -> Arc<Self> {
+        kept.floor = kept.floor.min(kept.newest);
+        let newest = watch::Sender::new(kept.newest);
+        Arc::new(Self { session, kept: Mutex::new(kept), newest, closed: CancellationToken::new() })
+    }
+
+    /// Adds an event that no record tells, and wakes the readers. Never waits.
+    pub fn publish(&self, event: Event) {
+        self.tell(Timestamp::now(), vec![event], |_| {});
+    }
+
+    /// Adds the events that a record tells, and wakes the readers. `write` is given the number of the newest event before
+    /// them, and no event comes between; it must not come back to this log.
+    pub fn tell(&self, at: Timestamp, events: Vec<Event>, write: impl FnOnce(u64)) {
+        let mut kept = self.lock();
+        write(kept.newest);
+        let newest = kept.newest;
+        kept.add(&self.session, newest, at, events, MEMORY_LIMIT);
         // Sent under the lock: the number a reader is woken with is always there to be read.
-        self.newest.send_replace(seq);
-        bookmark
+        self.newest.send_replace(kept.newest);
+    }
+
+    /// Adds the events that a record of another process tells, under the numbers they have there.
+    pub fn follow(&self, seq: u64, at: Timestamp, events: Vec<Event>) {
+        let mut kept = self.lock();
+        let seq = seq.max(kept.newest);
+        kept.add(&self.session, seq, at, events, MEMORY_LIMIT);
+        self.newest.send_replace(kept.newest);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the readers that nothing more will come; they still get what is there.
@@ -95,16 +134,14 @@ impl EventLog {
     }
 
     fn read(&self, since: u64, channels: &[Channel]) -> Result<(Vec<EventRecord>, u64), Gap> {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = *self.newest.borrow();
-        let oldest = events.front().map_or(newest + 1, |record| record.bookmark.seq);
-        if since > newest || since + 1 < oldest {
-            return Err(Gap { since, oldest });
+        let kept = self.lock();
+        if since > kept.newest || since < kept.floor {
+            return Err(Gap { since, oldest: kept.floor + 1 });
         }
-        let skip = usize::try_from(since + 1 - oldest).unwrap_or(usize::MAX);
+        let skip = kept.events.partition_point(|record| record.bookmark.seq <= since);
         let mut position = since;
         let mut read = Vec::new();
-        for record in events.iter().skip(skip) {
+        for record in kept.events.iter().skip(skip) {
             if read.len() == READ_LIMIT {
                 break;
             }
@@ -114,6 +151,48 @@ impl EventLog {
             }
         }
         Ok((read, position))
+    }
+}
+
+impl Kept {
+    /// Nothing but that this was the number of the newest event.
+    #[must_use]
+    pub fn after(newest: u64) -> Self {
+        Self { floor: newest, newest, events: VecDeque::new() }
+    }
+
+    /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that
+    /// has no such number, or a wrong one, makes all before it unfit to go on from.
+    pub(crate) fn add_line(&mut self, session: &SessionId, seq: u64, at: Timestamp, events: Vec<Event>) {
+        if seq < self.newest {
+            self.forget();
+            return;
+        }
+        if self.floor == u64::MAX {
+            self.floor = seq;
+        }
+        self.add(session, seq, at, events, MEMORY_KEPT);
+    }
+
+    /// Notes that something is missing here: nobody can go on from before it.
+    pub(crate) fn forget(&mut self) {
+        self.floor = u64::MAX;
+        self.events.clear();
+    }
+
+    fn add(&mut self, session: &SessionId, seq: u64, timestamp: Timestamp, events: Vec<Event>, limit: usize) {
+        self.newest = seq;
+        for event in events {
+            self.newest += 1;
+            let bookmark = Bookmark { seq: self.newest, timestamp };
+            self.events.push_back(EventRecord { session: session.clone(), bookmark, event });
+        }
+        if self.events.len() > limit {
+            let dropped = self.events.len() - MEMORY_KEPT;
+            if let Some(last) = self.events.drain(..dropped).next_back() {
+                self.floor = last.bookmark.seq;
+            }
+        }
     }
 }
 
@@ -211,7 +290,7 @@ mod tests {
         for _ in 0..=MEMORY_LIMIT {
             log.publish(monitor());
         }
-        assert_eq!(log.events.lock().unwrap().len(), MEMORY_KEPT);
+        assert_eq!(log.lock().events.len(), MEMORY_KEPT);
         let gap = slow.ready().unwrap_err();
         assert_eq!(gap, Gap { since: 0, oldest: (MEMORY_LIMIT + 1 - MEMORY_KEPT + 1) as u64 });
         log.publish(monitor());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, ItemBody, NoticeLevel};
+use crate::event::NoticeLevel;
 use crate::ids::{ItemId, TurnId};
 use crate::input::image::{MAX_ALL_IMAGES_BYTES, MAX_IMAGES};
 use crate::input::look_up::{Found, LookUp};
@@ -72,11 +72,7 @@ impl Session {
             .filter_map(|one| Some(format!("{}: {}", one.label, one.problem.as_ref()?)))
             .collect();
         let (of, item_id) = (turn.clone(), item.clone());
-        let record = Record::Attached { turn: of, item: item_id, content, shown, instructed };
-        self.commit(record, |state| {
-            let item = state.main.item(item).filter(|item| matches!(item.body, ItemBody::UserMessage { .. }));
-            item.cloned().map(|item| Event::ItemUpdated { item }).into_iter().collect()
-        });
+        self.commit(Record::Attached { turn: of, item: item_id, content, shown, instructed });
         if !problems.is_empty() {
             let text = format!("Not attached: {}.", problems.join("; "));
             Conversation::main(self).notice(turn, NoticeLevel::Warning, text, None);
@@ -121,7 +117,7 @@ impl Session {
                     let is_read = found.shown.kind == AttachmentKind::File && found.shown.problem.is_none();
                     gathered.take(found);
                     if let (Part::Mention { target, .. }, true) = (&part, is_read)
-                        && let Some(Beside { text, folders }) = self.instructions_beside(None, target)
+                        && let Some(Beside { text, folders }) = self.instructions_beside(None, target).await
                     {
                         gathered.content.push(Block::Text { text });
                         gathered.instructed.extend(folders);

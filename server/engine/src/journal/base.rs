@@ -161,7 +161,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 impl Base {
     /// How many bytes its content has.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.header.len
     }
 
@@ -231,7 +231,7 @@ mod tests {
             std::fs::write(&path, &good[..at]).unwrap();
             assert!(get(folder.path()).is_err(), "cut at {at}");
         }
-        let other = String::from_utf8_lossy(&good).replacen(FORM, &"0".repeat(FORM.len()), 1).into_owned();
+        let other = String::from_utf8_lossy(&good).replacen(FORM, &"0".repeat(FORM.len()), 1);
         std::fs::write(&path, other).unwrap();
         assert!(matches!(get(folder.path()), Err(BaseError::Form)));
     }

@@ -142,6 +142,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Unwound { .. }
         | Record::Delegated { .. }
         | Record::Background { .. }
+        | Record::Resumed { .. }
         | Record::InAgent { .. } => (None, None),
     }
 }

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use crate::event::ItemBody;
 use crate::journal::pictures;
 use crate::journal::record::{Line, Record};
@@ -26,8 +28,21 @@ const TITLE_LINES: usize = 64;
 pub struct ReadJournal {
     /// The records, oldest first.
     pub records: Vec<Record>,
+    /// What the lines say beside their records, in the order of these.
+    pub stamps: Vec<Stamp>,
     /// Lines that were no record this build can read.
     pub skipped: u64,
+}
+
+/// What a line says beside its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The number of the newest event before those that the record tells.
+    pub seq: u64,
+    /// When the record was written.
+    pub written: Timestamp,
+    /// Whether something before it could not be read.
+    pub after_damage: bool,
 }
 
 /// Reads all records of a journal.
@@ -36,8 +51,14 @@ pub struct ReadJournal {
 /// Only when the file itself cannot be read; damaged lines are counted in [`ReadJournal::skipped`].
 pub fn read(path: &Path) -> io::Result<ReadJournal> {
     let mut lines = Lines::open(path, 0)?;
-    let records = lines.by_ref().map(|line| line.map(|line| line.record)).collect::<io::Result<_>>()?;
-    Ok(ReadJournal { records, skipped: lines.skipped() })
+    let mut journal = ReadJournal::default();
+    for line in lines.by_ref() {
+        let (stamp, record) = line?;
+        journal.stamps.push(stamp);
+        journal.records.push(record);
+    }
+    journal.skipped = lines.skipped();
+    Ok(journal)
 }
 
 /// The lines of a journal one by one, oldest first. What was read is not kept.
@@ -50,6 +71,8 @@ pub struct Lines {
     /// Where reading ends.
     end: u64,
     skipped: u64,
+    /// Whether something was skipped since the newest record.
+    after_damage: bool,
     line: Vec<u8>,
     /// Where the pictures of the lines before are: the first byte of the line that has each of them whole.
     pictures: HashMap<String, u64>,
@@ -65,8 +88,8 @@ impl Lines {
         let end = file.metadata()?.len();
         file.seek(SeekFrom::Start(at))?;
         let reader = BufReader::with_capacity(BUFFER, file);
-        let (line, pictures) = (Vec::new(), HashMap::new());
-        Ok(Self { path: path.to_path_buf(), reader, at, end, skipped: 0, line, pictures })
+        let (path, pictures) = (path.to_path_buf(), HashMap::new());
+        Ok(Self { path, reader, at, end, skipped: 0, after_damage: false, line: Vec::new(), pictures })
     }
 
     /// Reads to this byte and not further: the one behind the end of a line. It may be beyond where reading has ended.
@@ -94,7 +117,7 @@ impl Lines {
 }
 
 impl Iterator for Lines {
-    type Item = io::Result<Line>;
+    type Item = io::Result<(Stamp, Record)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.end {
@@ -105,14 +128,16 @@ impl Iterator for Lines {
                 Err(error) => return Some(Err(error)),
             }
             match serde_json::from_slice::<Line>(&self.line) {
-                Ok(mut line) => {
+                Ok(Line { mut record, seq, written, v: _ }) => {
                     let again = |at| picture_line(&self.path, at);
-                    pictures::restore(&mut line.record, start, &mut self.pictures, again);
-                    return Some(Ok(line));
+                    pictures::restore(&mut record, start, &mut self.pictures, again);
+                    let after_damage = std::mem::take(&mut self.after_damage);
+                    return Some(Ok((Stamp { seq, written, after_damage }, record)));
                 }
                 Err(_) if self.line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(error) => {
                     self.skipped += 1;
+                    self.after_damage = true;
                     tracing::warn!(path = %self.path.display(), %error, "a line of the journal could not be read and was skipped");
                 }
             }

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::context::meter::ContextUse;
 use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
 use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
@@ -19,6 +20,7 @@ use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::queue::QueueChange;
 use crate::todo::Todo;
+use crate::turn::phases::PhaseTimes;
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -28,6 +30,10 @@ pub const VERSION: u32 = 1;
 pub struct Line {
     /// Version of the record form.
     pub v: u32,
+    /// The number of the newest event before those that the record tells: they have the numbers that follow. 0 in older
+    /// journals. Its name must differ from those of all records' fields.
+    #[serde(default)]
+    pub seq: u64,
     /// When the record was written. Its name must differ from those of all records' fields.
     pub written: Timestamp,
     /// The record.
@@ -131,12 +137,18 @@ pub enum Record {
         /// What the provider reported.
         #[serde(default)]
         usage: Usage,
+        /// The items that were shown while they grew.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        streamed: Vec<ItemId>,
     },
     /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
     /// counts.
     Item {
         /// The item.
         item: Item,
+        /// Whether it was shown while it grew.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        streamed: bool,
     },
     /// A call waits for the user, or begins to run.
     CallMoved {
@@ -162,6 +174,9 @@ pub enum Record {
         /// The folders whose instructions are in `result`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         instructed: Vec<AbsPath>,
+        /// The call as it was carried out; absent where a call was sealed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        executed: Option<Executed>,
     },
     /// Something the model is told that nobody typed, such as an interruption.
     Remark {
@@ -206,6 +221,9 @@ pub enum Record {
         reason: TurnEnd,
         /// Tokens of all its model calls.
         usage: Usage,
+        /// What else is known of it.
+        #[serde(default)]
+        figures: TurnFigures,
     },
     /// A model was asked, and answered or broke off.
     Charged {
@@ -218,6 +236,9 @@ pub enum Record {
         /// What they cost by the prices of the day, in US dollars; absent where the price was unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
+        /// How full the context window was then, where that was measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextUse>,
     },
     /// The mode, the model or the effort changed.
     Configured {
@@ -272,6 +293,15 @@ pub enum Record {
         /// What.
         entry: TaskEntry,
     },
+    /// The session was taken up again from its journal.
+    Resumed {
+        /// Calls that were unfinished and are sealed now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sealed: Vec<CallId>,
+        /// Journal lines that could not be read and were skipped.
+        #[serde(default)]
+        skipped_records: u64,
+    },
     /// Something happened in the conversation of a sub-agent.
     InAgent {
         /// The sub-agent.
@@ -279,4 +309,28 @@ pub enum Record {
         /// What, as it is recorded of the session's own conversation.
         record: Box<Record>,
     },
+}
+
+/// A call as it was carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Executed {
+    /// The tool.
+    pub name: String,
+    /// Milliseconds of the run.
+    pub duration_ms: u64,
+}
+
+/// What a turn took, beside tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TurnFigures {
+    /// Milliseconds from its start.
+    pub duration_ms: u64,
+    /// Model calls made.
+    pub model_calls: u32,
+    /// Tool calls made.
+    pub tool_calls: u32,
+    /// How long each part of it took.
+    pub phases: PhaseTimes,
 }

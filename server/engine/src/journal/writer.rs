@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::journal::pictures;
 use crate::journal::reader::LINE_LIMIT;
-use crate::journal::record::{Line, Record, VERSION};
+use crate::journal::record::{Record, VERSION};
 
 /// So many records wait in memory while the disk refuses them; more are refused until it takes some.
 const UNWRITTEN_LIMIT: usize = 1_000;
@@ -36,6 +37,23 @@ pub struct JournalError {
 pub struct Journal {
     path: PathBuf,
     writer: Arc<Mutex<Writer>>,
+}
+
+/// The line of a record, without the number that it is appended with.
+#[derive(Debug)]
+pub struct PreparedLine {
+    /// When it was made: the time of the record and of its events.
+    pub written: Timestamp,
+    json: String,
+    pictures: Vec<String>,
+}
+
+/// What of a line does not depend on what was told before it.
+#[derive(Serialize)]
+struct Rest<'a> {
+    written: Timestamp,
+    #[serde(flatten)]
+    record: &'a Record,
 }
 
 #[derive(Debug)]
@@ -135,17 +153,38 @@ impl Journal {
         synced.map_err(io::Error::other).flatten().map_err(|source| self.error(source))
     }
 
-    /// Appends a record. When this returns the operating system has it: it survives the end of this process, and
-    /// after [`Journal::sync`] a power cut.
+    /// Appends a record that tells nothing anybody follows, or is told of elsewhere; see [`Journal::append_line`].
+    ///
+    /// # Errors
+    /// As [`Journal::append_line`].
+    pub fn append(&self, record: &Record) -> Result<(), JournalError> {
+        self.append_line(self.prepare(record)?, 0)
+    }
+
+    /// Makes the line of a record, apart from the number it is appended with: so the lock that numbers are given under is
+    /// not held while a large record is written out.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the record cannot be written as a line.
+    pub fn prepare(&self, record: &Record) -> Result<PreparedLine, JournalError> {
+        let written = Timestamp::now();
+        let mut record = record.clone();
+        let pictures = pictures::refer(&mut record, || self.lock().pictures.clone());
+        let rest = Rest { written, record: &record };
+        let json = serde_json::to_string(&rest).map_err(|error| self.error(error.into()))?;
+        Ok(PreparedLine { written, json, pictures })
+    }
+
+    /// Appends a line; `seq` is the number of the newest event before those of its record. When this returns the
+    /// operating system has it: it survives the end of this process, and after [`Journal::sync`] a power cut.
     ///
     /// # Errors
     /// [`JournalError`]; the record is kept, if not too many wait already, and written before the next. One that is longer
     /// than what a reader takes is refused.
-    pub fn append(&self, record: &Record) -> Result<(), JournalError> {
-        let mut line = Line { v: VERSION, written: Timestamp::now(), record: record.clone() };
-        let pictures = pictures::refer(&mut line.record, || self.lock().pictures.clone());
-        let mut bytes = serde_json::to_vec(&line).map_err(|error| self.error(error.into()))?;
-        bytes.push(b'\n');
+    pub fn append_line(&self, line: PreparedLine, seq: u64) -> Result<(), JournalError> {
+        let PreparedLine { written: _, json, pictures } = line;
+        let fields = json.strip_prefix('{').unwrap_or(&json);
+        let bytes = format!("{{\"v\":{VERSION},\"seq\":{seq},{fields}\n").into_bytes();
         if bytes.len() > LINE_LIMIT {
             let size = bytes.len();
             let message = format!(

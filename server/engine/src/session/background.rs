@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::context::reminder;
-use crate::event::Event;
 use crate::ids::{CallId, TaskId, TurnId};
 use crate::journal::Record;
 use crate::model::{Block, History};
@@ -143,7 +142,7 @@ impl Background {
         self.tasks().filter(|task| task.ended.is_none())
     }
 
-    fn find(&self, id: &TaskId) -> Option<&BackgroundTask> {
+    pub(super) fn find(&self, id: &TaskId) -> Option<&BackgroundTask> {
         self.tasks().find(|task| task.id == *id)
     }
 
@@ -242,25 +241,12 @@ impl Session {
 
     fn note_task(&self, report: TaskReport) {
         let at = Timestamp::now();
-        let (id, entry) = match report {
-            TaskReport::Started { task, call, title } => {
-                (task.clone(), TaskEntry::Started { task, call, title, at })
-            }
-            TaskReport::Ended { task, end } => (task.clone(), TaskEntry::Ended { task, end, at }),
-            TaskReport::Seen { task } => (task.clone(), TaskEntry::Told { task }),
+        let entry = match report {
+            TaskReport::Started { task, call, title } => TaskEntry::Started { task, call, title, at },
+            TaskReport::Ended { task, end } => TaskEntry::Ended { task, end, at },
+            TaskReport::Seen { task } => TaskEntry::Told { task },
         };
-        let event: Option<fn(BackgroundTask) -> Event> = match &entry {
-            TaskEntry::Started { .. } => Some(|task| Event::BackgroundStarted { task }),
-            TaskEntry::Ended { .. } => Some(|task| Event::BackgroundEnded { task }),
-            TaskEntry::Told { .. } => None,
-        };
-        self.commit(Record::Background { entry }, |state| {
-            event
-                .zip(state.background.find(&id).cloned())
-                .map(|(event, task)| event(task))
-                .into_iter()
-                .collect()
-        });
+        self.commit(Record::Background { entry });
     }
 
     /// The result of a call as the model got it.
@@ -294,9 +280,9 @@ pub(crate) fn tell_of_ends(conversation: &Conversation<'_>, turn: &TurnId) {
         let path = session.shell.tasks().outputs()?.path(call);
         path.as_path().exists().then(|| path.to_string())
     }));
-    conversation.commit(Record::Remark { turn: turn.clone(), text }, |_| vec![]);
+    conversation.commit(Record::Remark { turn: turn.clone(), text });
     for task in untold {
-        session.commit(Record::Background { entry: TaskEntry::Told { task: task.id } }, |_| vec![]);
+        session.commit(Record::Background { entry: TaskEntry::Told { task: task.id } });
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Content<S, L> {
     pub(crate) ledger: L,
     /// Lines of the journal that could not be read.
     pub(crate) skipped: u64,
+    /// The number of the newest event.
+    pub(crate) newest: u64,
 }
 
 /// Why a base may be written.
@@ -122,7 +124,8 @@ impl Session {
         let state = self.state();
         let skipped = lock(&self.base.newest).skipped;
         let offset = self.journal.begin_anew()?;
-        let content = base::encode(&Content { state: &*state, ledger: &book.ledger, skipped })?;
+        let newest = self.events.newest();
+        let content = base::encode(&Content { state: &*state, ledger: &book.ledger, skipped, newest })?;
         let shelf = state.shelf().cloned();
         Ok(Taken { offset, content, length: shelf.as_ref().map_or(0, |shelf| shelf.length()), shelf })
     }

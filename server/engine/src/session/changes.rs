@@ -540,7 +540,7 @@ impl Session {
             }
         } else {
             self.write_typing(book);
-            self.commit(Record::Edits { entry: entry.clone() }, |_| vec![]);
+            self.commit(Record::Edits { entry: entry.clone() });
         }
         let load = |_: &BlobId| text.map(str::to_owned).ok_or_else(|| std::io::Error::other("no text given"));
         if let Err(error) = book.ledger.apply(entry, load) {
@@ -565,7 +565,7 @@ impl Session {
     /// Writes the newest typing to the journal.
     pub(super) fn write_typing(&self, book: &mut Book) {
         if let Some((target, steps)) = book.typing.take() {
-            self.commit(Record::Edits { entry: Entry::Typed { target, steps } }, |_| vec![]);
+            self.commit(Record::Edits { entry: Entry::Typed { target, steps } });
         }
     }
 }

@@ -414,30 +414,21 @@ impl Session {
     }
 
     fn rewind(&self, turn: &TurnId, resolution: &ResolutionId) -> Result<(), ResolveError> {
-        let todos = self.todos();
-        let record = Record::Rewound { turn: turn.clone(), resolution: resolution.clone() };
-        self.commit_when_idle(record, |state| {
-            let first = state.main.prompt(turn).map(|prompt| prompt.item.clone());
-            first.map(|item| Event::Rewound { item }).into_iter().collect()
-        })?;
-        self.tell_other_todos(&todos);
+        if !self.state().can_rewind(turn)
+            && let Err(error) = self.mend()
+        {
+            tracing::warn!(%error, "what has left memory is lost until the journal can be read");
+        }
+        self.commit_when_idle(Record::Rewound { turn: turn.clone(), resolution: resolution.clone() })?;
         // Which of them were read in turns that are gone is not known: the model reads again what it changes.
         self.workspace.forget_reads();
+        self.forget_editor();
         Ok(())
     }
 
     /// Takes the conversation forward again to where it was before this act took it back.
     pub(super) fn unwind(&self, resolution: &ResolutionId) -> Result<(), ResolveError> {
-        let todos = self.todos();
-        let known = self.state().main.items.count();
-        self.commit_when_idle(Record::Unwound { resolution: resolution.clone() }, |_| vec![])?;
-        let back = {
-            let items = &self.state().main.items;
-            items.part(known..items.count())
-        };
-        back.read_what_can_be().into_iter().for_each(|item| self.publish(Event::ItemAdded { item }));
-        self.tell_other_todos(&todos);
-        Ok(())
+        self.commit_when_idle(Record::Unwound { resolution: resolution.clone() })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::context::meter::ContextUse;
 use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, NoticeKind, NoticeLevel};
 use crate::ids::{AgentId, ItemId, TurnId};
 use crate::journal::Record;
+use crate::journal::record::Executed;
 use crate::model::profile::Profile;
 use crate::model::{Block, Usage};
 use crate::paths::AbsPath;
@@ -129,8 +130,7 @@ impl<'a> Conversation<'a> {
     pub(crate) fn charge(&self, turn: &TurnId, profile: &Profile, usage: Usage, context: Option<ContextUse>) {
         let cost = profile.prices.as_ref().and_then(|prices| prices.cost(&usage));
         let (turn, model) = (turn.clone(), profile.model.clone());
-        let record = Record::Charged { turn: turn.clone(), model: model.clone(), usage, cost };
-        self.commit(record, |_| vec![Event::TokenUsage { turn, usage, model, cost, context }]);
+        self.commit(Record::Charged { turn, model, usage, cost, context });
     }
 
     /// Has the turn end when the calls that run have their results.
@@ -180,15 +180,11 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Writes a record of this conversation, folds it into the state and tells of it.
-    pub(crate) fn commit(&self, record: Record, events: impl FnOnce(&Thread) -> Vec<Event>) {
-        let record = match &self.agent {
+    /// Commits a record of this conversation.
+    pub(crate) fn commit(&self, record: Record) {
+        self.session.commit(match &self.agent {
             None => record,
             Some(agent) => Record::InAgent { agent: agent.clone(), record: Box::new(record) },
-        };
-        self.session.commit(record, |state| {
-            let thread = state.thread(self.agent.as_ref());
-            thread.map(events).unwrap_or_default()
         });
     }
 
@@ -211,34 +207,21 @@ impl<'a> Conversation<'a> {
         if let (CallState::Executing, Some(assignment)) = (state, &self.assignment) {
             (assignment.tell)(title);
         }
-        let record =
-            Record::CallMoved { item: item.clone(), at: Timestamp::now(), state, title: title.to_owned() };
-        self.commit(record, |thread| {
-            let moved = thread.item(item).filter(|item| item.is_call()).cloned();
-            let event = match state {
-                CallState::Executing => moved.map(|item| Event::ToolStart { item }),
-                _ => moved.map(|item| Event::ItemUpdated { item }),
-            };
-            event.into_iter().collect()
-        });
+        let (item, title) = (item.clone(), title.to_owned());
+        self.commit(Record::CallMoved { item, at: Timestamp::now(), state, title });
     }
 
-    /// Ends a call with its result, which has the instructions of some folders in it, and tells of it together with
-    /// `more`.
+    /// Ends a call with its result, which has the instructions of some folders in it; `executed` where it was carried out or
+    /// refused.
     pub(crate) fn end_call(
         &self,
         item: &ItemId,
         outcome: CallOutcome,
         (result, instructed): (Block, Vec<AbsPath>),
-        more: Vec<Event>,
+        executed: Option<Executed>,
     ) {
         let at = Timestamp::now();
-        let record = Record::CallEnded { item: item.clone(), at, outcome, result, instructed };
-        self.commit(record, |thread| {
-            let ended =
-                thread.item(item).filter(|item| item.is_call()).cloned().map(|item| Event::ToolEnd { item });
-            ended.into_iter().chain(more).collect()
-        });
+        self.commit(Record::CallEnded { item: item.clone(), at, outcome, result, instructed, executed });
     }
 
     /// Adds a notice to the transcript.
@@ -260,6 +243,6 @@ impl<'a> Conversation<'a> {
 
     fn put_notice(&self, turn: &TurnId, body: ItemBody) {
         let item = self.new_item(turn, body);
-        self.commit(Record::Item { item: item.clone() }, |_| vec![Event::ItemAdded { item }]);
+        self.commit(Record::Item { item, streamed: false });
     }
 }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::event::Event;
 use crate::journal::Record;
 use crate::session::Session;
 
@@ -73,14 +72,14 @@ impl Session {
             return Err(DraftError::Closed);
         }
         if state.draft != draft {
-            let record = Record::Drafted { draft: draft.clone() };
+            let record = Record::Drafted { draft };
             let waits = size > WRITTEN_AT_ONCE;
-            if !waits {
-                self.write_record(&record);
+            if waits {
+                state.apply(record).into_iter().for_each(|event| self.publish(event));
+            } else {
+                self.commit_locked(&mut state, record);
             }
-            state.apply(record);
             self.unwritten.is_due.store(waits, Ordering::Relaxed);
-            self.publish(Event::DraftChanged { draft });
             self.unwritten.changed.notify_one();
         }
         Ok(())
@@ -88,9 +87,11 @@ impl Session {
 
     /// Writes the draft if the journal has another one.
     pub(super) fn write_draft(&self) {
-        let state = self.state();
+        let mut state = self.state();
         if self.unwritten.is_due.swap(false, Ordering::Relaxed) {
-            self.write_record(&Record::Drafted { draft: state.draft.clone() });
+            // Told once more: whoever follows the journal alone hears of it only now.
+            let draft = state.draft.clone();
+            self.commit_locked(&mut state, Record::Drafted { draft });
         }
     }
 }

@@ -10,10 +10,11 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use crate::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::Record;
+use crate::journal::record::TurnFigures;
 use crate::model::Usage;
 use crate::session::base::Due;
 use crate::session::conversation::Conversation;
@@ -46,11 +47,13 @@ impl Session {
                     kind: Some(NoticeKind::Interrupted),
                 },
             );
-            self.commit_locked(&mut state, Record::Item { item }, |_| vec![]);
-            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage: Usage::default() };
-            self.commit_locked(&mut state, record, |_| vec![]);
+            self.commit_locked(&mut state, Record::Item { item, streamed: false });
+            let (usage, figures) = (Usage::default(), TurnFigures::default());
+            let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage, figures };
+            self.commit_locked(&mut state, record);
         }
-        self.publish(Event::AgentResumed { sealed, skipped_records });
+        // Written every time: what is told in this life is numbered above all that was told in an earlier one.
+        self.commit_locked(&mut state, Record::Resumed { sealed, skipped_records });
         // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
     }
 }
@@ -84,8 +87,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();
-        let cost = session.state().spending.of_turn(&turn);
-        session.end_turn(&turn, ended.reason, ended.event(&turn, cost), ended.spent.usage);
+        session.end_turn(&turn, &ended);
         session.sync().await;
         session.keep_base(Due::Turn).await;
     }

@@ -239,11 +239,18 @@ impl Session {
     /// # Errors
     /// Why not: a rule, a secret, or something that the user would be asked for.
     pub(crate) fn may_mention(&self, target: &Target) -> Result<(), String> {
-        let in_force = self.in_force();
-        let verdict = in_force.within(self.mode(), &self.workspace, &|_| None, |circumstances| {
-            gate::judge_named(target, circumstances)
-        });
-        if verdict.decision == GateDecision::Allow { Ok(()) } else { Err(verdict.reason) }
+        self.mentionable()(target)
+    }
+
+    /// As [`Session::may_mention`] by what is in force now, for work that goes on without the session.
+    pub(crate) fn mentionable(&self) -> impl Fn(&Target) -> Result<(), String> + Send + 'static {
+        let (in_force, workspace, mode) = (self.in_force(), Arc::clone(&self.workspace), self.mode());
+        move |target| {
+            let verdict = in_force.within(mode, &workspace, &|_| None, |circumstances| {
+                gate::judge_named(target, circumstances)
+            });
+            if verdict.decision == GateDecision::Allow { Ok(()) } else { Err(verdict.reason) }
+        }
     }
 
     /// Which files a search may look into: those that may be read without anybody being asked.

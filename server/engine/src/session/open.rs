@@ -8,10 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::edit::ledger::{Entry, Ledger};
+use crate::event::Kept;
 use crate::journal::base::{self, BASE, BaseError};
-use crate::journal::{BlobId, Blobs, Lines, Record, SHELF, Shelf};
+use crate::journal::{BlobId, Blobs, Lines, Record, SHELF, Shelf, Stamp};
 use crate::session::SessionState;
 use crate::session::base::{Content, Newest};
+use crate::session::replay::Replay;
 
 /// How far reading a journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +30,26 @@ const TELL_EVERY: u64 = 4 << 20;
 /// What was found on disk.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    /// The state; `None` when the journal holds no session.
-    pub(crate) state: Option<SessionState>,
+    /// The state and the newest events; `None` when the journal holds no session.
+    pub(crate) replay: Option<Replay>,
     pub(crate) ledger: Ledger,
     pub(crate) base: Newest,
     /// How many bytes of the journal were folded.
     pub(crate) read: u64,
 }
 
-/// Reads the session with this journal, which nobody may write meanwhile.
+/// Reads the session with this journal, which nobody may write meanwhile. `since` is the number of the event after which
+/// somebody wants the events: a base tells none of those before it.
 ///
 /// # Errors
 /// When the journal cannot be read, or what leaves memory has no place.
-pub(crate) fn open(journal: &Path, blobs: &Blobs, tell: &dyn Fn(Loading)) -> io::Result<Opening> {
-    match from_base(journal, blobs, tell) {
+pub(crate) fn open(
+    journal: &Path,
+    blobs: &Blobs,
+    since: Option<u64>,
+    tell: &dyn Fn(Loading),
+) -> io::Result<Opening> {
+    match from_base(journal, blobs, since, tell) {
         Ok(Some(opening)) => return Ok(opening),
         Ok(None) => {}
         Err(reason) => {
@@ -51,33 +59,42 @@ pub(crate) fn open(journal: &Path, blobs: &Blobs, tell: &dyn Fn(Loading)) -> io:
     // First of all, since it leans on the shelf that is made anew.
     base::remove(&journal.with_file_name(BASE))?;
     let shelf = Arc::new(Shelf::create(&journal.with_file_name(SHELF))?);
-    let mut fold = Fold { state: None, ledger: Ledger::default(), shelf, blobs };
+    let mut fold = Fold { replay: None, ledger: Ledger::default(), shelf, blobs };
     let mut lines = Lines::open(journal, 0)?;
     fold.take_all(&mut lines, tell)?;
     let base = Newest { skipped: lines.skipped(), ..Newest::default() };
-    Ok(Opening { state: fold.state, ledger: fold.ledger, base, read: lines.at() })
+    Ok(Opening { replay: fold.replay, ledger: fold.ledger, base, read: lines.at() })
 }
 
-/// Opens a session from its base, if it has one.
-fn from_base(journal: &Path, blobs: &Blobs, tell: &dyn Fn(Loading)) -> Result<Option<Opening>, BaseError> {
+/// Opens a session from its base, if it has one that will do.
+fn from_base(
+    journal: &Path,
+    blobs: &Blobs,
+    since: Option<u64>,
+    tell: &dyn Fn(Loading),
+) -> Result<Option<Opening>, BaseError> {
     let Some(base) = base::read(&journal.with_file_name(BASE), journal)? else { return Ok(None) };
-    let Content { mut state, ledger, skipped } = base.content::<Content<SessionState, Ledger>>()?;
+    let Content { mut state, ledger, skipped, newest } = base.content::<Content<SessionState, Ledger>>()?;
+    if since.is_some_and(|since| since < newest) {
+        return Ok(None);
+    }
     let offset = base.header.mark.offset;
     let shelf = Arc::new(Shelf::open(&journal.with_file_name(SHELF), base.header.shelf)?);
     state.attach(&shelf);
-    let mut fold = Fold { state: Some(state), ledger, shelf, blobs };
+    let replay = Some(Replay { state, kept: Kept::after(newest) });
+    let mut fold = Fold { replay, ledger, shelf, blobs };
     let mut lines = Lines::open(journal, offset)?;
     fold.take_all(&mut lines, tell)?;
     if fold.shelf.is_damaged() {
         return Err(BaseError::Damaged);
     }
-    let newest = Newest { offset, size: base.len(), skipped: skipped + lines.skipped(), is_wanted: false };
-    Ok(Some(Opening { state: fold.state, ledger: fold.ledger, base: newest, read: lines.at() - offset }))
+    let newest = Newest { offset, size: base.size(), skipped: skipped + lines.skipped(), is_wanted: false };
+    Ok(Some(Opening { replay: fold.replay, ledger: fold.ledger, base: newest, read: lines.at() - offset }))
 }
 
 /// A fold that goes on.
 struct Fold<'a> {
-    state: Option<SessionState>,
+    replay: Option<Replay>,
     ledger: Ledger,
     shelf: Arc<Shelf>,
     blobs: &'a Blobs,
@@ -88,7 +105,8 @@ impl Fold<'_> {
         let (start, total) = (lines.at(), lines.end() - lines.at());
         let mut told = 0;
         while let Some(line) = lines.next() {
-            self.take(line?.record);
+            let (stamp, record) = line?;
+            self.take(stamp, record);
             let read = lines.at() - start;
             if read - told >= TELL_EVERY {
                 told = read;
@@ -98,18 +116,21 @@ impl Fold<'_> {
         Ok(())
     }
 
-    fn take(&mut self, record: Record) {
-        match record {
-            Record::Edits { entry } => self.enter(entry),
-            record => match &mut self.state {
-                Some(state) => state.apply(record),
-                None => {
-                    self.state = SessionState::open(&record);
-                    if let Some(state) = &mut self.state {
-                        state.attach(&self.shelf);
-                    }
+    fn take(&mut self, stamp: Stamp, record: Record) {
+        match (&mut self.replay, record) {
+            (replay, Record::Edits { entry }) => {
+                if let Some(replay) = replay {
+                    replay.note(stamp, Vec::new());
                 }
-            },
+                self.enter(entry);
+            }
+            (Some(replay), record) => replay.add(stamp, record),
+            (replay @ None, record) => {
+                *replay = Replay::begin(stamp, &record);
+                if let Some(replay) = replay {
+                    replay.state.attach(&self.shelf);
+                }
+            }
         }
     }
 

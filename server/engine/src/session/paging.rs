@@ -104,6 +104,19 @@ impl Session {
         .await
     }
 
+    /// All messages of a conversation as it was before it was compacted.
+    ///
+    /// # Errors
+    /// [`PagingError`].
+    pub async fn window(
+        self: &Arc<Self>,
+        agent: Option<&AgentId>,
+        window: &WindowId,
+    ) -> Result<Vec<Message>, PagingError> {
+        let page = self.window_page(agent.cloned(), window.clone(), 0, usize::MAX).await?;
+        Ok(page.messages)
+    }
+
     /// The calls of this session and its sub-agents that changed files, oldest first.
     pub async fn read_edit_items(self: &Arc<Self>) -> Vec<Item> {
         let session = Arc::clone(self);
@@ -177,9 +190,10 @@ impl Session {
 /// Folds lines into a state, which begins with the first of them.
 fn fold_on(state: &mut Option<SessionState>, lines: &mut Lines, shelf: &Arc<Shelf>) -> io::Result<()> {
     for line in lines {
-        let record = line?.record;
+        let (_, record) = line?;
         match state {
-            Some(state) => state.apply(record),
+            // What it tells was told.
+            Some(state) => drop(state.apply(record)),
             None => {
                 *state = SessionState::open(&record);
                 if let Some(state) = state {

@@ -79,7 +79,7 @@ impl Conversation<'_> {
         cancel: &CancellationToken,
     ) -> (Question, Option<Reply>) {
         let session = self.session;
-        session.commit(Record::Asked { question: Box::new(question.clone()) }, |_| vec![]);
+        session.commit(Record::Asked { question: Box::new(question.clone()) });
         asked(self);
         session.sync().await;
         session.begin_waiting();
@@ -89,7 +89,7 @@ impl Conversation<'_> {
             Answered::By(reply) => Some(reply),
             Answered::Cancelled => None,
         };
-        session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) }, |_| vec![]);
+        session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) });
         session.sync().await;
         (question, reply)
     }

@@ -147,9 +147,7 @@ impl Session {
                 Some(first) => QueueChange::Moved { id: id.clone(), before: Some(first.prompt.id.clone()) },
                 None => QueueChange::Promoted { id: id.clone() },
             };
-            self.commit_locked(&mut state, Record::QueueChanged { change }, |state| {
-                vec![state.queue_event()]
-            });
+            self.commit_locked(&mut state, Record::QueueChanged { change });
         }
         let is_steering = state.steering.iter().any(|waiting| waiting.prompt.id == *id);
         Ok(if is_steering {
@@ -168,7 +166,7 @@ impl Session {
         let hint = "Write something and they go on after it; or send one ahead, or drop them.".to_owned();
         let body = ItemBody::Notice { level: NoticeLevel::Info, text, hint: Some(hint), kind: None };
         let item = new_item(turn, body);
-        self.commit_locked(state, Record::Item { item: item.clone() }, |_| vec![Event::ItemAdded { item }]);
+        self.commit_locked(state, Record::Item { item, streamed: false });
     }
 
     fn change_queue(
@@ -180,7 +178,7 @@ impl Session {
             return Err(QueueError::Closed);
         }
         let change = change(&state)?;
-        self.commit_locked(&mut state, Record::QueueChanged { change }, |state| vec![state.queue_event()]);
+        self.commit_locked(&mut state, Record::QueueChanged { change });
         Ok(())
     }
 }

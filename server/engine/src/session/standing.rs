@@ -126,9 +126,52 @@ impl Session {
 
     /// The instructions of the deeper folders that a file lies in, if the model has not been given them in the
     /// conversation as it is now. Looks at the disk once in a turn for each folder.
-    pub(crate) fn instructions_beside(&self, agent: Option<&AgentId>, target: &Target) -> Option<Beside> {
+    pub(crate) async fn instructions_beside(
+        &self,
+        agent: Option<&AgentId>,
+        target: &Target,
+    ) -> Option<Beside> {
         let file = target.file()?;
-        let (places, standing) = (self.memory_places(), self.standing());
+        let (places, above) = (Arc::new(self.memory_places()), self.standing());
+        let beside = places.folders_beside(file);
+        loop {
+            let folders = Arc::new(self.with_told(agent, |told| {
+                beside.iter().filter(|folder| !told.contains(*folder)).cloned().collect::<Vec<_>>()
+            })?);
+            if folders.is_empty() {
+                return None;
+            }
+            let may_mention = self.mentionable();
+            let (places, above, looked_at) = (Arc::clone(&places), Arc::clone(&above), Arc::clone(&folders));
+            let memory = blocking(move || {
+                let may_give = |path: &AbsPath| may_mention(&Target::File(path.clone()));
+                Memory::of_folders(&places, &may_give, &looked_at, &above.memory)
+            })
+            .await;
+            let is_first = self.with_told(agent, |told| {
+                let is_first = !folders.iter().any(|folder| told.contains(folder));
+                if is_first {
+                    told.extend(folders.iter().cloned());
+                }
+                is_first
+            })?;
+            // Another call may have given some of them meanwhile: what is left is looked at again.
+            if is_first {
+                return (!memory.text().is_empty()).then(|| Beside {
+                    text: reminder(&format!("{BESIDE}\n\n{}", memory.text())),
+                    folders: memory.folders().to_vec(),
+                });
+            }
+        }
+    }
+
+    /// Looks at the deeper folders that were looked at in the turn, or whose instructions the conversation has; `None`
+    /// when there is no such conversation.
+    fn with_told<T>(
+        &self,
+        agent: Option<&AgentId>,
+        look: impl FnOnce(&mut HashSet<AbsPath>) -> T,
+    ) -> Option<T> {
         let turn = self.active().as_ref().map(|active| active.id.clone());
         let mut told = lock(&self.kept.told);
         let (rewrites, given) = {
@@ -142,19 +185,18 @@ impl Session {
         if let Some(folders) = given {
             told.insert(agent.cloned(), Told { turn, rewrites, folders });
         }
-        let folders = &mut told.get_mut(&agent.cloned())?.folders;
-        let may_give = |path: &AbsPath| self.may_mention(&Target::File(path.clone()));
-        let memory = Memory::beside(&places, &may_give, file, folders, &standing.memory);
-        (!memory.text().is_empty()).then(|| Beside {
-            text: reminder(&format!("{BESIDE}\n\n{}", memory.text())),
-            folders: memory.folders().to_vec(),
-        })
+        told.get_mut(&agent.cloned()).map(|told| look(&mut told.folders))
     }
 
     /// Notes what the editor shows. False when it showed the same with the prompt before.
     pub(crate) fn note_editor(&self, context: &EditorContext) -> bool {
         let before = lock(&self.kept.editor).replace(context.clone());
         before.as_ref() != Some(context)
+    }
+
+    /// Has what the editor shows told with the next prompt, whatever was told before.
+    pub(crate) fn forget_editor(&self) {
+        lock(&self.kept.editor).take();
     }
 
     /// Where the session's journal lies.
@@ -178,3 +220,6 @@ fn branch(top: &AbsPath) -> Option<String> {
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     (!branch.contains(char::is_control)).then(|| branch.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

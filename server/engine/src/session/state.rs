@@ -1,6 +1,7 @@
 //! A session's state as a fold over its records.
 //!
-//! Rule: [`SessionState::apply`] is the only way a record changes memory, live and on resume alike. What belongs to one
+//! Rule: [`SessionState::apply`] is the only way a record changes memory and the only source of what the record tells,
+//! live, on resume and where another process writes alike. What belongs to one
 //! conversation is in its [`Thread`]; what is here is the whole session's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,9 +9,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Item, ItemBody, QueuedPrompt};
-use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
+use crate::event::{Event, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
+use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
+use crate::journal::record::TurnFigures;
 use crate::journal::{Record, Shelf};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
@@ -20,7 +22,7 @@ use crate::session::background::Background;
 use crate::session::draft::Draft;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
-use crate::session::title_from;
+use crate::session::{queue, title_from, told};
 use crate::todo::{Todo, TodoCounts};
 
 /// What a session's records add up to.
@@ -162,7 +164,9 @@ impl SessionState {
     pub fn fold(records: impl IntoIterator<Item = Record>) -> Option<Self> {
         let mut records = records.into_iter();
         let mut state = records.find_map(|record| Self::open(&record))?;
-        records.for_each(|record| state.apply(record));
+        for record in records {
+            state.apply(record);
+        }
         Some(state)
     }
 
@@ -190,13 +194,15 @@ impl SessionState {
         })
     }
 
-    /// Folds one record into the state.
-    pub fn apply(&mut self, record: Record) {
+    /// Folds one record into the state, and answers the events that it tells, in their order.
+    pub fn apply(&mut self, record: Record) -> Vec<Event> {
         match record {
             // What became of the agent's changes is the ledger's to fold.
-            Record::Opened { .. } | Record::Edits { .. } => {}
+            Record::Opened { .. } | Record::Edits { .. } | Record::Delivering { .. } => {
+                self.apply_quiet(record)
+            }
             Record::Queued { prompt, content, parts, steering } => {
-                self.draft = None;
+                let sent = self.send_draft();
                 let waiting = Waiting { prompt, content, parts };
                 // Without a turn there is nobody to be told: the record of its beginning was lost.
                 if steering && self.turn.is_some() {
@@ -204,85 +210,161 @@ impl SessionState {
                 } else {
                     self.queue.push_back(waiting);
                 }
+                std::iter::once(self.queue_event()).chain(sent).collect()
             }
-            Record::QueueChanged { change } => self.change_queue(change),
-            Record::Drafted { draft } => self.draft = draft,
-            Record::Prompt { ref turn, ref queued, ref item, ref parts, .. } => {
-                match queued {
-                    Some(queued) => self.note_begun(queued),
-                    None => self.draft = None,
-                }
-                self.begin_turn(turn, item, parts);
-                self.main.apply(record);
+            Record::QueueChanged { change } => {
+                self.change_queue(change);
+                vec![self.queue_event()]
             }
+            Record::Drafted { draft } => {
+                self.draft.clone_from(&draft);
+                vec![Event::DraftChanged { draft }]
+            }
+            Record::Prompt { .. } => self.apply_prompt(record),
             Record::Steered { ref queued, ref item, ref parts, .. } => {
                 self.note_begun(queued);
                 self.attach_to(item, parts);
-                self.main.apply(record);
+                let shown = self.main.apply(record);
+                shown.into_iter().chain([self.queue_event()]).collect()
             }
             Record::Attached { .. } => {
                 self.attaching = None;
-                self.main.apply(record);
+                self.main.apply(record)
             }
             Record::Answer { ref message, .. } => {
                 self.count_round(message);
-                self.main.apply(record);
+                self.main.apply(record)
             }
-            Record::Compacted { .. } => {
+            Record::Compacted { ref compaction } => {
                 // What was cut off belongs to a history that is no more.
                 self.cut = None;
+                let event = told::compacted(None, compaction);
                 self.main.apply(record);
+                vec![event]
             }
             Record::Item { .. }
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
-            Record::Delegated { agent, turn: _, call: _, kind, description, model } => {
-                let agent = self.agent_mut(agent);
+            Record::Delegated { agent: id, turn: _, call, kind, description, model } => {
+                let agent = self.agent_mut(id.clone());
                 if agent.kind.is_empty() {
-                    (agent.kind, agent.description) = (kind, description);
+                    (agent.kind, agent.description) = (kind.clone(), description.clone());
                 }
                 agent.model = model;
+                vec![Event::SubagentStarted { agent: id, call, kind, description }]
             }
-            Record::InAgent { agent, record } => {
-                match &*record {
-                    Record::TurnEnded { usage, .. } => self.agent_mut(agent.clone()).usage += *usage,
-                    Record::Charged { turn, model, usage, cost } => {
-                        self.spending.charge(turn, model, *usage, *cost);
-                    }
-                    _ => {}
-                }
-                self.agent_mut(agent).thread.apply(*record);
+            Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
+            // For audits: who asks and who answers tells of it.
+            Record::Decided { .. } | Record::Asked { .. } | Record::Replied { .. } => {
+                self.apply_quiet(record)
             }
-            Record::Decided { decision: _, grants } => self.grants.extend(grants),
-            // For audits; the call tells the rest.
-            Record::Asked { .. } | Record::Replied { .. } => {}
             Record::Todos { todos } => {
                 self.todos = todos;
                 self.rounds_without_todos = 0;
                 self.todos_changed = true;
+                vec![self.todo_event()]
             }
-            Record::Charged { turn, model, usage, cost } => self.spending.charge(&turn, &model, usage, cost),
-            Record::TurnEnded { turn, reason: _, usage } => {
-                self.spending.end_turn(&turn, usage);
-                self.usage += usage;
-                self.turn = None;
-                self.attaching = None;
-                self.return_steering();
+            Record::Charged { turn, model, usage, cost, context } => {
+                self.spending.charge(&turn, &model, usage, cost);
+                vec![Event::TokenUsage { turn, usage, model, cost, context }]
             }
-            Record::Configured { mode, model, effort } => {
-                self.effort = effort;
-                if mode != self.mode {
-                    self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
-                }
-                self.mode = mode;
-                self.model = model;
+            Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
+            Record::Configured { mode, model, effort } => self.configure(mode, model, effort),
+            Record::Background { entry } => {
+                let told = told::of_task(&entry);
+                self.background.apply(entry);
+                let event = told.and_then(|(id, event)| Some(event(self.background.find(&id)?.clone())));
+                event.into_iter().collect()
             }
-            Record::Background { entry } => self.background.apply(entry),
-            Record::Delivering { rules } => self.deliveries = Some(rules),
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
+            Record::Resumed { sealed, skipped_records } => self.resumed(sealed, skipped_records),
         }
+    }
+
+    fn apply_prompt(&mut self, record: Record) -> Vec<Event> {
+        let Record::Prompt { turn, queued, item, parts, .. } = &record else { return Vec::new() };
+        let (dequeued, turn) = (!self.queue.is_empty(), turn.clone());
+        let sent = match queued {
+            Some(queued) => {
+                self.note_begun(queued);
+                None
+            }
+            None => self.send_draft(),
+        };
+        self.begin_turn(&turn, item, parts);
+        let begun = told::begun(turn, self.main.apply(record));
+        begun.into_iter().chain(dequeued.then(|| self.queue_event())).chain(sent).collect()
+    }
+
+    fn configure(&mut self, mode: Mode, model: String, effort: Option<Effort>) -> Vec<Event> {
+        if mode != self.mode {
+            self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
+        }
+        (self.mode, self.model, self.effort) = (mode, model, effort);
+        vec![Event::ModeChanged { mode, model: self.model.clone(), effort }]
+    }
+
+    /// Folds a record that tells nothing.
+    fn apply_quiet(&mut self, record: Record) -> Vec<Event> {
+        match record {
+            Record::Decided { decision: _, grants } => self.grants.extend(grants),
+            Record::Delivering { rules } => self.deliveries = Some(rules),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Folds a record of a sub-agent's conversation.
+    fn apply_in_agent(&mut self, id: AgentId, record: Record) -> Vec<Event> {
+        let own = match &record {
+            Record::TurnEnded { turn: _, reason, usage, figures } => {
+                self.agent_mut(id.clone()).usage += *usage;
+                let (ok, duration_ms) = (*reason == TurnEnd::EndTurn, figures.duration_ms);
+                Some(Event::SubagentEnded { agent: id.clone(), ok, usage: *usage, duration_ms })
+            }
+            Record::Charged { turn, model, usage, cost, context } => {
+                self.spending.charge(turn, model, *usage, *cost);
+                let (turn, model) = (turn.clone(), model.clone());
+                Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context })
+            }
+            Record::Compacted { compaction } => Some(told::compacted(Some(id.clone()), compaction)),
+            _ => None,
+        };
+        self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
+    }
+
+    /// What was sent is no draft any more.
+    fn send_draft(&mut self) -> Option<Event> {
+        self.draft.take().map(|_| Event::DraftChanged { draft: None })
+    }
+
+    fn end_turn(&mut self, turn: TurnId, reason: TurnEnd, usage: Usage, figures: TurnFigures) -> Vec<Event> {
+        let had_steering = !self.steering.is_empty();
+        self.spending.end_turn(&turn, usage);
+        self.usage += usage;
+        self.turn = None;
+        self.attaching = None;
+        self.return_steering();
+        let waits = self.is_queue_paused() && (had_steering || !queue::goes_on_after(reason));
+        let cost = self.spending.of_turn(&turn);
+        let done = told::done(turn, reason, usage, cost, figures);
+        let ended = [done, Event::StateChanged { state: RunState::Ready }];
+        ended.into_iter().chain(waits.then(|| self.queue_event())).collect()
+    }
+
+    /// What an earlier life told without a record is gone: what may have changed by it is told anew.
+    fn resumed(&self, sealed: Vec<CallId>, skipped_records: u64) -> Vec<Event> {
+        vec![
+            Event::DraftChanged { draft: self.draft.clone() },
+            self.queue_event(),
+            Event::AgentResumed { sealed, skipped_records },
+        ]
+    }
+
+    fn todo_event(&self) -> Event {
+        Event::TodoChanged { todos: self.todos.clone() }
     }
 
     fn begin_turn(&mut self, turn: &TurnId, item: &Item, parts: &[Part]) {
@@ -356,28 +438,45 @@ impl SessionState {
         }
     }
 
-    fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) {
+    /// Whether what is needed to go back to before this turn can be read.
+    #[must_use]
+    pub(super) fn can_rewind(&self, turn: &TurnId) -> bool {
+        let gone: BTreeSet<TurnId> = self.turns_since(turn).into_iter().collect();
+        let threads = self.agents.values().map(|agent| &agent.thread);
+        std::iter::once(&self.main).chain(threads).all(|thread| thread.can_rewind(&gone))
+    }
+
+    fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) -> Vec<Event> {
+        let first = self.main.prompt(turn).map(|prompt| prompt.item.clone());
+        let rewound = first.map(|item| Event::Rewound { item });
         if !self.main.turns().any(|known| known == turn) {
-            return;
+            return Vec::new();
         }
         let gone: BTreeSet<TurnId> = self.turns_since(turn).into_iter().collect();
-        let Some(main) = self.main.rewind(&gone) else { return };
+        let Some(main) = self.main.rewind(&gone) else { return Vec::new() };
         let cut = |(id, agent): (&AgentId, &mut Agent)| Some((id.clone(), agent.thread.rewind(&gone)?));
         let agents = self.agents.iter_mut().filter_map(cut).collect();
         let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
         let todos = std::mem::replace(&mut self.todos, todos);
+        let todos_changed = todos != self.todos;
         self.cut = Some(Cut { resolution, main, agents, todos });
         self.name_anew();
+        rewound.into_iter().chain(todos_changed.then(|| self.todo_event())).collect()
     }
 
-    fn unwind(&mut self, resolution: &ResolutionId) {
-        let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return };
+    fn unwind(&mut self, resolution: &ResolutionId) -> Vec<Event> {
+        let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return Vec::new() };
+        let known = self.main.items.count();
         self.main.unwind(cut.main);
+        let todos_changed = cut.todos != self.todos;
         self.todos = cut.todos;
         for (agent, cut) in cut.agents {
             self.agent_mut(agent).thread.unwind(cut);
         }
         self.name_anew();
+        let items = self.main.items.part(known..self.main.items.count()).read_what_can_be();
+        let back = items.into_iter().map(|item| Event::ItemAdded { item });
+        back.chain(todos_changed.then(|| self.todo_event())).collect()
     }
 
     /// The first prompt names the session.

@@ -5,7 +5,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, ItemBody, QueuedPrompt};
+use crate::event::{ItemBody, QueuedPrompt};
 use crate::ids::{ItemId, TurnId};
 use crate::journal::Record;
 use crate::session::conversation::Conversation;
@@ -56,7 +56,7 @@ fn take_one(conversation: &Conversation<'_>, turn: &TurnId) -> Option<(ItemId, P
     let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true };
     let item = conversation.new_item(turn, body);
     let id = item.id.clone();
-    let record = Record::Steered { turn: turn.clone(), queued, item: item.clone(), content, parts };
-    session.commit_locked(&mut state, record, |state| vec![Event::ItemAdded { item }, state.queue_event()]);
+    let record = Record::Steered { turn: turn.clone(), queued, item, content, parts };
+    session.commit_locked(&mut state, record);
     Some((id, prompt))
 }

@@ -10,6 +10,7 @@ mod fallback;
 mod faults;
 mod input;
 mod mentions;
+mod paging;
 mod plan;
 mod property;
 mod queue;
@@ -31,8 +32,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies, Policies};
+use crate::event::TurnEnd;
 use crate::event::{EventRecord, NoticeKind, NoticeLevel, Subscription};
 use crate::host::{Host, NoEditor};
+use crate::ids::CheckpointId;
+use crate::model::Usage;
 use crate::model::{
     Capabilities, Delta, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role,
     StopReason, Wire,
@@ -41,7 +45,7 @@ use crate::permission::{Delivery, DeliveryRule};
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolFacts, ToolKind, ToolOutput};
 
 /// What the model does when it is asked.
-enum Say {
+pub(super) enum Say {
     Answer(Vec<Block>),
     /// Answers and stops for this reason.
     Ended(Vec<Block>, StopReason),
@@ -216,7 +220,7 @@ impl Tool for Probe {
     }
 }
 
-struct Bench {
+pub(super) struct Bench {
     engine: Engine,
     model: Arc<FakeModel>,
     safe: Probe,
@@ -224,7 +228,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(script: Vec<Say>) -> Self {
+    pub(super) fn new(script: Vec<Say>) -> Self {
         Self::in_home(tempfile::tempdir().unwrap(), script)
     }
 
@@ -280,11 +284,11 @@ impl Bench {
         Self { engine: Engine::with_tools(options, tools), model, safe: Probe::default(), home }
     }
 
-    fn root(&self) -> AbsPath {
+    pub(super) fn root(&self) -> AbsPath {
         AbsPath::new(self.home.path()).unwrap()
     }
 
-    fn session(&self) -> Arc<Session> {
+    pub(super) fn session(&self) -> Arc<Session> {
         let new = NewSession { roots: vec![self.root()], mode: Some(Mode::Default), model: None };
         self.engine.new_session(new).unwrap()
     }

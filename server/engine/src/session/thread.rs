@@ -12,14 +12,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::context::normalise::{append, normalise};
-use crate::event::{CallOutcome, CallState, Item, ItemBody, ToolCallItem};
+use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
 use crate::ids::{ItemId, TurnId, WindowId};
 use crate::journal::{Record, Shelf};
 use crate::model::{Block, History, Message, Role};
 use crate::paths::AbsPath;
 use crate::session::compaction::{Compaction, Stored, Window};
-use crate::session::title_from;
 use crate::session::transcript::{self, Transcript};
+use crate::session::{title_from, told};
 use crate::turn::compact::{self, pictures};
 
 /// What the records of a conversation add up to.
@@ -132,40 +132,44 @@ pub(super) struct Cut {
 }
 
 impl Thread {
-    /// Folds one record of this conversation into it. What is the whole session's is not looked at.
-    pub fn apply(&mut self, record: Record) {
+    /// Folds one record of this conversation into it, and answers what the record tells of its items. What is the whole
+    /// session's is not looked at.
+    pub fn apply(&mut self, record: Record) -> Vec<Event> {
         match record {
             Record::Prompt { turn, queued: _, item, content, parts: _ } => {
                 self.close_calls();
                 let (items, place) = (self.items.count(), self.place());
                 let prompt = PromptFacts::of(turn, &item);
                 (self.is_steered, self.is_fresh) = (false, true);
-                self.put(item);
+                self.put(item.clone());
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
                 self.turns.push(TurnStart { prompt, items, place, words, steered: Vec::new() });
+                vec![Event::ItemAdded { item }]
             }
             Record::Attached { turn: _, item, content, shown, instructed } => {
-                self.items.change(&item, |item| {
+                self.note_instructed(instructed);
+                append(&mut self.messages, Message::user(content));
+                let prompt = self.items.change(&item, |item| {
                     if let ItemBody::UserMessage { attachments, .. } = &mut item.body {
                         *attachments = shown;
                     }
                 });
-                self.note_instructed(instructed);
-                append(&mut self.messages, Message::user(content));
+                prompt.map(|item| Event::ItemUpdated { item }).into_iter().collect()
             }
             Record::Steered { turn: _, queued: _, item, content, parts: _ } => {
                 self.close_calls();
                 let place = self.place();
-                self.put(item);
+                self.put(item.clone());
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
                 if let Some(start) = self.turns.last_mut() {
                     start.steered.push((place, words));
                 }
                 self.is_steered = true;
+                vec![Event::ItemAdded { item }]
             }
-            Record::Answer { turn: _, message, items, usage } => {
+            Record::Answer { turn: _, message, items, usage, streamed } => {
                 self.close_calls();
                 (self.is_steered, self.is_fresh) = (false, false);
                 if let (Some(origin), true) = (&message.origin, usage.prompt_tokens() > 0) {
@@ -177,25 +181,28 @@ impl Thread {
                     self.calls = calls(&message);
                     append(&mut self.messages, message);
                 }
-                items.into_iter().for_each(|item| self.put(item));
+                let told = |item: Item| self.put_and_tell(streamed.contains(&item.id), item);
+                items.into_iter().map(told).collect()
             }
-            Record::Item { item } => self.put(item),
-            Record::CallMoved { item, at, state, title } => {
-                self.change_call(&item, |call| {
-                    call.title = title;
-                    call.enter(state, at);
-                });
-            }
-            Record::CallEnded { item, at, outcome, result, instructed } => {
+            Record::Item { item, streamed } => vec![self.put_and_tell(streamed, item)],
+            Record::CallMoved { item, at, state, title } => self.move_call(&item, at, state, title),
+            Record::CallEnded { item, at, outcome, result, instructed, executed } => {
                 self.note_instructed(instructed);
-                self.change_call(&item, |call| call.end(outcome, at));
+                let (refused, executed) = told::execution(&outcome, &result, executed);
+                let ended = self.change_call(&item, |call| call.end(outcome, at));
+                let ended = ended.map(|item| Event::ToolEnd { item });
                 self.take_result(result);
+                refused.into_iter().chain(ended).chain(executed).collect()
             }
             Record::Remark { turn: _, text } => {
                 self.close_calls();
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
+                Vec::new()
             }
-            Record::Compacted { compaction } => self.compact(*compaction),
+            Record::Compacted { compaction } => {
+                self.compact(*compaction);
+                Vec::new()
+            }
             Record::Opened { .. }
             | Record::Queued { .. }
             | Record::QueueChanged { .. }
@@ -213,7 +220,8 @@ impl Thread {
             | Record::Rewound { .. }
             | Record::Unwound { .. }
             | Record::Delegated { .. }
-            | Record::InAgent { .. } => {}
+            | Record::Resumed { .. }
+            | Record::InAgent { .. } => Vec::new(),
         }
     }
 
@@ -375,6 +383,15 @@ impl Thread {
         Some(Saying { at: now, blocks: blocks.to_vec(), words })
     }
 
+    /// Whether what is needed to go back to before these turns can be read.
+    pub(super) fn can_rewind(&self, gone: &BTreeSet<TurnId>) -> bool {
+        let first = self.turns.iter().find(|start| gone.contains(&start.prompt.turn));
+        first.is_none_or(|start| {
+            let window = self.windows.get(start.place.window);
+            window.is_none_or(|window| self.messages_of(window).is_ok()) && self.items.can_split(start.items)
+        })
+    }
+
     /// Goes back to before the first of these turns that is in it; what is cut off, if it has any of them.
     pub(super) fn rewind(&mut self, gone: &BTreeSet<TurnId>) -> Option<Cut> {
         let at = self.turns.iter().position(|start| gone.contains(&start.prompt.turn))?;
@@ -432,6 +449,30 @@ impl Thread {
             .collect()
     }
 
+    fn move_call(&mut self, item: &ItemId, at: Timestamp, state: CallState, title: String) -> Vec<Event> {
+        let moved = self.change_call(item, |call| {
+            call.title = title;
+            call.enter(state, at);
+        });
+        let event = |item| match state {
+            CallState::Executing => Event::ToolStart { item },
+            CallState::Pending
+            | CallState::ApprovalRequired
+            | CallState::Completed
+            | CallState::Failed
+            | CallState::Denied
+            | CallState::Sealed => Event::ItemUpdated { item },
+        };
+        moved.map(event).into_iter().collect()
+    }
+
+    /// Adds an item, or replaces the one of its id, and tells of it. One that was shown while it grew is known to whoever
+    /// followed that.
+    fn put_and_tell(&mut self, streamed: bool, item: Item) -> Event {
+        self.put(item.clone());
+        if streamed { Event::ItemUpdated { item } } else { Event::ItemAdded { item } }
+    }
+
     /// Adds an item, or replaces the one of its id.
     pub fn put(&mut self, item: Item) {
         self.items.put(item);
@@ -474,13 +515,14 @@ impl Thread {
         window.messages.read(self.items.shelf().map(Arc::as_ref))
     }
 
-    /// Changes a call, wherever its item is.
-    fn change_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCallItem)) {
-        self.items.change(id, |item| {
+    /// Changes a call, wherever its item is, and answers the item as it is then.
+    fn change_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCallItem)) -> Option<Item> {
+        let changed = self.items.change(id, |item| {
             if let ItemBody::ToolCall(call) = &mut item.body {
                 change(call);
             }
         });
+        changed.filter(Item::is_call)
     }
 
     /// Answers the calls whose results the journal has lost, so that the history stays one that can be sent.
@@ -598,4 +640,4 @@ fn last_text<'a>(mut items: impl Iterator<Item = Cow<'a, Item>>) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::session) mod tests;

@@ -2,7 +2,6 @@
 //!
 //! Rule: whether a reminder is due follows from the state alone; the list itself is in the journal, a reminder never is.
 
-use crate::event::Event;
 use crate::journal::Record;
 use crate::model::Role;
 use crate::session::{Session, SessionState};
@@ -24,15 +23,7 @@ impl Session {
 
     /// Replaces the todo list.
     pub(crate) fn set_todos(&self, todos: Vec<Todo>) {
-        self.commit(Record::Todos { todos }, |state| vec![Event::TodoChanged { todos: state.todos.clone() }]);
-    }
-
-    /// Tells of a list that is another one since the conversation went back or forward.
-    pub(super) fn tell_other_todos(&self, before: &[Todo]) {
-        let todos = self.todos();
-        if todos != before {
-            self.publish(Event::TodoChanged { todos });
-        }
+        self.commit(Record::Todos { todos });
     }
 }
 
@@ -100,6 +91,7 @@ mod tests {
             message,
             items: vec![],
             usage: Usage::default(),
+            streamed: vec![],
         });
     }
 

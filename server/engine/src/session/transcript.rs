@@ -17,11 +17,11 @@ use crate::ids::ItemId;
 use crate::journal::{Shelf, Slot};
 use crate::tools::ToolKind;
 
-/// So many of the newest items stay in memory at least.
-pub const KEPT: usize = 1_000;
+/// So many of the newest items stay in memory at least. Few in tests, so that all of them meet items that have left it.
+pub const KEPT: usize = if cfg!(test) { 32 } else { 1_000 };
 
 /// So many items leave memory together.
-pub const PAGE: usize = 250;
+pub const PAGE: usize = if cfg!(test) { 8 } else { 250 };
 
 /// From so many items in memory on, also unfinished ones leave it.
 const MOST_KEPT: usize = 8 * KEPT;
@@ -151,12 +151,12 @@ impl Transcript {
         }
     }
 
-    /// Changes an item, wherever it is. False when there is none of that id.
-    pub fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> bool {
+    /// Changes an item, wherever it is, and answers it as it is then; `None` when there is none of that id.
+    pub fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> Option<Item> {
         match self.get_mut(id) {
             Some(item) => {
                 change(item);
-                true
+                Some(item.clone())
             }
             None => self.older.change(id, change),
         }
@@ -168,14 +168,18 @@ impl Transcript {
             *known = item;
             return;
         }
-        if self.older.may_hold(&item.id) {
-            let (id, new) = (item.id.clone(), item.clone());
-            if self.older.change(&id, |known| *known = new) {
-                return;
-            }
+        if self.older.change(&item.id, |known| known.clone_from(&item)).is_some() {
+            return;
         }
         self.add(item);
         self.make_room();
+    }
+
+    /// Whether what is needed to cut off the items from a place on can be read.
+    #[must_use]
+    pub fn can_split(&self, place: usize) -> bool {
+        let from = place.min(self.older.count);
+        self.older.read(from.saturating_sub(PAGE)..(from + 1).min(self.older.count)).is_ok()
     }
 
     /// Cuts off the items from a place on.
@@ -390,8 +394,11 @@ impl Pages {
         self.greatest.as_ref().is_some_and(|greatest| id <= greatest)
     }
 
-    /// Changes an item. False when there is none of that id, or it cannot be read or written.
-    fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> bool {
+    /// Changes an item, and answers it as it is then; `None` when there is none of that id, or it cannot be read or written.
+    fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> Option<Item> {
+        if !self.may_hold(id) {
+            return None;
+        }
         for at in (0..self.pages.len()).rev() {
             if !self.pages[at].may_hold(id) {
                 continue;
@@ -399,11 +406,11 @@ impl Pages {
             let Ok(mut items) = self.read_page(&self.pages[at]) else { continue };
             let Some(item) = items.iter_mut().find(|item| item.id == *id) else { continue };
             change(item);
-            let Some(page) = self.page_of(&items) else { return false };
-            self.pages[at] = page;
-            return true;
+            let changed = item.clone();
+            self.pages[at] = self.page_of(&items)?;
+            return Some(changed);
         }
-        false
+        None
     }
 
     /// Cuts off the items from a place on: the items before it of the page it is in, the others of that page, and the

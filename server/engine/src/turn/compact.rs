@@ -24,7 +24,7 @@ use crate::model::profile::Profile;
 use crate::model::{Block, History, Message, ModelError, Usage};
 use crate::session::compaction::{Change, Compaction};
 use crate::session::conversation::Conversation;
-use crate::session::thread::{Saying, Thread};
+use crate::session::thread::Saying;
 use crate::turn::route::Route;
 use files::Recovered;
 use head::Head;
@@ -392,18 +392,16 @@ fn record(
 fn commit(conversation: &Conversation<'_>, turn: &TurnId, compaction: Compaction, after: After) {
     let session = conversation.session;
     let (messages, tokens) = (compaction.messages, compaction.tokens);
-    let record = Record::Compacted { compaction: Box::new(compaction.clone()) };
-    let step = CompressionStep::Done { compaction: Box::new(compaction) };
-    let event = Event::ContextCompression { turn: turn.clone(), agent: conversation.agent.clone(), step };
-    conversation.commit(record, |_: &Thread| vec![event]);
+    conversation.commit(Record::Compacted { compaction: Box::new(compaction) });
     if after.pictures > 0 {
         let what = format!("Left out the {} oldest pictures: the request was too long.", after.pictures);
         conversation.notice(turn, NoticeLevel::Info, what, None);
         return;
     }
-    // What was read stood in messages that are gone; sub-agents share what the session has read.
+    // What was read and what the editor showed stood in messages that are gone; sub-agents share what the session has read.
     if conversation.agent.is_none() {
         session.workspace.forget_reads();
+        session.forget_editor();
     }
     after.files.iter().for_each(|recovered| recovered.note(&session.workspace));
     let what = format!(

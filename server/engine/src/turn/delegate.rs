@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::AgentType;
-use crate::event::{Event, ItemBody, TurnEnd};
+use crate::event::{ItemBody, TurnEnd};
 use crate::ids::AgentId;
 use crate::journal::Record;
 use crate::model::models::Pointer;
@@ -55,16 +55,10 @@ pub(super) fn run<'a>(
         };
         let conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
         begin(&conversation, call, kind, &delegation, &id);
-        let started = Instant::now();
         let ended = AssertUnwindSafe(turn::run(&conversation, &call.turn, cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, &call.turn));
-        let spent = ended.spent;
-        parent.spend(spent);
-        let ok = ended.reason == TurnEnd::EndTurn;
-        let record = Record::TurnEnded { turn: call.turn.clone(), reason: ended.reason, usage: spent.usage };
-        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let event = Event::SubagentEnded { agent: id.clone(), ok, usage: spent.usage, duration_ms };
-        conversation.commit(record, |_| vec![event]);
+        parent.spend(ended.spent);
+        conversation.commit(ended.record(&call.turn));
         result(&conversation, kind, &id, ended)
     }
     .boxed()
@@ -124,19 +118,12 @@ fn begin(
         description: delegation.description.clone(),
         model: conversation.assignment.as_ref().and_then(|assignment| assignment.model.clone()),
     };
-    let event = Event::SubagentStarted {
-        agent: id.clone(),
-        call: call.id.clone(),
-        kind: kind.name.clone(),
-        description: delegation.description.clone(),
-    };
-    conversation.session.commit(record, |_| vec![event]);
+    conversation.session.commit(record);
     let text = delegation.prompt.clone();
     let item = conversation.new_item(&call.turn, ItemBody::user_message(text.clone()));
     let content = vec![Block::Text { text }];
     let (turn, parts) = (call.turn.clone(), Vec::new());
-    let record = Record::Prompt { turn, queued: None, item: item.clone(), content, parts };
-    conversation.commit(record, |_| vec![Event::ItemAdded { item }]);
+    conversation.commit(Record::Prompt { turn, queued: None, item, content, parts });
 }
 
 /// The call's result: the last words, and how to go on.

@@ -6,7 +6,7 @@
 use crate::event::{CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use crate::ids::{CallId, TurnId};
 use crate::journal::Record;
-use crate::model::price::Cost;
+use crate::journal::record::TurnFigures;
 use crate::model::{Block, ModelError};
 use crate::session::Session;
 use crate::session::conversation::Conversation;
@@ -30,10 +30,12 @@ impl Ended {
         Self { reason: TurnEnd::EndTurn, spent: Spent::default(), duration_ms: 0, phases, failure: None }
     }
 
-    pub(crate) fn event(&self, turn: &TurnId, cost: Cost) -> Event {
+    /// The record of the turn's end.
+    pub(crate) fn record(&self, turn: &TurnId) -> Record {
         let Spent { usage, model_calls, tool_calls } = self.spent;
-        let (turn, reason, duration_ms, phases) = (turn.clone(), self.reason, self.duration_ms, self.phases);
-        Event::Done { turn, reason, usage, duration_ms, model_calls, tool_calls, phases, cost }
+        let (duration_ms, phases) = (self.duration_ms, self.phases);
+        let figures = TurnFigures { duration_ms, model_calls, tool_calls, phases };
+        Record::TurnEnded { turn: turn.clone(), reason: self.reason, usage, figures }
     }
 }
 
@@ -84,7 +86,7 @@ pub(super) fn seal(conversation: &Conversation<'_>, why: &str) -> Vec<CallId> {
         };
         let content = format!("The call has no result: {why}.\n{advice}");
         let result = Block::result(call.call.as_str(), content, true);
-        conversation.end_call(&item.id, outcome, (result, vec![]), vec![]);
+        conversation.end_call(&item.id, outcome, (result, vec![]), None);
         sealed.push(call.call);
     }
     sealed
@@ -105,8 +107,7 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
         TurnEnd::NotChosen => {}
         TurnEnd::Cancelled => {
             seal(conversation, "the user interrupted the turn");
-            conversation
-                .commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() }, |_| vec![]);
+            conversation.commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() });
             let hint = "Say what to do instead, or `continue`.";
             notice(NoticeKind::Interrupted, Info, "Interrupted.", hint);
         }

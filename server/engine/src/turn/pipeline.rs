@@ -18,6 +18,7 @@ use crate::edit::ledger::Change;
 use crate::event::{CallOutcome, CallState, Event, NoticeLevel};
 use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
+use crate::journal::record::Executed;
 use crate::model::Block;
 use crate::paths::AbsPath;
 use crate::permission::gate::{Case, Standing, Verdict};
@@ -125,7 +126,11 @@ impl Pipeline<'_> {
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
         let agent = self.conversation.agent.as_ref();
-        if let Some(beside) = read.and_then(|read| self.session.instructions_beside(agent, &read)) {
+        let beside = match read {
+            Some(read) => self.session.instructions_beside(agent, &read).await,
+            None => None,
+        };
+        if let Some(beside) = beside {
             output.model_text.push_str("\n\n");
             output.model_text.push_str(&beside.text);
             *instructed = beside.folders;
@@ -183,7 +188,7 @@ impl Pipeline<'_> {
             by: self.call.spared_by.clone().unwrap_or_default(),
             feedback: None,
         };
-        self.session.commit(Record::Decided { decision, grants: Vec::new() }, |_| vec![]);
+        self.session.commit(Record::Decided { decision, grants: Vec::new() });
         self.session.sync().await;
     }
 
@@ -275,7 +280,7 @@ impl Pipeline<'_> {
             self.keep(&answer, &offers).await;
         }
         // Even if no file could be written, the same call is not asked for again.
-        self.session.commit(Record::Decided { decision, grants }, |_| vec![]);
+        self.session.commit(Record::Decided { decision, grants });
         self.session.sync().await;
         let accepted = match (&answer.updated_input, answer.allow) {
             (_, false) => proposal.accepted(Some(&[])),
@@ -514,7 +519,6 @@ fn format_result(
     (result, instructed): (Result<ToolOutput, ToolError>, Vec<AbsPath>),
     duration_ms: u64,
 ) {
-    let session = conversation.session;
     let (id, name) = (call.id.clone(), call.name.clone());
     let state = match &result {
         Ok(_) => CallState::Completed,
@@ -527,16 +531,8 @@ fn format_result(
         Ok(output) => (output.model_text.clone(), output.images.clone(), false),
         Err(error) => (error.model_text(), Vec::new(), true),
     };
-    match &result {
-        Err(error) if error.kind == ToolErrorKind::Denied => {
-            let reason = error.model_text();
-            session.publish(Event::ToolDenied { call: id.clone(), name: name.clone(), reason });
-        }
-        Err(error) if error.kind == ToolErrorKind::Timeout => {
-            session.publish(Event::ToolTimeout { call: id.clone(), name: name.clone() });
-        }
-        Err(error) => tracing::info!(call = %id, tool = %name, error = %error, "tool failed"),
-        Ok(_) => {}
+    if let Err(error) = &result {
+        tracing::info!(call = %id, tool = %name, error = %error, "tool failed");
     }
     let outcome = match result {
         Ok(output) => {
@@ -552,6 +548,6 @@ fn format_result(
         },
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, images, is_error };
-    let executed = Event::ToolExecuted { call: id, name, duration_ms, ok: !is_error };
-    conversation.end_call(&call.item, outcome, (result, instructed), vec![executed]);
+    let executed = Some(Executed { name, duration_ms });
+    conversation.end_call(&call.item, outcome, (result, instructed), executed);
 }

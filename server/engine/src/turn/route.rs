@@ -4,7 +4,7 @@
 //! happens it is said. The own model then rests for [`REST`], and is tried again with the first call after it, or when
 //! the fallback fails: an answer fails only when both were asked, or there is no fallback.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::event::{NoticeKind, NoticeLevel};
 use crate::ids::TurnId;
 use crate::model::fallback::Trigger;
+use crate::model::models::Models;
 use crate::model::retry::WAIT_CEILING;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::session::conversation::Conversation;
@@ -168,24 +169,48 @@ impl<'a> Route<'a> {
 
     /// The profile to ask instead of the own, if it is named for this trigger, or for any where none is given.
     fn fallback(&self, trigger: Option<Trigger>) -> Option<String> {
-        let models = &self.conversation.session.models;
-        let profile = models.profile(&self.own).ok()?;
-        let fallback = profile.fallback.as_ref()?;
-        if trigger.is_some_and(|trigger| !fallback.triggers.contains(&trigger)) {
-            return None;
-        }
-        match models.resolve(&fallback.profile) {
-            Ok(name) => Some(name).filter(|name| *name != self.own),
-            Err(error) => {
-                tracing::warn!(profile = %self.own, %error, "the fallback cannot be asked");
-                None
-            }
-        }
+        fallback(&self.conversation.session.models, &self.own, trigger)
     }
 
     /// The model of a profile as the provider knows it.
     fn model_of(&self, profile: &str) -> String {
         let known = self.conversation.session.models.profile(profile);
         known.map_or_else(|_| profile.to_owned(), |profile| profile.model.clone())
+    }
+}
+
+/// The profiles of `names` in the order in which they are asked: for one that rests its fallback is, and itself only when
+/// all others have failed.
+pub(super) fn by_rest(conversation: &Conversation<'_>, names: &[&str]) -> Vec<String> {
+    let session = conversation.session;
+    let (mut order, mut resting) = (Vec::new(), Vec::new());
+    for name in names {
+        if session.resting.rests(name) {
+            let fallback = fallback(&session.models, name, None);
+            order.extend(fallback.filter(|fallback| !session.resting.rests(fallback)));
+            resting.push((*name).to_owned());
+        } else {
+            order.push((*name).to_owned());
+        }
+    }
+    order.append(&mut resting);
+    let mut known = HashSet::new();
+    order.retain(|name| known.insert(name.clone()));
+    order
+}
+
+/// The profile to ask instead of `own`, if it is named for this trigger, or for any where none is given.
+fn fallback(models: &Models, own: &str, trigger: Option<Trigger>) -> Option<String> {
+    let profile = models.profile(own).ok()?;
+    let fallback = profile.fallback.as_ref()?;
+    if trigger.is_some_and(|trigger| !fallback.triggers.contains(&trigger)) {
+        return None;
+    }
+    match models.resolve(&fallback.profile) {
+        Ok(name) => Some(name).filter(|name| name != own),
+        Err(error) => {
+            tracing::warn!(profile = %own, %error, "the fallback cannot be asked");
+            None
+        }
     }
 }

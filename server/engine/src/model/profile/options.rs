@@ -123,12 +123,22 @@ pub struct Surroundings<'a> {
 struct Server {
     provider: Provider,
     address: Address,
-    /// The variable that holds the key of a provider that is known by name.
-    key_variable: Option<String>,
+    /// Who the provider is, where it is known by name.
+    known: Option<OwnKey>,
     /// Whether it is the one that the environment's own key and the common helper are for.
     is_of_environment: bool,
     /// Whether the user said what it speaks.
     is_named: bool,
+}
+
+/// The key of a provider that is known by name.
+struct OwnKey {
+    /// The variable that holds it; none for servers that want no key.
+    variable: Option<String>,
+    /// Where the provider is.
+    base_url: String,
+    /// Whether the profile asks the provider's own host.
+    is_there: bool,
 }
 
 impl Surroundings<'_> {
@@ -218,11 +228,15 @@ fn server(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<Server,
     let written = options.base_url.as_deref().map(|address| around.expand(address, "baseUrl")).transpose()?;
     let named = options.provider.as_deref().map(|name| provider(name, around)).transpose()?;
     if let Some(Named::Known(known)) = named {
-        let address = written.as_deref().unwrap_or(&known.base_url);
+        let wire = known.provider.wire();
+        let address = Address::read(written.as_deref().unwrap_or(&known.base_url), wire)?;
+        let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
+        let is_there = origin(&address.base) == origin(&known.base_url);
+        let (variable, base_url) = (known.api_key_env.clone(), known.base_url.clone());
         return Ok(Server {
             provider: known.provider,
-            address: Address::read(address, known.provider.wire())?,
-            key_variable: known.api_key_env.clone(),
+            address,
+            known: Some(OwnKey { variable, base_url, is_there }),
             is_of_environment: false,
             is_named: true,
         });
@@ -248,7 +262,7 @@ fn server(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<Server,
     };
     let is_at = |own: &str| Address::read(own, wire).is_ok_and(|own| own.base == address.base);
     let is_of_environment = written.is_none() || is_at(usual) || of_environment.as_deref().is_some_and(is_at);
-    Ok(Server { provider, address, key_variable: None, is_of_environment, is_named })
+    Ok(Server { provider, address, known: None, is_of_environment, is_named })
 }
 
 /// What a provider's name means.
@@ -363,10 +377,12 @@ fn credentials(
         let ttl = duration(options.api_key_helper_ttl_ms, HELPER_TTL, "apiKeyHelperTtlMs")?;
         return Ok((Credentials::None, Some(KeyHelper { command: command.clone(), ttl })));
     }
-    if let Some(text) = server.key_variable.as_deref().and_then(|name| around.set(name)) {
+    let of_known = server.known.as_ref().filter(|known| known.is_there);
+    let of_known = of_known.and_then(|known| around.set(known.variable.as_deref()?));
+    if let Some(text) = of_known {
         return key(text);
     }
-    let is_anthropic = server.provider.wire() == Wire::AnthropicMessages && server.key_variable.is_none();
+    let is_anthropic = server.provider.wire() == Wire::AnthropicMessages && server.known.is_none();
     if server.is_of_environment && is_anthropic {
         if let Some(text) = around.set("ANTHROPIC_API_KEY") {
             return key(text);
@@ -394,17 +410,22 @@ fn credentials(
 
 /// Why there is no key for a server, and where one could be.
 fn no_key(server: &Server, is_anthropic: bool) -> String {
-    let variable = server.key_variable.as_deref();
+    let known = server.known.as_ref();
+    let variable = known.filter(|known| known.is_there).and_then(|known| known.variable.as_deref());
     let usual = if is_anthropic { "ANTHROPIC_API_KEY" } else { "OPENAI_API_KEY" };
     if variable.is_some() || server.is_of_environment {
         let variable = variable.unwrap_or(usual);
         return format!("There is no API key: neither the option `apiKey` nor {variable} is set.");
     }
-    let elsewhere = if is_anthropic {
-        "ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN and the common `apiKeyHelper` are only used for Anthropic and for \
-         ANTHROPIC_BASE_URL."
-    } else {
-        "OPENAI_API_KEY is only sent to OpenAI and to OPENAI_BASE_URL."
+    let of_known = known.and_then(|known| Some((known.variable.as_deref()?, &known.base_url)));
+    let elsewhere = match of_known {
+        Some((variable, base_url)) => format!("{variable} is only sent to {base_url}."),
+        None if is_anthropic => {
+            "ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN and the common `apiKeyHelper` are only used for Anthropic and for \
+             ANTHROPIC_BASE_URL."
+                .to_owned()
+        }
+        None => "OPENAI_API_KEY is only sent to OpenAI and to OPENAI_BASE_URL.".to_owned(),
     };
     let mut text = format!(
         "There is no API key for this server: set `apiKey`, `apiKeyEnv` or `apiKeyHelper` in its profile. {elsewhere}"

@@ -161,6 +161,43 @@ fn keys_of_the_environment_go_to_no_other_server() {
 }
 
 #[test]
+fn the_key_of_a_known_provider_goes_to_its_own_host_alone() {
+    let variables =
+        [("DEEPSEEK_API_KEY", "deep"), ("OPENROUTER_API_KEY", "router"), ("OPENAI_API_KEY", "open")];
+    let with = |provider: &str, address: &str| serde_json::json!({"provider": provider, "baseUrl": address, "model": "m"});
+    for address in ["https://api.deepseek.com/v1", "https://api.deepseek.com/beta/"] {
+        assert_eq!(
+            resolve(with("deepseek", address), &variables).unwrap().credentials,
+            key("deep"),
+            "{address}"
+        );
+    }
+    for (provider, address, variable) in [
+        ("deepseek", "https://other.example/v1", "DEEPSEEK_API_KEY is only sent to https://api.deepseek.com"),
+        ("deepseek", "https://api.deepseek.com.evil.example/v1", "DEEPSEEK_API_KEY"),
+        ("deepseek", "http://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        ("deepseek", "https://api.deepseek.com:8443/v1", "DEEPSEEK_API_KEY"),
+        (
+            "openrouter",
+            "https://other.example/v1",
+            "OPENROUTER_API_KEY is only sent to https://openrouter.ai",
+        ),
+    ] {
+        let error = resolve(with(provider, address), &variables).expect_err(address);
+        assert_eq!(error.kind, ModelErrorKind::Configuration);
+        for expected in [variable, "`apiKey`", "`apiKeyHelper`"] {
+            assert!(error.message.contains(expected), "{address}: {}", error.message);
+        }
+        assert!(!error.message.contains("OPENAI_API_KEY"), "{}", error.message);
+        let mut own = with(provider, address);
+        own["apiKey"] = "own".into();
+        assert_eq!(resolve(own, &variables).unwrap().credentials, key("own"), "{address}");
+    }
+    let local = resolve(with("deepseek", "http://127.0.0.1:1/v1"), &variables).unwrap();
+    assert_eq!(local.credentials, Credentials::None);
+}
+
+#[test]
 fn an_address_without_a_provider_is_taken_for_what_its_end_says() {
     for (address, expected) in [
         ("https://other.example", Provider::Anthropic),

@@ -19,7 +19,7 @@ impl Desk {
         let item = new_item(&turn, ItemBody::user_message(text));
         let record =
             Record::Prompt { turn: turn.clone(), queued: None, item, content: vec![], parts: vec![] };
-        self.session.commit(record, |_| vec![]);
+        self.session.commit(record);
         self.turn = turn.clone();
         turn
     }

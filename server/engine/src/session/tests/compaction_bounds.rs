@@ -40,8 +40,13 @@ fn show(session: &Session, count: usize, bytes: usize) {
     let picture = |_| Block::Image(Image { media_type: "image/png".into(), data: "A".repeat(bytes) });
     let (turn, item) = (TurnId::generate(), crate::ids::ItemId::generate());
     let content = (0..count).map(picture).collect();
-    Conversation::main(session)
-        .commit(Record::Attached { turn, item, content, shown: vec![], instructed: vec![] }, |_| vec![]);
+    Conversation::main(session).commit(Record::Attached {
+        turn,
+        item,
+        content,
+        shown: vec![],
+        instructed: vec![],
+    });
 }
 
 fn pictures(request: &ModelRequest) -> usize {

@@ -5,6 +5,7 @@ use super::course::asked_or_done;
 use super::*;
 use crate::model::fallback::{Fallback, Trigger};
 use crate::model::profile::Profile;
+use crate::turn::compact;
 
 /// The own model's profile, which names the other for these faults.
 fn own(triggers: Vec<Trigger>) -> Profile {
@@ -76,6 +77,30 @@ async fn when_both_fail_the_turn_fails_and_each_was_asked_once() {
         let asked = second.requests.lock().unwrap().len();
         assert_eq!((bench.requests().len(), asked), (turn, turn), "turn {turn}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_own_model_rests_its_fallback_writes_the_summary() {
+    let summary = compact::HEADINGS.map(|heading| format!("# {heading}\n{heading}\n")).concat();
+    let long = "lorem ipsum dolor sit amet ".repeat(300);
+    let first = vec![fails(ModelErrorKind::Server), said(&summary)];
+    let second = vec![said(&long), said(&long), said(&summary), fails(ModelErrorKind::BadRequest)];
+    let (bench, other) = two((own(Trigger::usual()), first), (other(), second), Arc::new(NoPolicies));
+    let session = bench.session();
+    ask(&session, "one").await;
+    ask(&session, "two").await;
+    let asked = || (bench.requests().len(), other.requests.lock().unwrap().len());
+    assert_eq!(asked(), (1, 2));
+    let compaction = || session.state().main.compacted().cloned();
+    ask(&session, "/compact").await;
+    assert_eq!((asked(), compaction().unwrap().model.as_deref()), ((1, 3), Some("model-of-other")));
+    // When the fallback cannot write it either, the own model is asked all the same.
+    other.script.lock().unwrap().push_front(said(&long));
+    other.script.lock().unwrap().push_front(said(&long));
+    ask(&session, "three").await;
+    ask(&session, "four").await;
+    ask(&session, "/compact").await;
+    assert_eq!((asked(), compaction().unwrap().model.as_deref()), ((2, 6), Some("model-of-main")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ pub(super) fn bench(script: Vec<Say>) -> Bench {
 }
 
 impl Bench {
-    pub(super) fn write(&self, path: &str, text: &str) {
+    pub(in crate::session) fn write(&self, path: &str, text: &str) {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -35,7 +35,7 @@ pub(super) fn said(bench: &Bench) -> String {
 
 pub(super) fn attached(session: &Session) -> Vec<Attachment> {
     let state = session.state();
-    let mut prompts = state.main.items.iter().filter_map(|item| match &item.body {
+    let mut prompts = state.main.items.newest().iter().filter_map(|item| match &item.body {
         ItemBody::UserMessage { attachments, .. } => Some(attachments.clone()),
         _ => None,
     });
@@ -44,7 +44,7 @@ pub(super) fn attached(session: &Session) -> Vec<Attachment> {
 
 pub(super) fn notices(session: &Session) -> Vec<String> {
     let state = session.state();
-    let notices = state.main.items.iter().filter_map(|item| match &item.body {
+    let notices = state.main.items.newest().iter().filter_map(|item| match &item.body {
         ItemBody::Notice { text, .. } => Some(text.clone()),
         _ => None,
     });
@@ -127,6 +127,38 @@ async fn what_the_editor_shows_is_told_when_it_has_changed() {
     assert_eq!(said.matches("chosen").count(), 1, "what is selected in a secret is not told");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_back() {
+    let bench = bench(vec![]);
+    let session = bench.session();
+    let shows = |text: &str| {
+        let active = Some(Target::File(bench.root().join("a.rs")));
+        let part = Part::Editor(EditorContext { active, ..EditorContext::default() });
+        Prompt {
+            text: format!("{text} {}", "lorem ipsum ".repeat(200)),
+            parts: vec![part],
+            ..Prompt::default()
+        }
+    };
+    let told = || said(&bench).lines().filter(|line| *line == "Active file: a.rs").count();
+    for round in 0..6 {
+        ask(&session, shows(&format!("round {round}"))).await;
+    }
+    assert_eq!(told(), 1);
+    ask(&session, prompt("/compact")).await;
+    // What the newest prompt of the user had with it stays with it; of the others only a summary is left.
+    ask(&session, prompt("go on")).await;
+    assert_eq!(told(), 0);
+    ask(&session, shows("again")).await;
+    assert_eq!(told(), 1);
+    let checkpoint = session.checkpoints().last().unwrap().id.clone();
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    session.restore(&checkpoint, review::RestoreWhat::Conversation, review::UserEdits::Keep).unwrap();
+    until(&mut events, |event| matches!(event, Event::EditsResolved { .. })).await;
+    ask(&session, shows("once more")).await;
+    assert_eq!(told(), 1);
+}
+
 #[tokio::test]
 async fn a_note_goes_into_the_instructions_and_asks_no_model() {
     let bench = bench(vec![]);
@@ -196,7 +228,7 @@ async fn what_needed_no_look_up_does_not_count_as_lost_after_a_crash() {
     let bench = Bench::with_tools(bench.home, vec![], Registry::built_in());
     let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
     let state = session.state();
-    let hint = state.main.items.iter().rev().find_map(|item| match &item.body {
+    let hint = state.main.items.newest().iter().rev().find_map(|item| match &item.body {
         ItemBody::Notice { hint, kind: Some(NoticeKind::Interrupted), .. } => hint.clone(),
         _ => None,
     });

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::ids::{CallId, ResolutionId, SessionId};
+use crate::journal::SHELF;
 use crate::model::{Image, Usage};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -12,7 +13,7 @@ use crate::session::compaction::{Cause, Change};
 use crate::session::{SessionState, new_item};
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(in crate::session) enum Step {
     Prompt(bool),
     /// So many calls, some with thinking; the results of so many of them come.
     Answer(usize, usize, bool),
@@ -24,7 +25,7 @@ enum Step {
     Unwind,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(in crate::session) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => any::<bool>().prop_map(Step::Prompt),
         5 => (0..4_usize, 0..5_usize, any::<bool>()).prop_map(|(calls, results, thinks)| Step::Answer(calls, results, thinks)),
@@ -38,10 +39,11 @@ fn step() -> impl Strategy<Value = Step> {
 /// Histories before turns.
 type Befores = Vec<(TurnId, History)>;
 
-/// A session whose journal is kept.
-struct Kept {
+/// A session whose journal is kept, and what has left memory with it.
+pub(in crate::session) struct Kept {
+    _folder: tempfile::TempDir,
     state: SessionState,
-    records: Vec<Record>,
+    pub(in crate::session) records: Vec<Record>,
     /// The history before each turn that is in it.
     befores: Befores,
     /// What an unwinding brings back.
@@ -50,13 +52,15 @@ struct Kept {
 }
 
 impl Kept {
-    fn new() -> Self {
+    pub(in crate::session) fn new() -> Self {
         let root = AbsPath::new("/w").unwrap();
         let (roots, model) = (vec![root.clone()], "demo".to_owned());
         let opened =
             Record::Opened { session: SessionId::generate(), roots, cwd: root, mode: Mode::Default, model };
-        let state = SessionState::open(&opened).unwrap();
-        Self { state, records: vec![opened], befores: Vec::new(), cut: None, calls: 0 }
+        let mut state = SessionState::open(&opened).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        state.attach(&Arc::new(Shelf::create(&folder.path().join(SHELF)).unwrap()));
+        Self { _folder: folder, state, records: vec![opened], befores: Vec::new(), cut: None, calls: 0 }
     }
 
     fn write(&mut self, record: Record) {
@@ -64,7 +68,7 @@ impl Kept {
         self.state.apply(record);
     }
 
-    fn take(&mut self, step: &Step) {
+    pub(in crate::session) fn take(&mut self, step: &Step) {
         let turn = self.befores.last().map_or_else(TurnId::generate, |(turn, _)| turn.clone());
         match step {
             Step::Prompt(has_picture) => self.prompt(*has_picture),
@@ -118,7 +122,13 @@ impl Kept {
             content.push(Block::Text { text: "said".into() });
         }
         let message = Message::assistant(content);
-        self.write(Record::Answer { turn: turn.clone(), message, items, usage: Usage::default() });
+        self.write(Record::Answer {
+            turn: turn.clone(),
+            message,
+            items,
+            usage: Usage::default(),
+            streamed: vec![],
+        });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {
                 state: CallState::Completed,
@@ -128,7 +138,7 @@ impl Kept {
             };
             let result = Block::result(id, "result", false);
             let (at, instructed) = (jiff::Timestamp::UNIX_EPOCH, vec![]);
-            self.write(Record::CallEnded { item, at, outcome, result, instructed });
+            self.write(Record::CallEnded { item, at, outcome, result, instructed, executed: None });
         }
     }
 
@@ -159,7 +169,9 @@ impl Kept {
         let mut closed = self.state.main.clone();
         closed.close_calls();
         self.write(Record::Compacted { compaction: Box::new(compaction) });
-        assert_eq!(self.state.main.window(&window), Some(&closed.messages[..]));
+        let stored = self.state.main.window(&window).unwrap();
+        let shelf = self.state.shelf().map(std::sync::Arc::as_ref);
+        assert_eq!(*stored.read(shelf).unwrap(), closed.messages[..]);
         self.cut = None;
     }
 
@@ -239,7 +251,7 @@ proptest! {
         }
         let lines: Vec<String> =
             kept.records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
-        let read = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let read = lines.iter().map(|line| serde_json::from_str::<Record>(line).unwrap());
         let folded = SessionState::fold(read).unwrap();
         prop_assert_eq!(folded.main.messages, kept.state.main.messages);
     }

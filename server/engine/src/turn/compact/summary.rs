@@ -20,6 +20,7 @@ use crate::model::{
 };
 use crate::session::conversation::Conversation;
 use crate::turn::attempt::{charge_beside, jitter, tell_retry, usage_of};
+use crate::turn::route::by_rest;
 
 /// How a summary is to be written.
 const PROMPT: &str = include_str!("../../prompts/compact.md");
@@ -85,8 +86,7 @@ pub(super) async fn summarize(
     let (named, own) = (conversation.session.pointer(Pointer::Compact), conversation.model());
     let mut failure = String::new();
     // Where the model that is set for it cannot do it, the conversation's own may.
-    let names = [&named, &own];
-    for name in if named == own { &names[..1] } else { &names[..] } {
+    for name in &by_rest(conversation, &[&named, &own]) {
         let Ok(profile) = models.profile(name) else { continue };
         let model = tokio::select! {
             model = models.connect(name) => model,

@@ -3,7 +3,7 @@
 //! Rule: the message for the model and the items for people are one record. What a fault left behind stays on the screen;
 //! of it only text that was said for good becomes history.
 
-use crate::event::{Event, Item, ItemBody};
+use crate::event::ItemBody;
 use crate::ids::CallId;
 use crate::journal::Record;
 use crate::model::{Block, Message, ModelError, ModelResponse, Origin, StopReason, Usage};
@@ -58,23 +58,18 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
     let record = Record::Answer {
         turn: turn.clone(),
         message: Message { origin: Some(origin), ..Message::assistant(content) },
-        items: items.iter().map(|(item, _)| item.clone()).collect(),
+        streamed: items.iter().filter(|(_, streamed)| *streamed).map(|(item, _)| item.id.clone()).collect(),
+        items: items.into_iter().map(|(item, _)| item).collect(),
         usage: reported,
     };
-    conversation.commit(record, |_| {
-        let event = |(item, streamed)| match streamed {
-            true => Event::ItemUpdated { item },
-            false => Event::ItemAdded { item },
-        };
-        items.into_iter().map(event).collect()
-    });
+    conversation.commit(record);
     Answer { stop_reason, usage, calls, cut, text: text.unwrap_or_default() }
 }
 
 /// Leaves what was shown of an attempt on the screen, and out of the history.
 pub(super) fn leave(conversation: &Conversation<'_>, shown: &mut Shown) {
     for item in shown.interrupted(conversation) {
-        conversation.commit(Record::Item { item: item.clone() }, |_| vec![Event::ItemUpdated { item }]);
+        conversation.commit(Record::Item { item, streamed: true });
     }
 }
 
@@ -94,9 +89,8 @@ pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Sh
     }
     let message = Message::assistant(content);
     let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
-    let record = Record::Answer { turn: asker.turn.clone(), message, items: items.clone(), usage };
-    let told = |_: &_| items.into_iter().map(|item: Item| Event::ItemUpdated { item }).collect();
-    asker.conversation.commit(record, told);
+    let streamed = items.iter().map(|item| item.id.clone()).collect();
+    asker.conversation.commit(Record::Answer { turn: asker.turn.clone(), message, items, usage, streamed });
 }
 
 /// What the end of an answer cut off, if it did.

@@ -121,6 +121,36 @@ async fn what_was_said_to_a_running_turn_is_kept_or_summarized() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_to_a_running_turn_survives_where_no_summary_can_be_written() {
+    let mut script = vec![(vec![text("looking"), call("c0", "SafeProbe", "wait")], 0)];
+    script
+        .extend((1..12).map(|round| {
+            (vec![text(&long("looked")), call(&format!("c{round}"), "SafeProbe", "return")], 0)
+        }));
+    script.push((vec![text("done")], 0));
+    let (probe, tools) = probes();
+    let model = Copyist { fails: true, ..Copyist::saying(script) };
+    let office = office(200_000, model, tools);
+    let session = office.session();
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    session.submit(prompt("PROMPT build it")).unwrap();
+    until(&mut events, |event| matches!(event, Event::ToolStart { .. })).await;
+    session.steer(prompt("STEER leave the lexer")).unwrap();
+    probe.go.notify_waiters();
+    until(&mut events, is_done).await;
+    // Twice, so that what the first head quotes has to be found again.
+    for round in 0..2 {
+        turn(&session, "/compact").await;
+        let told: Vec<_> = history(&session).iter().flat_map(|message| message.content.clone()).collect();
+        for said in ["PROMPT build it", "STEER leave the lexer"] {
+            assert!(told.contains(&text(said)), "{said} is gone after compaction {round}");
+        }
+    }
+    let Block::Text { text: warning } = &history(&session)[0].content[0] else { panic!("no warning") };
+    assert!(warning.contains("no summary of it could"), "{warning}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn steering_that_comes_while_a_summary_is_written_is_told_afterwards() {
     let model = Copyist { hangs: true, ..Copyist::default() };
     let office = office(200_000, model, probes().1);
@@ -269,9 +299,9 @@ async fn the_conversation_of_a_sub_agent_is_compacted_by_its_own_window() {
     let Some(CompressionStep::Done { compaction }) = told.last().map(|(_, step)| step) else {
         panic!("{told:?}")
     };
-    let window = session.window(told[0].0.as_ref(), &compaction.window).unwrap();
+    let window = session.window(told[0].0.as_ref(), &compaction.window).await.unwrap();
     assert_eq!(window[0].content, [text("TASK read it all")]);
-    assert!(session.window(None, &compaction.window).is_none(), "it is no window of the session's own");
+    assert!(session.window(None, &compaction.window).await.is_err(), "it is no window of the session's own");
     let requests = office.model.requests.lock().unwrap();
     let last = format!("{:?}", requests[requests.len() - 2]);
     assert!(last.contains("conversation-summary") && last.contains("TASK read it all"));

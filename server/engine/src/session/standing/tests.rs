@@ -1,0 +1,32 @@
+//! What stands in the system prompt, and what comes beside files.
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::session::tests::Bench;
+
+#[test]
+fn a_slow_disk_holds_no_lock_and_two_readers_are_told_once() {
+    // One thread for the disk, so that the test can be what keeps it busy.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    runtime.unwrap().block_on(async {
+        let bench = Bench::new(vec![]);
+        bench.write("api/a.rs", "one\n");
+        bench.write("api/AGENTS.md", "of the api");
+        let session = bench.session();
+        let target = Target::File(bench.root().join("api/a.rs"));
+        let (release, held) = mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held.recv().is_err());
+        let (mut first, mut second) = (
+            Box::pin(session.instructions_beside(None, &target)),
+            Box::pin(session.instructions_beside(None, &target)),
+        );
+        assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+        assert!(session.kept.told.try_lock().is_ok(), "nobody holds the lock while the disk is waited for");
+        drop(release);
+        assert!(busy.await.unwrap());
+        let given = [first.await, second.await];
+        let texts: Vec<_> = given.iter().flatten().map(|beside| &beside.text).collect();
+        assert!(texts.len() == 1 && texts[0].contains("of the api"), "{texts:?}");
+    });
+}
