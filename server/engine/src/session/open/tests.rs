@@ -13,7 +13,7 @@ use crate::journal::base::{FORM, Mark};
 use crate::model::Usage;
 use crate::session::new_item;
 use crate::session::thread::tests::{Kept as History, Step, step};
-use crate::todo::Todo;
+use crate::todo::{Todo, TodoStatus};
 
 /// A stored session.
 struct Stored {
@@ -25,8 +25,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// Writes records as a live session would.
-    fn new(records: &[Record], blob: Option<&str>) -> Self {
+    /// Writes records as a live session would that takes its base after `cut` of them.
+    fn new(records: &[Record], blob: Option<&str>, cut: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let blobs = Blobs::new(folder.path().join("blobs"));
@@ -46,6 +46,9 @@ impl Stored {
             journal.append_line(journal.prepare(record).unwrap(), seq).unwrap();
             seq += told;
             at.push(journal.whole_length().unwrap());
+            if at.len() - 1 == cut || cut == 0 {
+                journal.begin_anew().unwrap();
+            }
         }
         Self { _folder: folder, path, blobs, at }
     }
@@ -73,9 +76,9 @@ impl Stored {
         let mark = Mark::of(&self.path, offset).unwrap();
         base::write(&self.file(BASE), mark, length, &base::encode(&content).unwrap()).unwrap();
         // What was put on the shelf after a base was written is still there when the server was killed.
-        fs::OpenOptions::new().append(true).open(self.file(SHELF)).map_or((), |mut shelf| {
+        if let Ok(mut shelf) = fs::OpenOptions::new().append(true).open(self.file(SHELF)) {
             std::io::Write::write_all(&mut shelf, b"later").unwrap();
-        });
+        }
         fs::write(&self.path, whole).unwrap();
         newest
     }
@@ -112,7 +115,11 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
         seen = history.records.len();
         match also {
             0 => {
-                let todo = Todo::pending("look", "Looking");
+                let todo = Todo {
+                    content: "look".into(),
+                    status: TodoStatus::Pending,
+                    active_form: "Looking".into(),
+                };
                 records.push(Record::Todos { todos: vec![todo] });
             }
             1 => {
@@ -171,10 +178,10 @@ proptest! {
         cut in 0.0..1.0_f64,
     ) {
         let (records, blob) = records(&steps);
-        let stored = Stored::new(&records, Some(blob));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let cut = 1 + (cut * records.len() as f64) as usize;
         let cut = cut.min(records.len());
+        let stored = Stored::new(&records, Some(blob), cut);
         let newest = stored.put_base(cut);
         let opening = stored.open();
         prop_assert_eq!(opening.base.offset, stored.at[cut], "the base is used");
@@ -198,7 +205,7 @@ fn long() -> Stored {
         .chain([(Step::Compact(20), 9), (Step::Prompt(false), 9)])
         .collect();
     let (records, blob) = records(&steps);
-    Stored::new(&records, Some(blob))
+    Stored::new(&records, Some(blob), 0)
 }
 
 #[test]
@@ -278,7 +285,7 @@ fn damaged_lines_before_a_base_are_counted_as_before() {
 
 #[test]
 fn a_journal_without_a_session_is_none() {
-    let stored = Stored::new(&[], None);
+    let stored = Stored::new(&[], None, 0);
     fs::write(&stored.path, "{\"v\":1}\n\n").unwrap();
     let opening = stored.open();
     assert!(opening.replay.is_none());
