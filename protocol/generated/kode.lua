@@ -896,6 +896,13 @@
 ---@class kode.GetContextParams
 ---@field sessionId kode.SessionId The session.
 
+--- Which older items of a transcript are wanted.
+---@class kode.GetItemsParams
+---@field sessionId kode.SessionId The session.
+---@field agentId? kode.AgentId The sub-agent whose transcript it is; absent for the session's own.
+---@field before kode.ItemId The item before which they stand: the oldest of those the client has.
+---@field limit? integer The most items wanted; the server may give fewer.
+
 --- Whose spending is asked for.
 ---@class kode.GetUsageParams
 ---@field sessionId kode.SessionId The session.
@@ -1049,6 +1056,11 @@
 
 --- Names an item of the transcript.
 ---@alias kode.ItemId string
+
+--- A page of a transcript.
+---@class kode.ItemPage
+---@field items kode.Item[] The items just before the one that was named, oldest first; none before the oldest.
+---@field moreItems boolean Whether there are older items.
 
 --- An item changed in more than its streamed text.
 ---@class kode.ItemUpdated
@@ -1765,7 +1777,7 @@
 ---@field mode kode.Mode Its mode.
 ---@field model kode.ModelRef Its model.
 ---@field items kode.Item[] The newest items of the transcript, oldest first.
----@field moreItems boolean Whether there are older items.
+---@field moreItems boolean Whether there are older items; `agent/session/items` gives them.
 ---@field pendingPermissions kode.PermissionPrompt[] The prompts that wait for the user, oldest first.
 ---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
 ---@field todos? kode.Todo[] The todo list.
@@ -2113,6 +2125,7 @@
 ---@field ["agent/session/new"] fun(params: kode.NewSessionParams): kode.NewSessionResult Begins a session and follows it: its events are sent from now on. Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
 ---@field ["agent/session/list"] fun(params: kode.ListSessionsParams): kode.ListSessionsResult Lists the sessions of this workspace. Errors: `invalidParams`.
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/session/items"] fun(params: kode.GetItemsParams): kode.ItemPage Gives a page of the older items of a live session, or of one of its sub-agents. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
 ---@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and says what is in force now. Errors: `unknownSession`, `modelNotConfigured`.
@@ -2164,6 +2177,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331"
+M.schema_hash = "de7bac9c1af9af269180189092aadc3649322e7df340e416a9dc1539c102df0a"
 
 return M

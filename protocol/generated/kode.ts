@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331";
+export const SCHEMA_HASH = "de7bac9c1af9af269180189092aadc3649322e7df340e416a9dc1539c102df0a";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1034,6 +1034,18 @@ export interface GetContextParams {
     sessionId: SessionId;
 }
 
+/** Which older items of a transcript are wanted. */
+export interface GetItemsParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The sub-agent whose transcript it is; absent for the session's own. */
+    agentId?: AgentId;
+    /** The item before which they stand: the oldest of those the client has. */
+    before: ItemId;
+    /** The most items wanted; the server may give fewer. */
+    limit?: number;
+}
+
 /** Whose spending is asked for. */
 export interface GetUsageParams {
     /** The session. */
@@ -1198,6 +1210,14 @@ export type ItemBody =
 
 /** Names an item of the transcript. */
 export type ItemId = string;
+
+/** A page of a transcript. */
+export interface ItemPage {
+    /** The items just before the one that was named, oldest first; none before the oldest. */
+    items: Item[];
+    /** Whether there are older items. */
+    moreItems: boolean;
+}
 
 /** An item changed in more than its streamed text. */
 export interface ItemUpdated {
@@ -2335,7 +2355,7 @@ export interface Snapshot {
     model: ModelRef;
     /** The newest items of the transcript, oldest first. */
     items: Item[];
-    /** Whether there are older items. */
+    /** Whether there are older items; `agent/session/items` gives them. */
     moreItems: boolean;
     /** The prompts that wait for the user, oldest first. */
     pendingPermissions: PermissionPrompt[];
@@ -2903,6 +2923,12 @@ export interface Requests {
      * Errors: `unknownSession`, `storageFailure`.
      */
     "agent/session/load": { params: LoadSessionParams; result: Snapshot };
+    /**
+     * Gives a page of the older items of a live session, or of one of its sub-agents.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/items": { params: GetItemsParams; result: ItemPage };
     /**
      * Gives what a sub-agent of a live session did, as it is now.
      *
