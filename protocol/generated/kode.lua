@@ -38,6 +38,7 @@
 ---@field complete boolean Whether the text is whole; false while it streams.
 ---@field interrupted boolean Whether it broke off: cancelled, cut or lost with the connection.
 ---@field model? string The model that said it, as the provider knows it.
+---@field durationMs? integer Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and where it is not known.
 
 --- A session was taken up again from its journal.
 ---@class kode.AgentResumed
@@ -313,6 +314,7 @@
 ---@field mode? kode.Mode The mode from now on.
 ---@field model? string The name of the model profile from the next model call on.
 ---@field effort? kode.EffortChoice How hard models think from the next model call on; `auto` is what the profile and the settings say.
+---@field outputStyle? string The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is what the settings say.
 ---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
 --- What is in force in a session.
@@ -320,6 +322,7 @@
 ---@field mode kode.Mode The mode.
 ---@field model kode.ModelRef The model.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field delivery kode.EditDeliveryRule[] How changes reach the files.
 
 --- A conversation is being compacted, or was.
@@ -863,6 +866,60 @@
 ---@field reason string Why, for people.
 ---@field proposed? string[] Rules that would let it run unasked, where a rule can.
 
+--- The form of an export.
+---@alias kode.ExportFormat
+---| "markdown" # A document for people.
+---| "json" # What machines read.
+
+--- Which session is exported.
+---@class kode.ExportSessionParams
+---@field sessionId kode.SessionId The session. It may be live, also in another server.
+---@field format? kode.ExportFormat The form.
+
+--- An export.
+---@class kode.ExportSessionResult
+---@field title string What people call the session.
+---@field fileName string A name for the file, without a folder.
+---@field document kode.ExportedDocument What was asked for.
+
+--- A document for people.
+---@class kode.ExportedDocument.Markdown
+---@field format "markdown"
+---@field text string Its text.
+
+--- What machines read.
+---@class kode.ExportedDocument.Json
+---@field format "json"
+---@field session kode.ExportedSession The session.
+
+--- The document of an export.
+---@alias kode.ExportedDocument
+---| kode.ExportedDocument.Markdown
+---| kode.ExportedDocument.Json
+
+--- A session as an export in JSON has it.
+---@class kode.ExportedSession
+---@field formatVersion integer The form of the document, 1.
+---@field sessionId kode.SessionId The session.
+---@field forkedFrom? kode.SessionId The session it was forked from.
+---@field title string What people call it.
+---@field folder string Where it works, as a path of the machine it was made on.
+---@field mode kode.Mode Its mode.
+---@field model string The name of its model profile.
+---@field usage kode.Usage Tokens of all turns.
+---@field costUsd? number What they cost in US dollars, if that is known.
+---@field items kode.Item[] Its transcript, oldest first.
+---@field subagents kode.ExportedSubagent[] The transcripts of its sub-agents.
+---@field todos kode.Todo[] Its todo list.
+---@field skippedRecords integer Lines of its journal that could not be read and are missing.
+
+--- A sub-agent in an export.
+---@class kode.ExportedSubagent
+---@field agentId kode.AgentId The sub-agent.
+---@field kind string The name of its type.
+---@field description string What it is about.
+---@field items kode.Item[] Its transcript, oldest first.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -885,6 +942,12 @@
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- Which session is forked, and where; without a place after all there is.
+---@class kode.ForkSessionParams
+---@field sessionId kode.SessionId The session. It may be live, also in another server, and stays as it is.
+---@field afterItemId? kode.ItemId The last item that the fork has; an item of the session's own transcript.
+---@field beforeItemId? kode.ItemId The first item that the fork does not have; the words of a prompt become the fork's draft. Not together with `afterItemId`.
 
 --- The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
 --- the client's own place, up to which it has missed nothing.
@@ -958,6 +1021,19 @@
 ---@class kode.ImagePart
 ---@field mediaType string Its type, for example `image/png`.
 ---@field data string Its bytes in base64; at most 5 MiB of them.
+
+--- What is imported.
+---@class kode.ImportSessionParams
+---@field from kode.Uri The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or with these in `runtime/` and `meta.json`.
+---@field workspaceFolder? kode.Uri The workspace folder that the new session works in; the first one when there is none.
+
+--- What was imported.
+---@class kode.ImportSessionResult
+---@field sessionId kode.SessionId The new session; `agent/session/load` takes it up.
+---@field agentId string The agent it was.
+---@field templateId string The template the agent was made from.
+---@field messages integer Messages that were taken over.
+---@field skipped integer Messages and parts of them that have no form here and were left out.
 
 --- Words of the user.
 ---@class kode.InputPart.Text: kode.TextPart
@@ -1189,11 +1265,12 @@
 ---| "approval" # Everything asks, reads too.
 ---| "readonly" # Reads run; edits are refused; commands that do more than look ask.
 
---- The session's mode or model changed.
+--- The session's mode, model, effort or style of answers changed.
 ---@class kode.ModeChanged
 ---@field mode kode.Mode The mode now.
 ---@field model string The name of the model profile now.
 ---@field effort? kode.Effort How hard models think now, where the user has said so for this session.
+---@field outputStyle? string The style of the answers from the next turn on, where the user has chosen one for this session.
 
 --- What a model can do, as its provider serves it.
 ---@class kode.ModelCapabilities
@@ -1787,6 +1864,7 @@
 ---@field draft? kode.Draft The unsent prompt; absent when there is none.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
@@ -1804,6 +1882,8 @@
 ---@field delivery? kode.Delivery What happens when a turn runs already.
 ---@field maxTurns? integer The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
 ---@field candidateAnswers? boolean Whether the prompt is answered twice, for the user to choose; absent as the settings say.
+---@field maxCostUsd? number What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above 0. What has no known price is not counted. Absent as the settings say.
+---@field maxMinutes? number How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
 
 --- Its turn began.
 ---@class kode.StartTurnResult.Started: kode.StartedTurn
@@ -1845,6 +1925,7 @@
 ---| "end_turn" # The model had said all.
 ---| "max_tokens" # The answer was cut by the token limit.
 ---| "max_turns" # The limit of model calls was reached.
+---| "budget" # The turn had cost as much, or gone on as long, as it may.
 ---| "refusal" # The model, or a filter, declined.
 ---| "cancelled" # The user cancelled.
 ---| "error" # A fault ended it; an `error` event or a notice says which.
@@ -2128,6 +2209,9 @@
 ---@field ["agent/session/items"] fun(params: kode.GetItemsParams): kode.ItemPage Gives a page of the older items of a live session, or of one of its sub-agents. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
+---@field ["agent/session/fork"] fun(params: kode.ForkSessionParams): kode.NewSessionResult Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/session/export"] fun(params: kode.ExportSessionParams): kode.ExportSessionResult Gives a session as a document. Nothing is written or sent anywhere. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/session/import"] fun(params: kode.ImportSessionParams): kode.ImportSessionResult Makes a session from the folder of an agent of the Kode SDK, which stays as it is. Errors: `invalidParams`, `storageFailure`.
 ---@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and says what is in force now. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/usage/get"] fun(params: kode.GetUsageParams): kode.SessionUsage Says what a live session has taken of its models since it began: tokens and money, by model and by turn. Errors: `unknownSession`.
 ---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
@@ -2177,6 +2261,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "de7bac9c1af9af269180189092aadc3649322e7df340e416a9dc1539c102df0a"
+M.schema_hash = "91b684c6047cc2cc7cdc82b3de54b8a828529bdb188cc84b03d374317a68302a"
 
 return M

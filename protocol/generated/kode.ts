@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "de7bac9c1af9af269180189092aadc3649322e7df340e416a9dc1539c102df0a";
+export const SCHEMA_HASH = "91b684c6047cc2cc7cdc82b3de54b8a828529bdb188cc84b03d374317a68302a";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -67,6 +67,11 @@ export interface AgentMessage {
     interrupted: boolean;
     /** The model that said it, as the provider knows it. */
     model?: string;
+    /**
+     * Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and
+     * where it is not known.
+     */
+    durationMs?: number;
 }
 
 /** A session was taken up again from its journal. */
@@ -493,6 +498,11 @@ export interface ConfigureSessionParams {
     model?: string;
     /** How hard models think from the next model call on; `auto` is what the profile and the settings say. */
     effort?: EffortChoice;
+    /**
+     * The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is
+     * what the settings say.
+     */
+    outputStyle?: string;
     /** How changes reach the files from the next call on, instead of as the user has set for all sessions. */
     delivery?: EditDeliveryRule[];
 }
@@ -505,6 +515,8 @@ export interface ConfigureSessionResult {
     model: ModelRef;
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** How changes reach the files. */
     delivery: EditDeliveryRule[];
 }
@@ -979,6 +991,80 @@ export interface ExplainPermissionResult {
     proposed?: string[];
 }
 
+/** The form of an export. */
+export type ExportFormat =
+    /** A document for people. */
+    | "markdown"
+    /** What machines read. */
+    | "json";
+
+/** Which session is exported. */
+export interface ExportSessionParams {
+    /** The session. It may be live, also in another server. */
+    sessionId: SessionId;
+    /** The form. */
+    format?: ExportFormat;
+}
+
+/** An export. */
+export interface ExportSessionResult {
+    /** What people call the session. */
+    title: string;
+    /** A name for the file, without a folder. */
+    fileName: string;
+    /** What was asked for. */
+    document: ExportedDocument;
+}
+
+/** The document of an export. */
+export type ExportedDocument =
+    /** A document for people. */
+    | { format: "markdown"; text: string }
+    /** What machines read. */
+    | { format: "json"; session: ExportedSession };
+
+/** A session as an export in JSON has it. */
+export interface ExportedSession {
+    /** The form of the document, 1. */
+    formatVersion: number;
+    /** The session. */
+    sessionId: SessionId;
+    /** The session it was forked from. */
+    forkedFrom?: SessionId;
+    /** What people call it. */
+    title: string;
+    /** Where it works, as a path of the machine it was made on. */
+    folder: string;
+    /** Its mode. */
+    mode: Mode;
+    /** The name of its model profile. */
+    model: string;
+    /** Tokens of all turns. */
+    usage: Usage;
+    /** What they cost in US dollars, if that is known. */
+    costUsd?: number;
+    /** Its transcript, oldest first. */
+    items: Item[];
+    /** The transcripts of its sub-agents. */
+    subagents: ExportedSubagent[];
+    /** Its todo list. */
+    todos: Todo[];
+    /** Lines of its journal that could not be read and are missing. */
+    skippedRecords: number;
+}
+
+/** A sub-agent in an export. */
+export interface ExportedSubagent {
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** The name of its type. */
+    kind: string;
+    /** What it is about. */
+    description: string;
+    /** Its transcript, oldest first. */
+    items: Item[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -1015,6 +1101,19 @@ export interface FileSelection {
     sessionId?: SessionId;
     /** The file or document. */
     uri: Uri;
+}
+
+/** Which session is forked, and where; without a place after all there is. */
+export interface ForkSessionParams {
+    /** The session. It may be live, also in another server, and stays as it is. */
+    sessionId: SessionId;
+    /** The last item that the fork has; an item of the session's own transcript. */
+    afterItemId?: ItemId;
+    /**
+     * The first item that the fork does not have; the words of a prompt become the fork's draft. Not together with
+     * `afterItemId`.
+     */
+    beforeItemId?: ItemId;
 }
 
 /**
@@ -1140,6 +1239,31 @@ export interface ImagePart {
     mediaType: string;
     /** Its bytes in base64; at most 5 MiB of them. */
     data: string;
+}
+
+/** What is imported. */
+export interface ImportSessionParams {
+    /**
+     * The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or
+     * with these in `runtime/` and `meta.json`.
+     */
+    from: Uri;
+    /** The workspace folder that the new session works in; the first one when there is none. */
+    workspaceFolder?: Uri;
+}
+
+/** What was imported. */
+export interface ImportSessionResult {
+    /** The new session; `agent/session/load` takes it up. */
+    sessionId: SessionId;
+    /** The agent it was. */
+    agentId: string;
+    /** The template the agent was made from. */
+    templateId: string;
+    /** Messages that were taken over. */
+    messages: number;
+    /** Messages and parts of them that have no form here and were left out. */
+    skipped: number;
 }
 
 /** A part of a prompt. */
@@ -1421,7 +1545,7 @@ export type Mode =
     /** Reads run; edits are refused; commands that do more than look ask. */
     | "readonly";
 
-/** The session's mode or model changed. */
+/** The session's mode, model, effort or style of answers changed. */
 export interface ModeChanged {
     /** The mode now. */
     mode: Mode;
@@ -1429,6 +1553,8 @@ export interface ModeChanged {
     model: string;
     /** How hard models think now, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers from the next turn on, where the user has chosen one for this session. */
+    outputStyle?: string;
 }
 
 /** What a model can do, as its provider serves it. */
@@ -2375,6 +2501,8 @@ export interface Snapshot {
     tasks?: BackgroundTask[];
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** Tokens of all turns. */
     usage: Usage;
     /** What they cost in US dollars; absent where a part is not known. */
@@ -2405,6 +2533,13 @@ export interface StartTurnParams {
     maxTurns?: number;
     /** Whether the prompt is answered twice, for the user to choose; absent as the settings say. */
     candidateAnswers?: boolean;
+    /**
+     * What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+     * 0. What has no known price is not counted. Absent as the settings say.
+     */
+    maxCostUsd?: number;
+    /** How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say. */
+    maxMinutes?: number;
 }
 
 /** What became of a prompt. */
@@ -2450,6 +2585,8 @@ export type StopReason =
     | "max_tokens"
     /** The limit of model calls was reached. */
     | "max_turns"
+    /** The turn had cost as much, or gone on as long, as it may. */
+    | "budget"
     /** The model, or a filter, declined. */
     | "refusal"
     /** The user cancelled. */
@@ -2941,6 +3078,25 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/session/close": { params: CloseSessionParams; result: null };
+    /**
+     * Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that
+     * is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/fork": { params: ForkSessionParams; result: NewSessionResult };
+    /**
+     * Gives a session as a document. Nothing is written or sent anywhere.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/session/export": { params: ExportSessionParams; result: ExportSessionResult };
+    /**
+     * Makes a session from the folder of an agent of the Kode SDK, which stays as it is.
+     *
+     * Errors: `invalidParams`, `storageFailure`.
+     */
+    "agent/session/import": { params: ImportSessionParams; result: ImportSessionResult };
     /**
      * Changes mode and model of a session and says what is in force now.
      *

@@ -374,7 +374,7 @@ pub struct StateChanged {
     pub state: RunState,
 }
 
-/// The session's mode or model changed.
+/// The session's mode, model, effort or style of answers changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModeChanged {
@@ -385,6 +385,9 @@ pub struct ModeChanged {
     /// How hard models think now, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The style of the answers from the next turn on, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
 }
 
 /// What waits for its turn, or for the running one, changed.

@@ -32,6 +32,7 @@ pub mod session;
 pub mod task;
 mod text;
 pub mod todo;
+pub mod transfer;
 pub mod turn;
 
 #[cfg(test)]
@@ -56,4 +57,5 @@ pub use session::*;
 pub use task::*;
 pub use text::*;
 pub use todo::*;
+pub use transfer::*;
 pub use turn::*;

@@ -37,6 +37,9 @@ use crate::session::{
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
+use crate::transfer::{
+    ExportSessionParams, ExportSessionResult, ForkSessionParams, ImportSessionParams, ImportSessionResult,
+};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
 /// A request as the bindings need it.
@@ -144,6 +147,19 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     CloseSession = "agent/session/close", CloseSessionParams => ();
+    /// Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that
+    /// is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    ForkSession = "agent/session/fork", ForkSessionParams => NewSessionResult;
+    /// Gives a session as a document. Nothing is written or sent anywhere.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    ExportSession = "agent/session/export", ExportSessionParams => ExportSessionResult;
+    /// Makes a session from the folder of an agent of the Kode SDK, which stays as it is.
+    ///
+    /// Errors: `invalidParams`, `storageFailure`.
+    ImportSession = "agent/session/import", ImportSessionParams => ImportSessionResult;
     /// Changes mode and model of a session and says what is in force now.
     ///
     /// Errors: `unknownSession`, `modelNotConfigured`.

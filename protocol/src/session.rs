@@ -156,6 +156,9 @@ pub struct Snapshot {
     /// How hard models think, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The style of the answers, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
     /// Tokens of all turns.
     pub usage: Usage,
     /// What they cost in US dollars; absent where a part is not known.
@@ -269,6 +272,10 @@ pub struct ConfigureSessionParams {
     /// How hard models think from the next model call on; `auto` is what the profile and the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<EffortChoice>,
+    /// The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is
+    /// what the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
     /// How changes reach the files from the next call on, instead of as the user has set for all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Vec<EditDeliveryRule>>,
@@ -305,6 +312,9 @@ pub struct ConfigureSessionResult {
     /// How hard models think, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The style of the answers, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
     /// How changes reach the files.
     pub delivery: Vec<EditDeliveryRule>,
 }

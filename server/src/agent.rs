@@ -14,6 +14,7 @@ use kode_engine::model::profile::ProfileOptions;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
+use kode_engine::transfer::{ForkError, ForkPoint};
 use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
@@ -163,6 +164,16 @@ impl Agent {
             self.followed().remove(id);
         }
         self.follow(&session, since.unwrap_or_else(|| session.events().newest()));
+        Ok(session)
+    }
+
+    /// Begins a session with what another one said up to some place, and follows it.
+    ///
+    /// # Errors
+    /// As [`Engine::fork_session`].
+    pub async fn fork_session(&self, id: &SessionId, at: ForkPoint) -> Result<Arc<Session>, ForkError> {
+        let session = self.engine.fork_session(&self.folders(), id, at).await?;
+        self.follow(&session, session.events().newest());
         Ok(session)
     }
 

@@ -10,6 +10,7 @@ pub mod question;
 pub mod review;
 pub mod rules;
 mod task;
+pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
@@ -141,6 +142,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         draft: snapshot.draft.map(draft),
         tasks: snapshot.tasks.into_iter().map(task).collect(),
         effort: snapshot.effort.map(models::effort),
+        output_style: snapshot.output_style,
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
@@ -289,7 +291,7 @@ fn bookmark(bookmark: Bookmark) -> wire::Bookmark {
 
 // -- items --------------------------------------------------------------------------------------------------------
 
-fn item(item: Item) -> wire::Item {
+pub(crate) fn item(item: Item) -> wire::Item {
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),
@@ -303,8 +305,14 @@ fn item(item: Item) -> wire::Item {
                     attachments: attachments.into_iter().map(input::attachment).collect(),
                 })
             }
-            ItemBody::AgentMessage { text, complete, interrupted, model } => {
-                wire::ItemBody::AgentMessage(wire::AgentMessage { text, complete, interrupted, model })
+            ItemBody::AgentMessage { text, complete, interrupted, model, duration_ms } => {
+                wire::ItemBody::AgentMessage(wire::AgentMessage {
+                    text,
+                    complete,
+                    interrupted,
+                    model,
+                    duration_ms,
+                })
             }
             ItemBody::Thinking { text, complete } => {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })
@@ -535,7 +543,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
         }
-        Event::ModeChanged { mode: now, model, effort } => mode_changed(now, model, effort),
+        Event::ModeChanged { mode: now, model, effort, output_style } => {
+            mode_changed(now, model, effort, output_style)
+        }
         Event::QueueChanged { queue, steering, paused } => wire::Event::QueueChanged(wire::QueueChanged {
             queue: queue.into_iter().map(queued).collect(),
             steering: steering.into_iter().map(queued).collect(),
@@ -588,9 +598,14 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
     }
 }
 
-fn mode_changed(now: Mode, model: String, effort: Option<Effort>) -> wire::Event {
+fn mode_changed(
+    now: Mode,
+    model: String,
+    effort: Option<Effort>,
+    output_style: Option<String>,
+) -> wire::Event {
     let effort = effort.map(models::effort);
-    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort })
+    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort, output_style })
 }
 
 fn token_usage(

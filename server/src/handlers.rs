@@ -18,4 +18,5 @@ pub mod question;
 pub mod queue;
 pub mod session;
 pub mod task;
+pub mod transfer;
 pub mod turn;

@@ -254,6 +254,7 @@ impl PlainSurface {
             TurnEnd::Cancelled => "cancelled",
             TurnEnd::MaxTokens
             | TurnEnd::MaxTurns
+            | TurnEnd::Budget
             | TurnEnd::Refusal
             | TurnEnd::Error
             | TurnEnd::Repetition

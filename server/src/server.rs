@@ -12,7 +12,7 @@ use tower_lsp::{ClientSocket, LspService};
 use crate::backend::{self, Backend};
 use crate::handlers::{
     catalogue, checkpoint, complete, context, document, draft, edits, permission, progress, question, queue,
-    session, task, turn,
+    session, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
@@ -31,6 +31,9 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/session/items", session::items)
         .custom_method("agent/subagent/load", session::load_sub_agent)
         .custom_method("agent/session/close", session::close)
+        .custom_method("agent/session/fork", transfer::fork)
+        .custom_method("agent/session/export", transfer::export)
+        .custom_method("agent/session/import", transfer::import)
         .custom_method("agent/session/configure", session::configure)
         .custom_method("agent/usage/get", session::usage)
         .custom_method("agent/session/compact", context::compact)

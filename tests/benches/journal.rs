@@ -219,7 +219,7 @@ fn memory(client: &Client, what: &str) {
 /// The oldest page and the newest one that is not in memory.
 fn page(client: &Client, id: &str) {
     let snapshot = client.call("agent/session/load", json!({ "sessionId": id, "items": 2_000 }));
-    let before = snapshot["items"][0]["id"].clone();
+    let before = snapshot["items"][0]["itemId"].clone();
     let ask = || {
         let params = json!({ "sessionId": id, "before": before, "limit": ITEMS });
         let page: Value = client.call("agent/session/items", params);

@@ -47,7 +47,7 @@ fn paged(session: &Session<'_>, limit: usize) -> Vec<Value> {
     let (mut pages, mut more) =
         (vec![snapshot["items"].as_array().unwrap().clone()], snapshot["moreItems"].clone());
     while more == true {
-        let before = pages.last().unwrap()[0]["id"].clone();
+        let before = pages.last().unwrap()[0]["itemId"].clone();
         let page = session.call("agent/session/items", json!({ "before": before, "limit": limit }));
         conforms::<kode_protocol::ItemPage>(&page).unwrap();
         pages.push(page["items"].as_array().unwrap().clone());
@@ -68,17 +68,17 @@ fn a_long_transcript_is_paged_back_to_its_first_item() {
     let prompts = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let prompts: Vec<Value> =
         prompts.filter(|line| line["type"] == "prompt").map(|line| line["item"]["id"].clone()).collect();
-    assert!(items.iter().step_by(3).map(|item| &item["id"]).eq(&prompts), "in the order of the journal");
+    assert!(items.iter().step_by(3).map(|item| &item["itemId"]).eq(&prompts), "in the order of the journal");
     assert!(fs::metadata(history.beside("items.jsonl")).unwrap().len() > 0, "the old ones are on disk");
     assert_eq!(paged(&session, 170), items);
-    let page = session.call("agent/session/items", json!({ "before": items[0]["id"] }));
+    let page = session.call("agent/session/items", json!({ "before": items[0]["itemId"] }));
     assert_eq!(page, json!({ "items": [], "moreItems": false }));
     // What is said now stands behind it, and what is gone back before is no place to page from.
     session.run("go on");
     assert_eq!(whole(&session)[..items.len()], items);
     for (params, path) in [
         (json!({ "before": "item_none" }), "before"),
-        (json!({ "before": items[0]["id"], "agentId": "agent_none" }), "agentId"),
+        (json!({ "before": items[0]["itemId"], "agentId": "agent_none" }), "agentId"),
     ] {
         let error = session.request("agent/session/items", params).unwrap_err();
         assert_eq!((error.kind(), &error.data["path"]), ("invalidParams", &json!(path)), "{error:?}");

@@ -32,7 +32,7 @@ use crate::tools::Registry;
 use crate::workspace::Workspace;
 
 /// The name of a session's journal in its folder.
-const JOURNAL: &str = "journal.jsonl";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The name of a session's folder of blobs beside it.
 const BLOBS: &str = "blobs";
@@ -213,7 +213,8 @@ impl Engine {
         };
         let mode = beginning.mode(new.mode)?;
         let id = SessionId::generate();
-        let record = Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode, model };
+        let (session, forked_from) = (id.clone(), None);
+        let record = Record::Opened { session, roots: new.roots, cwd: cwd.clone(), mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
         let storage = |source| SessionError::Storage { path: path.clone(), source };
@@ -267,16 +268,7 @@ impl Engine {
         if let Some(session) = closing {
             session.closed().await;
         }
-        // An id is looked up as one path component: it must not be able to name anything else.
-        let unknown = || SessionError::Unknown(id.clone());
-        if !id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
-            return Err(unknown());
-        }
-        let path = folders
-            .iter()
-            .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
-            .find(|path| path.is_file())
-            .ok_or_else(unknown)?;
+        let path = self.stored_journal(folders, id)?;
         let session = self.start(in_background(path, move |path| open_session(path, since, &tell)).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
@@ -330,6 +322,25 @@ impl Engine {
         })
     }
 
+    /// The journal of a stored session of the folders.
+    pub(crate) fn stored_journal(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+    ) -> Result<PathBuf, SessionError> {
+        // An id is looked up as one path component: it must not be able to name anything else.
+        let is_id = id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+        let paths = folders.iter().map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL));
+        let found = paths.filter(|_| is_id).find(|path| path.is_file());
+        found.ok_or_else(|| SessionError::Unknown(id.clone()))
+    }
+
+    /// The mode and the model profile that new sessions of a folder begin with.
+    pub(crate) fn beginning_of(&self, root: &AbsPath) -> Result<(Mode, String), SessionError> {
+        let beginning = self.policies.beginning(std::slice::from_ref(root));
+        Ok((beginning.mode(None)?, self.model_of(&beginning)))
+    }
+
     fn start(&self, opened: Opened) -> Arc<Session> {
         let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
@@ -372,7 +383,8 @@ impl Engine {
         Some(SessionSummary { id, title, updated: Timestamp::try_from(modified).ok()?, live })
     }
 
-    fn folder(&self, workspace: &AbsPath) -> PathBuf {
+    /// Where the sessions of a workspace folder are.
+    pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
         self.home.join("sessions").join(slug(workspace)).as_path().to_path_buf()
     }
 

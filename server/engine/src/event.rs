@@ -86,6 +86,8 @@ pub enum TurnEnd {
     MaxTokens,
     /// The turn limit was reached.
     MaxTurns,
+    /// It had cost as much, or gone on as long, as it may.
+    Budget,
     /// The model, or a filter, declined.
     Refusal,
     /// The user cancelled.
@@ -218,7 +220,7 @@ pub enum Event {
         /// The state now.
         state: RunState,
     },
-    /// The session's mode or model changed.
+    /// The session's mode, model, effort or style of answers changed.
     ModeChanged {
         /// The mode now.
         mode: crate::permission::Mode,
@@ -226,6 +228,8 @@ pub enum Event {
         model: String,
         /// How hard models think now, where the user has said so for this session.
         effort: Option<Effort>,
+        /// The name of the style of the answers from the next turn on, where the user has chosen one for this session.
+        output_style: Option<String>,
     },
     /// What waits for its turn, or for the running one, changed.
     QueueChanged {
@@ -518,7 +522,7 @@ impl From<WatchReport> for Event {
 }
 
 /// A prompt that waits for the turn before it to end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
     /// Its id.

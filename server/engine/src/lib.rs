@@ -29,6 +29,7 @@ pub mod shell;
 pub mod style;
 pub mod todo;
 pub mod tools;
+pub mod transfer;
 pub mod turn;
 pub mod web;
 pub mod workspace;

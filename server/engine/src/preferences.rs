@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Effort;
 use crate::model::models::Pointer;
+use crate::turn::limit::Budget;
 
 /// The share of a model's context window at which a conversation is compacted, unless the settings say otherwise.
 pub const COMPACT_THRESHOLD: f64 = 0.8;
@@ -39,10 +40,14 @@ pub struct Preferences {
     pub compact_threshold: f64,
     /// `maxTurns`: the most model calls of one turn. −1 means the built-in limit, 0 that nothing is asked at all.
     pub max_turns: Option<i64>,
+    /// `maxCostUsd` and `maxMinutes`: what a turn may take before the user is asked.
+    pub budget: Budget,
     /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
+    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    pub project_overview: bool,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
@@ -73,8 +78,10 @@ impl Default for Preferences {
             auto_compact: true,
             compact_threshold: COMPACT_THRESHOLD,
             max_turns: None,
+            budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
+            project_overview: true,
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

@@ -117,6 +117,19 @@ pub enum SubmitError {
     ChatDisabled,
 }
 
+/// What is to change in a session; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The mode.
+    pub mode: Option<Mode>,
+    /// The name of the model profile.
+    pub model: Option<String>,
+    /// How hard models think; `Some(None)` is as the profile and the settings say.
+    pub effort: Option<Option<Effort>>,
+    /// The name of the style of the answers; `Some(None)` is that of the settings.
+    pub output_style: Option<Option<String>>,
+}
+
 /// A live session.
 pub struct Session {
     id: SessionId,
@@ -148,6 +161,7 @@ pub struct Session {
     waiting: AtomicUsize,
     /// The turn limit of the command line.
     turn_limit: OnceLock<i64>,
+    budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
     turns: mpsc::UnboundedSender<TurnId>,
@@ -233,6 +247,7 @@ impl Session {
             active: Mutex::new(None),
             waiting: AtomicUsize::new(0),
             turn_limit: OnceLock::new(),
+            budgets: limits::Budgets::default(),
             resting: Resting::default(),
             turns,
             cancel: CancellationToken::new(),
@@ -388,21 +403,25 @@ impl Session {
 
     /// Changes mode and model; what is `None` stays. The model is used from the next model call on.
     pub fn configure(&self, mode: Option<Mode>, model: Option<String>) {
-        self.configure_all(mode, model, None);
+        self.configure_all(Configuration { mode, model, ..Configuration::default() });
     }
 
-    /// Changes mode, model and effort; what is `None` stays, and the effort `Some(None)` is that of the profile again.
-    /// Model and effort are used from the next model call on.
-    pub fn configure_all(&self, mode: Option<Mode>, model: Option<String>, effort: Option<Option<Effort>>) {
+    /// Changes what is said; what is `None` stays. Model and effort are used from the next model call on, the style of the
+    /// answers from the next turn on.
+    pub fn configure_all(&self, wanted: Configuration) {
         let mut state = self.state();
-        let mode = mode.unwrap_or(state.mode);
-        let model = model.unwrap_or_else(|| state.model.clone());
-        let effort = effort.unwrap_or(state.effort);
-        let is_same = mode == state.mode && model == state.model && effort == state.effort;
+        let mode = wanted.mode.unwrap_or(state.mode);
+        let model = wanted.model.unwrap_or_else(|| state.model.clone());
+        let effort = wanted.effort.unwrap_or(state.effort);
+        let output_style = wanted.output_style.unwrap_or_else(|| state.output_style.clone());
+        let is_same = mode == state.mode
+            && model == state.model
+            && effort == state.effort
+            && output_style == state.output_style;
         if self.cancel.is_cancelled() || is_same {
             return;
         }
-        self.commit_locked(&mut state, Record::Configured { mode, model, effort });
+        self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
     }
 
     /// What the session has taken of its models since it began.

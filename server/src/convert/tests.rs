@@ -153,7 +153,11 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "monitor",
         ),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
-        (Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None }, "mode_changed", "monitor"),
+        (
+            Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None, output_style: None },
+            "mode_changed",
+            "monitor",
+        ),
         (
             Event::QueueChanged { queue: vec![queued.clone()], steering: vec![queued], paused: true },
             "queue_changed",
@@ -332,8 +336,16 @@ fn every_item_has_its_type() {
     let bodies = [
         (ItemBody::user_message(text()), json!({ "type": "userMessage", "text": "text" })),
         (
-            ItemBody::AgentMessage { text: text(), complete: true, interrupted: false, model: None },
-            json!({ "type": "agentMessage", "text": "text", "complete": true, "interrupted": false }),
+            ItemBody::AgentMessage {
+                text: text(),
+                complete: true,
+                interrupted: false,
+                model: None,
+                duration_ms: Some(7),
+            },
+            json!({
+                "type": "agentMessage", "text": "text", "complete": true, "interrupted": false, "durationMs": 7,
+            }),
         ),
         (
             ItemBody::Thinking { text: text(), complete: false },

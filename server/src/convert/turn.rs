@@ -15,6 +15,7 @@ pub(super) fn stop_reason(reason: TurnEnd) -> wire::StopReason {
         TurnEnd::EndTurn => wire::StopReason::EndTurn,
         TurnEnd::MaxTokens => wire::StopReason::MaxTokens,
         TurnEnd::MaxTurns => wire::StopReason::MaxTurns,
+        TurnEnd::Budget => wire::StopReason::Budget,
         TurnEnd::Refusal => wire::StopReason::Refusal,
         TurnEnd::Cancelled => wire::StopReason::Cancelled,
         TurnEnd::Error => wire::StopReason::Error,

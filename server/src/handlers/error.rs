@@ -15,6 +15,7 @@ use kode_engine::session::draft::DraftError;
 use kode_engine::session::paging::PagingError;
 use kode_engine::session::queue::QueueError;
 use kode_engine::session::review::ResolveError;
+use kode_engine::transfer::{ForkError, ImportFailure};
 use kode_protocol::{ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -70,6 +71,22 @@ pub(crate) fn session(error: SessionError) -> Failure {
         }
         SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),
+    }
+}
+
+/// A session was not forked.
+pub(crate) fn fork(error: ForkError) -> Failure {
+    match error {
+        ForkError::Session(error) => session(error),
+        ForkError::Item(error) => invalid_params("itemId", &error.to_string()),
+    }
+}
+
+/// Nothing was imported.
+pub(crate) fn import(error: ImportFailure) -> Failure {
+    match error {
+        ImportFailure::Session(error) => session(error),
+        ImportFailure::Folder(error) => invalid_params("from", &error.to_string()),
     }
 }
 

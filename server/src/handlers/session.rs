@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kode_engine::ids::{AgentId, ItemId, SessionId};
 use kode_engine::permission::Mode;
-use kode_engine::session::Session;
+use kode_engine::session::{Configuration, Session};
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -14,7 +14,7 @@ use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Items of a snapshot, unless the client wants another number.
-const DEFAULT_ITEMS: usize = 200;
+pub(super) const DEFAULT_ITEMS: usize = 200;
 /// The most items of a snapshot.
 const MOST_ITEMS: usize = 2_000;
 /// Sessions of a page, unless the client wants another number.
@@ -105,7 +105,7 @@ pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Failu
     backend.agent()?.close_session(&id).map_err(error::session)
 }
 
-/// Changes mode and model.
+/// Changes mode, model, effort, style of answers and delivery: all that is said, or nothing where something is wrong.
 pub(crate) async fn configure(
     backend: &Backend,
     params: Params,
@@ -121,7 +121,16 @@ pub(crate) async fn configure(
     }
     let deliveries = params.delivery.map(convert::deliveries_from_wire).transpose();
     let deliveries = deliveries.map_err(|bad| error::invalid_params("delivery", &bad.to_string()))?;
-    session.configure_all(mode, model, params.effort.map(convert::models::effort_from_wire));
+    let output_style = match params.output_style {
+        None => None,
+        Some(name) if name.trim().is_empty() => Some(None),
+        Some(name) => {
+            let found = session.style_named(&name).await;
+            Some(Some(found.map_err(|problem| error::invalid_params("outputStyle", &problem))?))
+        }
+    };
+    let effort = params.effort.map(convert::models::effort_from_wire);
+    session.configure_all(Configuration { mode, model, effort, output_style });
     if let Some(deliveries) = deliveries {
         session.deliver(deliveries);
     }
@@ -130,6 +139,7 @@ pub(crate) async fn configure(
         mode: convert::mode(now.mode),
         model: convert::model_ref(agent.engine.models(), &now.model),
         effort: now.effort.map(convert::models::effort),
+        output_style: now.output_style,
         delivery: convert::deliveries(&session.deliveries()),
     })
 }

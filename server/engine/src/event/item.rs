@@ -70,6 +70,9 @@ pub enum ItemBody {
         /// The model that said it, as the provider knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// Milliseconds that the answer took of which it is the last text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// What the model thought.
     Thinking {

@@ -57,6 +57,9 @@ pub enum Record {
         mode: Mode,
         /// The name of the model profile at the start.
         model: String,
+        /// The session it was forked from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<SessionId>,
     },
     /// A prompt waits behind a running turn.
     Queued {
@@ -140,6 +143,9 @@ pub enum Record {
         /// The items that were shown while they grew.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         streamed: Vec<ItemId>,
+        /// Milliseconds from the request that was answered to the end of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
     /// counts.
@@ -240,7 +246,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<ContextUse>,
     },
-    /// The mode, the model or the effort changed.
+    /// The mode, the model, the effort or the style of the answers changed.
     Configured {
         /// The mode now.
         mode: Mode,
@@ -249,6 +255,9 @@ pub enum Record {
         /// How hard models think in this session now, instead of as their profiles say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<Effort>,
+        /// The name of the style of the answers in this session now, instead of that of the settings.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_style: Option<String>,
     },
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {

@@ -30,6 +30,8 @@ use crate::todo::{Todo, TodoCounts};
 pub struct SessionState {
     /// Its id.
     pub id: SessionId,
+    /// The session it was forked from.
+    pub forked_from: Option<SessionId>,
     /// What people call it.
     pub title: String,
     /// The workspace folders.
@@ -68,6 +70,8 @@ pub struct SessionState {
     pub todos_changed: bool,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
+    /// The name of the style of the answers, where the user has chosen one for this session.
+    pub output_style: Option<String>,
     /// How often the model has answered in the session's own conversation.
     pub answers: u64,
     /// The mode that the model knows: the one in which it last answered.
@@ -124,9 +128,10 @@ impl SessionState {
     /// The state of a session that begins with `record`; `None` when it is not [`Record::Opened`].
     #[must_use]
     pub fn open(record: &Record) -> Option<Self> {
-        let Record::Opened { session, roots, cwd, mode, model } = record else { return None };
+        let Record::Opened { session, roots, cwd, mode, model, forked_from } = record else { return None };
         Some(Self {
             id: session.clone(),
+            forked_from: forked_from.clone(),
             title: String::new(),
             roots: roots.clone(),
             cwd: cwd.clone(),
@@ -146,6 +151,7 @@ impl SessionState {
             rounds_without_todos: 0,
             todos_changed: false,
             effort: None,
+            output_style: None,
             answers: 0,
             mode_known: None,
             usage: Usage::default(),
@@ -270,7 +276,10 @@ impl SessionState {
                 vec![Event::TokenUsage { turn, usage, model, cost, context }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
-            Record::Configured { mode, model, effort } => self.configure(mode, model, effort),
+            Record::Configured { mode, model, effort, output_style } => {
+                self.output_style = output_style;
+                self.configure(mode, model, effort)
+            }
             Record::Background { entry } => {
                 let told = told::of_task(&entry);
                 self.background.apply(entry);
@@ -303,7 +312,8 @@ impl SessionState {
             self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
         }
         (self.mode, self.model, self.effort) = (mode, model, effort);
-        vec![Event::ModeChanged { mode, model: self.model.clone(), effort }]
+        let output_style = self.output_style.clone();
+        vec![Event::ModeChanged { mode, model: self.model.clone(), effort, output_style }]
     }
 
     /// Folds a record that tells nothing.

@@ -47,6 +47,8 @@ use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolFacts, ToolKi
 /// What the model does when it is asked.
 pub(super) enum Say {
     Answer(Vec<Block>),
+    /// Answers after so long.
+    After(Duration, Vec<Block>),
     /// Answers and stops for this reason.
     Ended(Vec<Block>, StopReason),
     Fail(ModelError),
@@ -98,6 +100,12 @@ impl Model for FakeModel {
         let say = scripted.unwrap_or(Say::Answer(vec![text("done")]));
         match say {
             Say::Answer(content) => {
+                let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+                let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+                Ok(answered(content, stop_reason, on_delta))
+            }
+            Say::After(time, content) => {
+                tokio::time::sleep(time).await;
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
                 let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 Ok(answered(content, stop_reason, on_delta))

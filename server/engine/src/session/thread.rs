@@ -169,7 +169,7 @@ impl Thread {
                 self.is_steered = true;
                 vec![Event::ItemAdded { item }]
             }
-            Record::Answer { turn: _, message, items, usage, streamed } => {
+            Record::Answer { turn: _, message, items, usage, streamed, duration_ms: _ } => {
                 self.close_calls();
                 (self.is_steered, self.is_fresh) = (false, false);
                 if let (Some(origin), true) = (&message.origin, usage.prompt_tokens() > 0) {

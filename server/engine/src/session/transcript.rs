@@ -104,10 +104,16 @@ impl Transcript {
         self.older.count + self.items.len()
     }
 
-    /// The newest items, oldest first: those that are in memory.
+    /// The newest items, oldest first: those that are in memory. Without a shelf these are all.
     #[must_use]
     pub fn newest(&self) -> &[Item] {
         &self.items
+    }
+
+    /// As [`Transcript::newest`].
+    #[must_use]
+    pub fn into_newest(self) -> Vec<Item> {
+        self.items
     }
 
     /// The newest items from a place on, as far as they are in memory.

@@ -3,7 +3,7 @@
 //! Rule: however a turn ends, every call of it has a result, so that the history is one the model's provider accepts
 //! next. What failed is told to the user and never to the model.
 
-use crate::event::{CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use crate::event::{CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, ToolCallItem, TurnEnd};
 use crate::ids::{CallId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
@@ -72,24 +72,29 @@ pub(super) fn seal(conversation: &Conversation<'_>, why: &str) -> Vec<CallId> {
     let mut sealed = Vec::new();
     for item in unanswered {
         let ItemBody::ToolCall(call) = item.body else { continue };
-        let advice = match call.state {
-            CallState::Executing => {
-                "It had begun: check what it did, inside and outside the workspace, before you repeat it."
-            }
-            _ => "It had not begun: repeat it if it is still needed.",
-        };
-        let outcome = CallOutcome {
-            state: CallState::Sealed,
-            display: format!("Not finished: {why}"),
-            structured: None,
-            error: None,
-        };
-        let content = format!("The call has no result: {why}.\n{advice}");
-        let result = Block::result(call.call.as_str(), content, true);
+        let (outcome, result) = sealing(&call, why);
         conversation.end_call(&item.id, outcome, (result, vec![]), None);
         sealed.push(call.call);
     }
     sealed
+}
+
+/// How a call that did not end is sealed: the outcome for people, and the result for the model.
+pub(crate) fn sealing(call: &ToolCallItem, why: &str) -> (CallOutcome, Block) {
+    let advice = match call.state {
+        CallState::Executing => {
+            "It had begun: check what it did, inside and outside the workspace, before you repeat it."
+        }
+        _ => "It had not begun: repeat it if it is still needed.",
+    };
+    let outcome = CallOutcome {
+        state: CallState::Sealed,
+        display: format!("Not finished: {why}"),
+        structured: None,
+        error: None,
+    };
+    let content = format!("The call has no result: {why}.\n{advice}");
+    (outcome, Block::result(call.call.as_str(), content, true))
 }
 
 /// Leaves the history whole and says how the turn ended, where that is not plain. `model_calls` were made since the user
@@ -124,6 +129,15 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
         TurnEnd::MaxTurns => {
             let text = format!("Stopped after {model_calls} model calls in one turn.");
             notice(NoticeKind::TurnLimit, Warning, &text, "Send `continue` to go on.");
+        }
+        TurnEnd::Budget => {
+            let text = "Stopped: the turn has used up its budget.";
+            notice(
+                NoticeKind::TurnLimit,
+                Warning,
+                text,
+                "Send `continue` to go on, or set `maxCostUsd` or `maxMinutes`.",
+            );
         }
         TurnEnd::Repetition => {
             let text = "Stopped: the same call had the same result over and over.";
