@@ -3,8 +3,8 @@
 //! Rule: an append stands beside a bare one to a file of its own, measured by turns with it. A session is opened over
 //! stdio by the built program, and every run has a server of its own. Nothing here passes or fails.
 //!
-//! Run it with `cargo build --release && cargo bench -p kode-e2e --bench journal`; a number after `--` sets the size of the
-//! large journal in MiB.
+//! Run it with `cargo build --release && cargo bench -p kode-e2e --features journal --bench journal`; a number after `--` sets
+//! the size of the large journal in MiB.
 
 #![allow(
     clippy::unwrap_used,
