@@ -60,6 +60,21 @@
 ---@class kode.ApproveSettingsResult
 ---@field approved integer How many settings count from now on.
 
+--- Whether a session is put away.
+---@class kode.ArchiveSessionParams
+---@field sessionId kode.SessionId The session, live or not.
+---@field archived boolean Whether it is put away from now on.
+
+--- The session was put away, or taken out again.
+---@class kode.ArchivedChanged
+---@field archived boolean Whether it is put away now.
+
+--- Whether sessions that were put away are listed.
+---@alias kode.ArchivedFilter
+---| "hide" # They are left out.
+---| "only" # They alone.
+---| "include" # They as well.
+
 --- What went with a prompt to the model.
 ---@class kode.Attachment
 ---@field kind kode.AttachmentKind What it is.
@@ -351,6 +366,10 @@
 ---@field reserved integer Tokens that are kept free for the answer.
 ---@field free integer Tokens that are neither taken nor kept free.
 ---@field parts kode.ContextParts What the number is made of.
+
+--- Which session is deleted.
+---@class kode.DeleteSessionParams
+---@field sessionId kode.SessionId The session; one that is live is closed first.
 
 --- What happens to a prompt when a turn runs already.
 ---@alias kode.Delivery
@@ -707,6 +726,14 @@
 ---@class kode.Event.QueueChanged: kode.QueueChanged
 ---@field type "queue_changed"
 
+--- The session has another title.
+---@class kode.Event.TitleChanged: kode.TitleChanged
+---@field type "title_changed"
+
+--- The session was put away, or taken out again.
+---@class kode.Event.ArchivedChanged: kode.ArchivedChanged
+---@field type "archived_changed"
+
 --- The unsent prompt changed.
 ---@class kode.Event.DraftChanged: kode.DraftChanged
 ---@field type "draft_changed"
@@ -825,6 +852,8 @@
 ---| kode.Event.StateChanged
 ---| kode.Event.ModeChanged
 ---| kode.Event.QueueChanged
+---| kode.Event.TitleChanged
+---| kode.Event.ArchivedChanged
 ---| kode.Event.DraftChanged
 ---| kode.Event.ToolQueued
 ---| kode.Event.ToolTimeout
@@ -1208,11 +1237,15 @@
 ---@class kode.ListSessionsParams
 ---@field limit? integer The most sessions of one answer; the server may give fewer.
 ---@field cursor? string `nextCursor` of the answer before.
+---@field archived? kode.ArchivedFilter Whether sessions that were put away are listed.
+---@field folder? kode.Uri Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
+---@field totals? boolean Whether the answer says what all sessions take together; it costs a look at every file.
 
 --- A page of the list.
 ---@class kode.ListSessionsResult
----@field sessions kode.SessionSummary[] The sessions of this workspace, the one last used first.
+---@field sessions kode.SessionSummary[] The sessions, the one in which something happened last first.
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
+---@field totals? kode.SessionTotals What all sessions take together; absent unless asked for.
 
 --- Whose background commands are wanted.
 ---@class kode.ListTasksParams
@@ -1386,6 +1419,7 @@
 ---| "incompleteIntent" # An answer only announced what it was going to do.
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
+---| "damaged" # Parts of the session's journal were damaged.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -1640,6 +1674,11 @@
 ---@class kode.RemoveRuleResult
 ---@field removed boolean False when it did not stand there.
 
+--- What a session is called from now on.
+---@class kode.RenameSessionParams
+---@field sessionId kode.SessionId The session, live or not.
+---@field title string The title, of at most 200 characters; line breaks become spaces.
+
 --- An act that was begun.
 ---@class kode.Resolution
 ---@field sessionId kode.SessionId The session.
@@ -1781,6 +1820,19 @@
 ---| "project" # This call and those its offer covers, for this user in this project: kept in the project's local settings.
 ---| "user" # This call and those its offer covers, for this user everywhere: kept in the user's settings.
 
+--- What is searched for.
+---@class kode.SearchSessionsParams
+---@field query string The words as they stand one after the other, at most 200 characters; capitals do not matter.
+---@field limit? integer The most hits of one answer; the server may give fewer.
+---@field cursor? string `nextCursor` of the answer before.
+---@field folder? kode.Uri Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
+
+--- A page of what was found.
+---@class kode.SearchSessionsResult
+---@field hits kode.SessionHit[] What was found: the session last used first, and in it the newest first.
+---@field nextCursor? string What to ask with for more; absent when all was searched.
+---@field outOfTime? boolean Whether it ended because it took long; `nextCursor` goes on.
+
 --- Text that the user has selected.
 ---@class kode.SelectionPart
 ---@field uri kode.Uri The document.
@@ -1794,6 +1846,25 @@
 ---@field commands string[] The commands of `workspace/executeCommand`.
 ---@field schemaHash string SHA-256 of the server's schema in lower-case hex.
 
+--- What was found where.
+---@class kode.SessionHit
+---@field sessionId kode.SessionId The session.
+---@field title string What people call it.
+---@field itemId? kode.ItemId The item of the transcript; absent for the title of the session. After the conversation went back, the item may be one that is in the journal alone.
+---@field kind kode.SessionHitKind What it was found in.
+---@field writtenAt? kode.Timestamp When that was written.
+---@field snippet string The text around it, on one line.
+---@field start integer Where in `snippet` it begins, counted as positions are.
+---@field end integer Where in `snippet` it ends, counted as positions are.
+
+--- What something was found in.
+---@alias kode.SessionHitKind
+---| "prompt" # What the user said.
+---| "answer" # What the model said.
+---| "title" # The title that a session was given.
+---| "toolTitle" # What a tool call does, in one line.
+---| "toolOutput" # What a tool call came to.
+
 --- Names a session: one conversation with its journal.
 ---@alias kode.SessionId string
 
@@ -1801,10 +1872,12 @@
 ---@class kode.SessionPart
 ---@field session string Its id, or a part of its title.
 
---- Whether a session is live.
+--- Where a session is.
 ---@alias kode.SessionPresence
 ---| "live" # It runs in this server.
 ---| "stored" # It is kept on disk and can be loaded.
+---| "elsewhere" # It is open in another window: another server runs it.
+---| "unreadable" # It is kept on disk and cannot be read; `problem` says why.
 
 --- All hunks of a session.
 ---@class kode.SessionSelection
@@ -1814,10 +1887,25 @@
 ---@class kode.SessionSummary
 ---@field sessionId kode.SessionId The session.
 ---@field title string What people call it; empty before the first prompt.
----@field createdAt? kode.Timestamp When it began; absent where that cannot be told without reading all of it.
----@field updatedAt kode.Timestamp When something last happened in it.
----@field state kode.SessionPresence Whether it is live.
----@field mode? kode.Mode Its mode; absent where that cannot be told without reading all of it.
+---@field titledBy? kode.TitledBy Who named it so; absent for the first line of its first prompt.
+---@field createdAt? kode.Timestamp When it began; absent where its journal does not say.
+---@field updatedAt kode.Timestamp When something last happened in it. To be renamed or archived is nothing that happens in it.
+---@field state kode.SessionPresence Where it is.
+---@field runState? kode.RunState What it is doing; absent unless it is live in this server.
+---@field problem? string Why it cannot be read; absent unless `state` is `unreadable`.
+---@field archived? boolean Whether it was put away.
+---@field turns? integer Its turns so far, those that the conversation went back before included; absent where a large journal was not read as a whole yet.
+---@field model? string The name of its model profile; absent where its journal does not say.
+---@field mode? kode.Mode Its mode; absent where its journal does not say.
+---@field folder? kode.Uri Its working directory; absent where its journal does not say.
+---@field bytes? integer The room it takes on the disk, in bytes: journal, kept contents of files, output of commands.
+---@field cost? number What it cost in US dollars; absent where a part is not known.
+---@field lastAnswer? string The first words of its last answer; absent where there is none.
+
+--- What sessions take together, those that were put away included.
+---@class kode.SessionTotals
+---@field sessions integer How many there are.
+---@field bytes integer The room they take on the disk, in bytes.
 
 --- What a session has taken of its models since it began, with its sub-agents.
 ---@class kode.SessionUsage
@@ -1939,9 +2027,11 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written; what is missing is kept in memory and written later.
+--- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+--- when it begins and once, with `recovered`, when it is over.
 ---@class kode.StorageFailure
----@field message string What happened and where.
+---@field message string What happened and where, how much waits, and what to do.
+---@field recovered? boolean Whether all is written again.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -1996,6 +2086,16 @@
 
 --- A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`.
 ---@alias kode.Timestamp string
+
+--- The session has another title than the first line of its first prompt, or that one again.
+---@class kode.TitleChanged
+---@field title string What people call it now.
+---@field by? kode.TitledBy Who named it so; absent for the first line of its first prompt.
+
+--- Who gave a session its title.
+---@alias kode.TitledBy
+---| "user" # The user.
+---| "model" # A model.
 
 --- One thing to do.
 ---@class kode.Todo
@@ -2204,7 +2304,11 @@
 --- All requests of the client.
 ---@class kode.Requests
 ---@field ["agent/session/new"] fun(params: kode.NewSessionParams): kode.NewSessionResult Begins a session and follows it: its events are sent from now on. Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
----@field ["agent/session/list"] fun(params: kode.ListSessionsParams): kode.ListSessionsResult Lists the sessions of this workspace. Errors: `invalidParams`.
+---@field ["agent/session/list"] fun(params: kode.ListSessionsParams): kode.ListSessionsResult Lists the sessions of this workspace, also those that cannot be read. Errors: `invalidParams`.
+---@field ["agent/session/rename"] fun(params: kode.RenameSessionParams) Gives a session a title, whether it is live or not; `title_changed` tells clients that follow it. No model gives it another one then. Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `storageFailure`.
+---@field ["agent/session/archive"] fun(params: kode.ArchiveSessionParams) Puts a session away, so that it is not listed unless asked for and never deleted for its age, or takes it out again. `archived_changed` tells clients that follow it. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+---@field ["agent/session/delete"] fun(params: kode.DeleteSessionParams) Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it is open in another window. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+---@field ["agent/session/search"] fun(params: kode.SearchSessionsParams): kode.SearchSessionsResult Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled. Errors: `invalidParams`.
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/session/items"] fun(params: kode.GetItemsParams): kode.ItemPage Gives a page of the older items of a live session, or of one of its sub-agents. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
@@ -2261,6 +2365,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "91b684c6047cc2cc7cdc82b3de54b8a828529bdb188cc84b03d374317a68302a"
+M.schema_hash = "11ecf1a920a09b904122ec1f9902d885fb17dfc25058186bfbfff26c0275c221"
 
 return M

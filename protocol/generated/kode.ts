@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "91b684c6047cc2cc7cdc82b3de54b8a828529bdb188cc84b03d374317a68302a";
+export const SCHEMA_HASH = "11ecf1a920a09b904122ec1f9902d885fb17dfc25058186bfbfff26c0275c221";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -104,6 +104,29 @@ export interface ApproveSettingsResult {
     /** How many settings count from now on. */
     approved: number;
 }
+
+/** Whether a session is put away. */
+export interface ArchiveSessionParams {
+    /** The session, live or not. */
+    sessionId: SessionId;
+    /** Whether it is put away from now on. */
+    archived: boolean;
+}
+
+/** The session was put away, or taken out again. */
+export interface ArchivedChanged {
+    /** Whether it is put away now. */
+    archived: boolean;
+}
+
+/** Whether sessions that were put away are listed. */
+export type ArchivedFilter =
+    /** They are left out. */
+    | "hide"
+    /** They alone. */
+    | "only"
+    /** They as well. */
+    | "include";
 
 /** What went with a prompt to the model. */
 export interface Attachment {
@@ -569,6 +592,12 @@ export interface ContextUse {
     parts: ContextParts;
 }
 
+/** Which session is deleted. */
+export interface DeleteSessionParams {
+    /** The session; one that is live is closed first. */
+    sessionId: SessionId;
+}
+
 /** What happens to a prompt when a turn runs already. */
 export type Delivery =
     /**
@@ -914,6 +943,10 @@ export type Event =
     | ({ type: "mode_changed" } & ModeChanged)
     /** What waits for its turn, or for the running one, changed. */
     | ({ type: "queue_changed" } & QueueChanged)
+    /** The session has another title. */
+    | ({ type: "title_changed" } & TitleChanged)
+    /** The session was put away, or taken out again. */
+    | ({ type: "archived_changed" } & ArchivedChanged)
     /** The unsent prompt changed. */
     | ({ type: "draft_changed" } & DraftChanged)
     /** A call waits for its turn to run. */
@@ -1452,14 +1485,22 @@ export interface ListSessionsParams {
     limit?: number;
     /** `nextCursor` of the answer before. */
     cursor?: string;
+    /** Whether sessions that were put away are listed. */
+    archived?: ArchivedFilter;
+    /** Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders. */
+    folder?: Uri;
+    /** Whether the answer says what all sessions take together; it costs a look at every file. */
+    totals?: boolean;
 }
 
 /** A page of the list. */
 export interface ListSessionsResult {
-    /** The sessions of this workspace, the one last used first. */
+    /** The sessions, the one in which something happened last first. */
     sessions: SessionSummary[];
     /** What to ask with for the next page; absent on the last. */
     nextCursor?: string;
+    /** What all sessions take together; absent unless asked for. */
+    totals?: SessionTotals;
 }
 
 /** Whose background commands are wanted. */
@@ -1753,6 +1794,8 @@ export type NoticeKind =
     | "turnLimit"
     /** The turn was interrupted. */
     | "interrupted"
+    /** Parts of the session's journal were damaged. */
+    | "damaged"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2134,6 +2177,14 @@ export interface RemoveRuleResult {
     removed: boolean;
 }
 
+/** What a session is called from now on. */
+export interface RenameSessionParams {
+    /** The session, live or not. */
+    sessionId: SessionId;
+    /** The title, of at most 200 characters; line breaks become spaces. */
+    title: string;
+}
+
 /** An act that was begun. */
 export interface Resolution {
     /** The session. */
@@ -2358,6 +2409,28 @@ export type Scope =
     /** This call and those its offer covers, for this user everywhere: kept in the user's settings. */
     | "user";
 
+/** What is searched for. */
+export interface SearchSessionsParams {
+    /** The words as they stand one after the other, at most 200 characters; capitals do not matter. */
+    query: string;
+    /** The most hits of one answer; the server may give fewer. */
+    limit?: number;
+    /** `nextCursor` of the answer before. */
+    cursor?: string;
+    /** Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders. */
+    folder?: Uri;
+}
+
+/** A page of what was found. */
+export interface SearchSessionsResult {
+    /** What was found: the session last used first, and in it the newest first. */
+    hits: SessionHit[];
+    /** What to ask with for more; absent when all was searched. */
+    nextCursor?: string;
+    /** Whether it ended because it took long; `nextCursor` goes on. */
+    outOfTime?: boolean;
+}
+
 /** Text that the user has selected. */
 export interface SelectionPart {
     /** The document. */
@@ -2380,6 +2453,42 @@ export interface ServerKode {
     schemaHash: string;
 }
 
+/** What was found where. */
+export interface SessionHit {
+    /** The session. */
+    sessionId: SessionId;
+    /** What people call it. */
+    title: string;
+    /**
+     * The item of the transcript; absent for the title of the session. After the conversation went back, the item may
+     * be one that is in the journal alone.
+     */
+    itemId?: ItemId;
+    /** What it was found in. */
+    kind: SessionHitKind;
+    /** When that was written. */
+    writtenAt?: Timestamp;
+    /** The text around it, on one line. */
+    snippet: string;
+    /** Where in `snippet` it begins, counted as positions are. */
+    start: number;
+    /** Where in `snippet` it ends, counted as positions are. */
+    end: number;
+}
+
+/** What something was found in. */
+export type SessionHitKind =
+    /** What the user said. */
+    | "prompt"
+    /** What the model said. */
+    | "answer"
+    /** The title that a session was given. */
+    | "title"
+    /** What a tool call does, in one line. */
+    | "toolTitle"
+    /** What a tool call came to. */
+    | "toolOutput";
+
 /** Names a session: one conversation with its journal. */
 export type SessionId = string;
 
@@ -2389,12 +2498,16 @@ export interface SessionPart {
     session: string;
 }
 
-/** Whether a session is live. */
+/** Where a session is. */
 export type SessionPresence =
     /** It runs in this server. */
     | "live"
     /** It is kept on disk and can be loaded. */
-    | "stored";
+    | "stored"
+    /** It is open in another window: another server runs it. */
+    | "elsewhere"
+    /** It is kept on disk and cannot be read; `problem` says why. */
+    | "unreadable";
 
 /** All hunks of a session. */
 export interface SessionSelection {
@@ -2408,14 +2521,45 @@ export interface SessionSummary {
     sessionId: SessionId;
     /** What people call it; empty before the first prompt. */
     title: string;
-    /** When it began; absent where that cannot be told without reading all of it. */
+    /** Who named it so; absent for the first line of its first prompt. */
+    titledBy?: TitledBy;
+    /** When it began; absent where its journal does not say. */
     createdAt?: Timestamp;
-    /** When something last happened in it. */
+    /** When something last happened in it. To be renamed or archived is nothing that happens in it. */
     updatedAt: Timestamp;
-    /** Whether it is live. */
+    /** Where it is. */
     state: SessionPresence;
-    /** Its mode; absent where that cannot be told without reading all of it. */
+    /** What it is doing; absent unless it is live in this server. */
+    runState?: RunState;
+    /** Why it cannot be read; absent unless `state` is `unreadable`. */
+    problem?: string;
+    /** Whether it was put away. */
+    archived?: boolean;
+    /**
+     * Its turns so far, those that the conversation went back before included; absent where a large journal was not
+     * read as a whole yet.
+     */
+    turns?: number;
+    /** The name of its model profile; absent where its journal does not say. */
+    model?: string;
+    /** Its mode; absent where its journal does not say. */
     mode?: Mode;
+    /** Its working directory; absent where its journal does not say. */
+    folder?: Uri;
+    /** The room it takes on the disk, in bytes: journal, kept contents of files, output of commands. */
+    bytes?: number;
+    /** What it cost in US dollars; absent where a part is not known. */
+    cost?: number;
+    /** The first words of its last answer; absent where there is none. */
+    lastAnswer?: string;
+}
+
+/** What sessions take together, those that were put away included. */
+export interface SessionTotals {
+    /** How many there are. */
+    sessions: number;
+    /** The room they take on the disk, in bytes. */
+    bytes: number;
 }
 
 /** What a session has taken of its models since it began, with its sub-agents. */
@@ -2610,10 +2754,15 @@ export interface StopTaskParams {
     taskId: TaskId;
 }
 
-/** The journal could not be written; what is missing is kept in memory and written later. */
+/**
+ * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+ * when it begins and once, with `recovered`, when it is over.
+ */
 export interface StorageFailure {
-    /** What happened and where. */
+    /** What happened and where, how much waits, and what to do. */
     message: string;
+    /** Whether all is written again. */
+    recovered?: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
@@ -2701,6 +2850,21 @@ export interface Thinking {
 
 /** A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`. */
 export type Timestamp = string;
+
+/** The session has another title than the first line of its first prompt, or that one again. */
+export interface TitleChanged {
+    /** What people call it now. */
+    title: string;
+    /** Who named it so; absent for the first line of its first prompt. */
+    by?: TitledBy;
+}
+
+/** Who gave a session its title. */
+export type TitledBy =
+    /** The user. */
+    | "user"
+    /** A model. */
+    | "model";
 
 /** One thing to do. */
 export interface Todo {
@@ -3049,11 +3213,38 @@ export interface Requests {
      */
     "agent/session/new": { params: NewSessionParams; result: NewSessionResult };
     /**
-     * Lists the sessions of this workspace.
+     * Lists the sessions of this workspace, also those that cannot be read.
      *
      * Errors: `invalidParams`.
      */
     "agent/session/list": { params: ListSessionsParams; result: ListSessionsResult };
+    /**
+     * Gives a session a title, whether it is live or not; `title_changed` tells clients that follow it. No model gives
+     * it another one then.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/rename": { params: RenameSessionParams; result: null };
+    /**
+     * Puts a session away, so that it is not listed unless asked for and never deleted for its age, or takes it out
+     * again. `archived_changed` tells clients that follow it.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+     */
+    "agent/session/archive": { params: ArchiveSessionParams; result: null };
+    /**
+     * Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it
+     * is open in another window.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+     */
+    "agent/session/delete": { params: DeleteSessionParams; result: null };
+    /**
+     * Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled.
+     *
+     * Errors: `invalidParams`.
+     */
+    "agent/session/search": { params: SearchSessionsParams; result: SearchSessionsResult };
     /**
      * Follows a session, taking it up from its journal when it is not live, and tells all about it.
      *

@@ -170,6 +170,8 @@ pub enum NoticeKind {
     TurnLimit,
     /// The turn was interrupted.
     Interrupted,
+    /// Parts of the session's journal were damaged.
+    Damaged,
     /// A kind that this build does not know.
     #[serde(other)]
     Other,

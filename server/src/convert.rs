@@ -9,13 +9,13 @@ pub mod models;
 pub mod question;
 pub mod review;
 pub mod rules;
+pub mod sessions;
 mod task;
 pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
 use kode_engine::context::meter::ContextUse;
-use kode_engine::engine::{Engine, SessionSummary};
 use kode_engine::event::{
     AuditEntry, Bookmark, CallState, Channel, Event, EventRecord, Gap, Item, ItemBody, NoticeLevel,
     QueuedPrompt, RunState, ToolCallItem,
@@ -166,20 +166,6 @@ pub fn sub_agent(agent: AgentView) -> wire::Subagent {
 #[must_use]
 pub fn item_page(page: ItemPage) -> wire::ItemPage {
     wire::ItemPage { items: page.items.into_iter().map(item).collect(), more_items: page.more_items }
-}
-
-/// A session in a list.
-#[must_use]
-pub fn summary(engine: &Engine, summary: SessionSummary) -> wire::SessionSummary {
-    let live = engine.session(&summary.id).ok();
-    wire::SessionSummary {
-        session_id: session_id(&summary.id),
-        title: summary.title,
-        created_at: None,
-        updated_at: timestamp(summary.updated),
-        state: if summary.live { wire::SessionPresence::Live } else { wire::SessionPresence::Stored },
-        mode: live.map(|session| mode(session.mode())),
-    }
 }
 
 /// The model of a session.
@@ -551,6 +537,12 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             steering: steering.into_iter().map(queued).collect(),
             paused,
         }),
+        Event::TitleChanged { title, by } => {
+            wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
+        }
+        Event::ArchivedChanged { archived } => {
+            wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
+        }
         Event::DraftChanged { draft: now } => {
             wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
@@ -589,13 +581,17 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
-        Event::AgentResumed { sealed, skipped_records } => wire::Event::AgentResumed(wire::AgentResumed {
-            sealed: sealed.iter().map(call_id).collect(),
-            skipped_records,
-        }),
-        Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
+        Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn agent_resumed(sealed: &[CallId], skipped_records: u64) -> wire::Event {
+    let sealed = sealed.iter().map(call_id).collect();
+    wire::Event::AgentResumed(wire::AgentResumed { sealed, skipped_records })
 }
 
 fn mode_changed(

@@ -7,6 +7,7 @@
 
 mod agents;
 mod background;
+mod catalogue;
 mod checkpoints;
 mod context;
 mod faults;

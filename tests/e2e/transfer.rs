@@ -213,7 +213,7 @@ fn without_an_editor_a_session_goes_on_or_is_copied() {
         sent,
         "the copy did not change it"
     );
-    assert!(failed(&["--resume", "ses_", "other"]).contains("can be 2 sessions"));
+    assert!(failed(&["--resume", "ses_", "other"]).contains("several sessions begin"));
     assert!(failed(&["--resume", "nothing", "other"]).contains("nothing"));
     assert!(failed(&["--fork", "other"]).contains("--continue"));
 }

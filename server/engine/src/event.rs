@@ -22,6 +22,7 @@ use crate::session::compaction::{Cause, Compaction};
 use crate::session::draft::Draft;
 use crate::session::reminders::ReminderKind;
 use crate::session::review::ResolutionOutcome;
+use crate::session::title::TitledBy;
 use crate::settings::Withheld;
 use crate::todo::{Todo, TodoReminder};
 use crate::turn::limit::TurnOptions;
@@ -240,6 +241,18 @@ pub enum Event {
         /// Whether prompts wait and nothing begins them by itself.
         paused: bool,
     },
+    /// The session has another title than its prompts give it, or that of its prompts again.
+    TitleChanged {
+        /// What people call it now.
+        title: String,
+        /// Who named it so; `None` for the first line of its first prompt.
+        by: Option<TitledBy>,
+    },
+    /// The session was put away, or taken out again.
+    ArchivedChanged {
+        /// Whether it is put away now.
+        archived: bool,
+    },
     /// The unsent prompt changed.
     DraftChanged {
         /// What it is now.
@@ -402,10 +415,12 @@ pub enum Event {
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },
-    /// The journal could not be written; the records are kept and tried again.
+    /// The journal could not be written, and its records are kept and tried again; or that is over.
     StorageFailure {
-        /// What happened and where.
+        /// What happened and where, how much waits, and what to do.
         message: String,
+        /// Whether all is written again.
+        recovered: bool,
     },
     /// Something failed that is not part of a call.
     Error {
@@ -450,6 +465,8 @@ impl Event {
             Self::StateChanged { .. }
             | Self::ModeChanged { .. }
             | Self::QueueChanged { .. }
+            | Self::TitleChanged { .. }
+            | Self::ArchivedChanged { .. }
             | Self::DraftChanged { .. }
             | Self::ToolQueued { .. }
             | Self::ToolTimeout { .. }

@@ -24,6 +24,7 @@ pub mod preferences;
 pub mod question;
 pub mod sandbox;
 pub mod session;
+pub mod sessions;
 pub mod settings;
 pub mod shell;
 pub mod style;

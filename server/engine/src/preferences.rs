@@ -17,6 +17,9 @@ pub const COMPACT_THRESHOLD: f64 = 0.8;
 /// otherwise.
 pub const TODO_REMINDER_ROUNDS: u32 = 10;
 
+/// After so many days untouched a session is deleted, unless the settings say otherwise.
+pub const CLEANUP_DAYS: u32 = 30;
+
 /// How the user wants the agent to work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preferences {
@@ -48,6 +51,11 @@ pub struct Preferences {
     pub candidate_answers: bool,
     /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
     pub project_overview: bool,
+    /// `sessionTitles`: whether a model is asked for titles of sessions; where nothing is said, only if `quick` points to
+    /// another profile than the session's.
+    pub session_titles: Option<bool>,
+    /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
+    pub cleanup_days: Option<u32>,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
@@ -82,6 +90,8 @@ impl Default for Preferences {
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
             project_overview: true,
+            session_titles: None,
+            cleanup_days: Some(CLEANUP_DAYS),
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

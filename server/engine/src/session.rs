@@ -33,9 +33,12 @@ pub mod spending;
 pub mod standing;
 pub mod state;
 pub mod steering;
+mod storage;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod title;
 pub mod todos;
 mod told;
 pub mod transcript;
@@ -149,6 +152,8 @@ pub struct Session {
     guard: guard::Guard,
     kept: standing::Kept,
     unwritten: draft::Unwritten,
+    /// Held while it is told what is new of the disk.
+    telling: Mutex<()>,
     /// Places to run a call in; those that wait for the user or for other calls take none.
     pub(crate) places: Semaphore,
     deliveries: Mutex<Arc<Deliveries>>,
@@ -164,6 +169,8 @@ pub struct Session {
     budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
+    /// A model that is being asked for a title.
+    titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
 }
@@ -238,6 +245,7 @@ impl Session {
             guard: guard::Guard::new(policy, own),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
+            telling: Mutex::default(),
             places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
@@ -249,6 +257,7 @@ impl Session {
             turn_limit: OnceLock::new(),
             budgets: limits::Budgets::default(),
             resting: Resting::default(),
+            titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
         });
@@ -260,6 +269,7 @@ impl Session {
         tokio::spawn(drive::drive(Arc::clone(&session), receiver));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
+        tokio::spawn(storage::keep(Arc::clone(&session)));
         session
     }
 
@@ -325,6 +335,7 @@ impl Session {
         let queue = prompt.id.clone();
         let record = Record::Queued { prompt, content, parts, steering };
         self.commit_locked(&mut state, record);
+        self.sync_soon();
         Ok(if steering { Submitted::Steering { turn, queue } } else { Submitted::Queued(queue) })
     }
 
@@ -559,13 +570,6 @@ impl Session {
         self.active().is_some()
     }
 
-    /// Waits until the disk has what was committed. A failure is told and the work goes on: the records are kept.
-    pub(crate) async fn sync(&self) {
-        if let Err(error) = self.journal.sync().await {
-            self.events.publish(Event::StorageFailure { message: error.to_string() });
-        }
-    }
-
     pub(crate) fn publish(&self, event: Event) {
         self.events.publish(event);
     }
@@ -617,20 +621,15 @@ impl Session {
     fn commit_locked(&self, state: &mut SessionState, record: Record) {
         let prepared = self.journal.prepare(&record);
         let events = state.apply(record);
-        let mut failure = None;
         match prepared {
             Ok(line) => {
                 let at = line.written;
-                self.events.tell(at, events, |seq| failure = self.journal.append_line(line, seq).err());
+                self.events.tell(at, events, |seq| self.write_line(line, seq));
             }
             Err(error) => {
                 self.events.tell(Timestamp::now(), events, |_| {});
-                failure = Some(error);
+                self.journal.note_refused(&error);
             }
-        }
-        if let Some(error) = failure {
-            tracing::error!(%error, "journal");
-            self.events.publish(Event::StorageFailure { message: error.to_string() });
         }
     }
 

@@ -23,7 +23,7 @@ use crate::session::{Session, SessionState};
 use crate::workspace::blocking;
 
 /// How the folder of a session that is being written begins. No session id begins so.
-const UNFINISHED: &str = ".new-";
+pub(crate) const UNFINISHED: &str = ".new-";
 
 /// Why a session was not forked.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ impl Engine {
         id: &SessionId,
         at: ForkPoint,
     ) -> Result<Arc<Session>, ForkError> {
-        let journal = self.stored_journal(folders, id)?;
+        let (journal, _) = self.stored_journal(folders, id)?;
         let (origin, new) = (id.clone(), SessionId::generate());
         let (forked, cwd) = {
             let new = new.clone();
@@ -84,7 +84,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Exported, SessionError> {
-        let journal = self.stored_journal(folders, id)?;
+        let (journal, _) = self.stored_journal(folders, id)?;
         blocking(move || {
             let read = read_journal(&journal)?;
             let skipped = read.skipped;

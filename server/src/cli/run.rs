@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use kode_engine::engine::{Engine, EngineOptions, NewSession, SessionSummary};
+use kode_engine::engine::{Engine, EngineOptions, NewSession};
 use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::host::NoEditor;
 use kode_engine::ids::SessionId;
@@ -19,6 +19,7 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
+use kode_engine::sessions::{ListSessions, Workspaces};
 use kode_engine::transfer::ForkPoint;
 use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
@@ -28,9 +29,6 @@ use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::{printable, retry_line};
 use crate::home;
 use crate::policies;
-
-/// The most sessions that an error names.
-const MAX_NAMED: usize = 5;
 
 /// The arguments of `kode-ls run`.
 #[derive(Debug, Args)]
@@ -180,7 +178,7 @@ async fn taken_up(
     beginning: Beginning,
 ) -> anyhow::Result<Arc<Session>> {
     let folders = std::slice::from_ref(cwd);
-    let id = which(&engine.list_sessions(folders), id, cwd)?;
+    let id = which(engine, id, cwd).await?;
     let Beginning { mode, profile, fork } = beginning;
     let session = match fork {
         true => engine.fork_session(folders, &id, ForkPoint::End).await?,
@@ -194,26 +192,18 @@ async fn taken_up(
     Ok(session)
 }
 
-/// The session that is meant, among those of a folder, the newest first.
-fn which(sessions: &[SessionSummary], id: Option<&str>, cwd: &AbsPath) -> anyhow::Result<SessionId> {
-    let Some(wanted) = id else {
-        let newest = sessions.first().map(|session| session.id.clone());
-        return newest.with_context(|| format!("there is no session of {cwd} to go on with"));
-    };
-    let fits = |session: &&SessionSummary| {
-        let id = session.id.as_str();
-        id.starts_with(wanted) || id.strip_prefix("ses_").is_some_and(|rest| rest.starts_with(wanted))
-    };
-    let found: Vec<_> = sessions.iter().filter(fits).collect();
-    match found.as_slice() {
-        [session] => Ok(session.id.clone()),
-        [] => anyhow::bail!("there is no session `{wanted}` of {cwd}"),
-        several => {
-            let named = several.iter().map(|session| format!("{} ({})", session.id, session.title));
-            let named: Vec<_> = named.take(MAX_NAMED).collect();
-            anyhow::bail!("`{wanted}` can be {} sessions: {}", several.len(), named.join(", "))
+/// The session that is meant, among those of a folder: the one that is named, or the one used last.
+async fn which(engine: &Engine, id: Option<&str>, cwd: &AbsPath) -> anyhow::Result<SessionId> {
+    let (catalogue, here) = (Arc::clone(engine.catalogue()), Workspaces::These(vec![cwd.clone()]));
+    let wanted = id.map(str::to_owned);
+    let found = tokio::task::spawn_blocking(move || match wanted {
+        Some(wanted) => catalogue.complete(&here, &wanted).map(Some).map_err(anyhow::Error::from),
+        None => {
+            let page = catalogue.list(&ListSessions::newest(here, 1), &|_| None)?;
+            Ok(page.sessions.into_iter().next().map(|session| session.id))
         }
-    }
+    });
+    found.await??.with_context(|| format!("there is no session of {cwd} to go on with"))
 }
 
 /// How many messages the conversation has once the prompt is in it: behind results, it stands in their message.
@@ -333,7 +323,10 @@ pub(super) fn narrate(event: &Event) {
                 terminal::error_line(&format!("{mark} {} {}", printable(text), printable(hint)));
             }
         }
-        Event::StorageFailure { message } => terminal::error_line(&format!("! {}", printable(message))),
+        Event::StorageFailure { message, recovered } => {
+            let mark = if *recovered { "i" } else { "!" };
+            terminal::error_line(&format!("{mark} {}", printable(message)));
+        }
         _ => {}
     }
 }

@@ -15,6 +15,7 @@ use kode_engine::question::{Draft, Question, QuestionKind, QuestionOutcome, Reso
 use kode_engine::session::background::BackgroundTask;
 use kode_engine::session::reminders::ReminderKind;
 use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
+use kode_engine::session::title::TitledBy;
 use kode_engine::shell::TaskEnd;
 use kode_engine::todo::TodoReminder;
 use kode_engine::turn::limit::TurnOptions;
@@ -163,6 +164,8 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "queue_changed",
             "monitor",
         ),
+        (Event::TitleChanged { title: name(), by: Some(TitledBy::Model) }, "title_changed", "monitor"),
+        (Event::ArchivedChanged { archived: true }, "archived_changed", "monitor"),
         (Event::DraftChanged { draft: None }, "draft_changed", "monitor"),
         (Event::ToolQueued { call: call(), name: name(), queue_length: 3 }, "tool:queued", "monitor"),
         (Event::ToolTimeout { call: call(), name: name() }, "tool:timeout", "monitor"),
@@ -202,7 +205,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         ),
         (Event::ModelRetry { retry }, "model_retry", "monitor"),
         (Event::AgentResumed { sealed: vec![call()], skipped_records: 2 }, "agent_resumed", "monitor"),
-        (Event::StorageFailure { message: text() }, "storage_failure", "monitor"),
+        (Event::StorageFailure { message: text(), recovered: true }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),
     ]
 }

@@ -55,6 +55,7 @@ pub(super) fn notice_kind(kind: NoticeKind) -> wire::NoticeKind {
         NoticeKind::IncompleteIntent => wire::NoticeKind::IncompleteIntent,
         NoticeKind::TurnLimit => wire::NoticeKind::TurnLimit,
         NoticeKind::Interrupted => wire::NoticeKind::Interrupted,
+        NoticeKind::Damaged => wire::NoticeKind::Damaged,
     }
 }
 

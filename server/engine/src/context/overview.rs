@@ -41,7 +41,7 @@ struct Listing {
 
 /// An overview of a folder; `None` when there is nothing to tell. `may_tell` says of which files. Blocks on the disk.
 #[must_use]
-pub fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
+pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
     let mut listings = BTreeMap::new();
     let mut waiting = VecDeque::from([(folder.clone(), 0)]);
     let mut left = MAX_LINES;

@@ -114,6 +114,8 @@ pub enum NoticeKind {
     TurnLimit,
     /// The turn was interrupted.
     Interrupted,
+    /// Parts of the session's journal were damaged.
+    Damaged,
 }
 
 /// How serious a notice is.

@@ -4,11 +4,13 @@
 //! beside it, is not used; an interrupted write leaves the one before.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::journal::disk::write_atomically;
 
 /// The name of the file in a session's folder.
 pub const BASE: &str = "base.bin";
@@ -104,13 +106,8 @@ pub fn write(path: &Path, mark: Mark, shelf: u64, content: &[u8]) -> io::Result<
     let (len, check) = (content.len() as u64, crc32fast::hash(content));
     let mut header = serde_json::to_vec(&Header { form: FORM.to_owned(), mark, shelf, len, check })?;
     header.push(b'\n');
-    let folder = path.parent().ok_or_else(|| io::Error::other("a base stands in a folder"))?;
-    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
-    file.write_all(&header)?;
-    file.write_all(content)?;
-    file.as_file().sync_data()?;
-    file.persist(path)?;
-    Ok(())
+    header.extend_from_slice(content);
+    write_atomically(path, &header)
 }
 
 /// Reads the base of a journal, if there is one.

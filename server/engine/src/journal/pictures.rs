@@ -123,6 +123,8 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         }
         | Record::Opened { .. }
         | Record::Drafted { .. }
+        | Record::Titled { .. }
+        | Record::Archived { .. }
         | Record::Answer { .. }
         | Record::Item { .. }
         | Record::CallMoved { .. }

@@ -1,27 +1,28 @@
 //! Reads a journal back.
 //!
-//! Rule: what cannot be read is skipped and counted, never silently; one bad line costs that line alone.
+//! Rule: what cannot be read is skipped and counted, never silently; one bad line costs that line alone, and a
+//! line that comes again counts once.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::event::ItemBody;
+use crate::journal::disk::{Disk, DiskFile, DiskReader, Open, RealDisk};
 use crate::journal::pictures;
-use crate::journal::record::{Line, Record};
-use crate::session::title_from;
+use crate::journal::record::{Line, Record, VERSION};
 
 /// The longest line that is read, in bytes with its end; longer ones are skipped as damaged.
-pub(super) const LINE_LIMIT: usize = 64 * 1024 * 1024;
+pub(crate) const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// So many bytes are read at once.
-const BUFFER: usize = 256 * 1024;
+const READ_STEP: usize = 64 << 10;
 
-/// So many lines are looked through for the first prompt.
-const TITLE_LINES: usize = 64;
+/// So many lines are known again: a writer writes again what no sync has covered, and that is never more.
+const MAX_SEEN: usize = 20_000;
 
 /// What a journal held.
 #[derive(Debug, Default)]
@@ -50,7 +51,12 @@ pub struct Stamp {
 /// # Errors
 /// Only when the file itself cannot be read; damaged lines are counted in [`ReadJournal::skipped`].
 pub fn read(path: &Path) -> io::Result<ReadJournal> {
-    let mut lines = Lines::open(path, 0)?;
+    read_on(&RealDisk, path)
+}
+
+/// The same on another disk.
+pub(crate) fn read_on(disk: &dyn Disk, path: &Path) -> io::Result<ReadJournal> {
+    let mut lines = Lines::open_on(disk, path, 0)?;
     let mut journal = ReadJournal::default();
     for line in lines.by_ref() {
         let (stamp, record) = line?;
@@ -65,7 +71,8 @@ pub fn read(path: &Path) -> io::Result<ReadJournal> {
 #[derive(Debug)]
 pub struct Lines {
     path: PathBuf,
-    reader: BufReader<File>,
+    file: Arc<dyn DiskFile>,
+    reader: BufReader<DiskReader>,
     /// The bytes before the next line.
     at: u64,
     /// Where reading ends.
@@ -74,6 +81,7 @@ pub struct Lines {
     /// Whether something was skipped since the newest record.
     after_damage: bool,
     line: Vec<u8>,
+    seen: Seen,
     /// Where the pictures of the lines before are: the first byte of the line that has each of them whole.
     pictures: HashMap<String, u64>,
 }
@@ -84,12 +92,26 @@ impl Lines {
     /// # Errors
     /// What the system says.
     pub fn open(path: &Path, at: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let end = file.metadata()?.len();
-        file.seek(SeekFrom::Start(at))?;
-        let reader = BufReader::with_capacity(BUFFER, file);
-        let (path, pictures) = (path.to_path_buf(), HashMap::new());
-        Ok(Self { path, reader, at, end, skipped: 0, after_damage: false, line: Vec::new(), pictures })
+        Self::open_on(&RealDisk, path, at)
+    }
+
+    /// The same on another disk.
+    pub(crate) fn open_on(disk: &dyn Disk, path: &Path, at: u64) -> io::Result<Self> {
+        let file = disk.open(path, Open::Read)?;
+        let end = file.size()?;
+        let reader = BufReader::with_capacity(READ_STEP, DiskReader::on(Arc::clone(&file), at));
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            reader,
+            at,
+            end,
+            skipped: 0,
+            after_damage: false,
+            line: Vec::new(),
+            seen: Seen::default(),
+            pictures: HashMap::new(),
+        })
     }
 
     /// Reads to this byte and not further: the one behind the end of a line. It may be beyond where reading has ended.
@@ -114,6 +136,32 @@ impl Lines {
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
+
+    /// What stands in the line that was read last, which begins at `start`; `None` when it is to be passed over.
+    fn parsed(&mut self, start: u64) -> Option<(Stamp, Record)> {
+        match parse(&self.line) {
+            Ok(Parsed { line, is_whole }) => {
+                self.skipped += u64::from(!is_whole);
+                self.after_damage |= !is_whole;
+                if !self.seen.is_new(&line, &self.line) {
+                    tracing::warn!(path = %self.path.display(), "a line stands in the journal twice and counts once");
+                    return None;
+                }
+                let Line { mut record, seq, written, v: _ } = line;
+                let file = &self.file;
+                pictures::restore(&mut record, start, &mut self.pictures, |at| record_at(file, at));
+                let after_damage = std::mem::take(&mut self.after_damage);
+                Some((Stamp { seq, written, after_damage }, record))
+            }
+            Err(_) if self.line.iter().all(u8::is_ascii_whitespace) => None,
+            Err(error) => {
+                self.skipped += 1;
+                self.after_damage = true;
+                tracing::warn!(path = %self.path.display(), %error, "a line of the journal could not be read and was skipped");
+                None
+            }
+        }
+    }
 }
 
 impl Iterator for Lines {
@@ -123,23 +171,19 @@ impl Iterator for Lines {
         while self.at < self.end {
             let start = self.at;
             match read_line(&mut self.reader, &mut self.line) {
-                Ok(0) => return None,
-                Ok(taken) => self.at += taken,
+                Ok(None) => return None,
+                Ok(Some((LineEnd::Missing, taken))) => {
+                    // It was being written when its writer ended, and nobody was told that it was.
+                    self.at += taken;
+                    let bytes = self.line.len();
+                    tracing::warn!(path = %self.path.display(), bytes, "the journal ends in the middle of a line");
+                    return None;
+                }
+                Ok(Some((LineEnd::There, taken))) => self.at += taken,
                 Err(error) => return Some(Err(error)),
             }
-            match serde_json::from_slice::<Line>(&self.line) {
-                Ok(Line { mut record, seq, written, v: _ }) => {
-                    let again = |at| picture_line(&self.path, at);
-                    pictures::restore(&mut record, start, &mut self.pictures, again);
-                    let after_damage = std::mem::take(&mut self.after_damage);
-                    return Some(Ok((Stamp { seq, written, after_damage }, record)));
-                }
-                Err(_) if self.line.iter().all(u8::is_ascii_whitespace) => {}
-                Err(error) => {
-                    self.skipped += 1;
-                    self.after_damage = true;
-                    tracing::warn!(path = %self.path.display(), %error, "a line of the journal could not be read and was skipped");
-                }
+            if let Some(parsed) = self.parsed(start) {
+                return Some(Ok(parsed));
             }
         }
         None
@@ -147,46 +191,87 @@ impl Iterator for Lines {
 }
 
 /// The record of the line that begins at a byte.
-fn picture_line(path: &Path, at: u64) -> Option<Record> {
-    let read = || {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(at))?;
-        let mut line = Vec::new();
-        read_line(&mut BufReader::new(file), &mut line)?;
-        Ok::<Line, io::Error>(serde_json::from_slice(&line)?)
-    };
-    read()
-        .inspect_err(|error| tracing::warn!(%error, path = %path.display(), "a picture cannot be read again"))
-        .map(|line| line.record)
+fn record_at(file: &Arc<dyn DiskFile>, at: u64) -> Option<Record> {
+    let mut line = Vec::new();
+    let read = read_line(&mut BufReader::new(DiskReader::on(Arc::clone(file), at)), &mut line);
+    let parsed = read.and_then(|_| parse(&line).map_err(io::Error::from));
+    parsed
+        .inspect_err(|error| tracing::warn!(%error, at, "a picture cannot be read again"))
+        .map(|parsed| parsed.line.record)
         .ok()
 }
 
-/// The title of the session in a journal: from its first prompt, empty when there is none among the first lines.
-#[must_use]
-pub fn title(path: &Path) -> String {
-    let Ok(file) = File::open(path) else { return String::new() };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    for _ in 0..TITLE_LINES {
-        match read_line(&mut reader, &mut line) {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => break,
-        }
-        if let Ok(Line { record: Record::Prompt { item, .. }, .. }) = serde_json::from_slice(&line)
-            && let ItemBody::UserMessage { text, .. } = item.body
-        {
-            return title_from(&text);
-        }
-    }
-    String::new()
+/// The newest lines that were read, to tell those that come again: no writer writes the same line twice.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    lines: HashSet<(Timestamp, u64)>,
+    order: VecDeque<(Timestamp, u64)>,
 }
 
-/// Reads one line with its end into `line`; an overlong one is passed over and comes out as a lone `!`, which no record
-/// parses from. Answers how many bytes were read: none at the end of the file.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+impl Seen {
+    /// Whether a line comes for the first time, or so late that it is not known any more.
+    pub(super) fn is_new(&mut self, line: &Line, bytes: &[u8]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        trimmed(bytes).hash(&mut hasher);
+        let id = (line.written, hasher.finish());
+        if !self.lines.insert(id) {
+            return false;
+        }
+        self.order.push_back(id);
+        if self.order.len() > MAX_SEEN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.lines.remove(&oldest);
+        }
+        true
+    }
+}
+
+/// A line that was read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) line: Line,
+    /// Whether nothing but the line stands there: a power cut can leave zeros where the lines before it were.
+    pub(super) is_whole: bool,
+}
+
+/// Reads a line, given with its end or without.
+///
+/// # Errors
+/// Why it is none of this build's.
+pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Parsed> {
+    let text = trimmed(bytes);
+    let line: Line = serde_json::from_slice(text)?;
+    if line.v != VERSION {
+        let other = format!("it is of version {}, and this build reads version {VERSION}", line.v);
+        return Err(serde::de::Error::custom(other));
+    }
+    Ok(Parsed { line, is_whole: !bytes.contains(&0) })
+}
+
+/// A line without its end, and without zeros around it.
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| *byte != 0 && !byte.is_ascii_whitespace();
+    let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &bytes[start..end]
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnd {
+    There,
+    /// The file ends first.
+    Missing,
+}
+
+/// Reads one line into `line`; of an overlong one nothing is remembered and it comes out as a lone `!`, which no record
+/// parses from. Answers how it ends and how many bytes were read; `None` at the end of the file.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<(LineEnd, u64)>> {
     line.clear();
     let mut read = 0;
-    let mut too_long = false;
+    let mut is_too_long = false;
+    let mut end = LineEnd::Missing;
     loop {
         let chunk = reader.fill_buf()?;
         if chunk.is_empty() {
@@ -196,21 +281,22 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
             Some(end) => (end + 1, true),
             None => (chunk.len(), false),
         };
-        if line.len() + taken > LINE_LIMIT {
-            too_long = true;
-            line.clear();
-        } else if !too_long {
+        if is_too_long || line.len() + taken > LINE_LIMIT {
+            is_too_long = true;
+            // Its room is given back at once.
+            *line = Vec::new();
+        } else {
             line.extend_from_slice(&chunk[..taken]);
         }
         reader.consume(taken);
         read += taken as u64;
         if ended {
+            end = LineEnd::There;
             break;
         }
     }
-    if too_long {
-        line.clear();
+    if is_too_long {
         line.push(b'!');
     }
-    Ok(read)
+    Ok((read > 0).then_some((end, read)))
 }

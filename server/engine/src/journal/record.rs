@@ -19,6 +19,7 @@ use crate::session::background::TaskEntry;
 use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::queue::QueueChange;
+use crate::session::title::TitledBy;
 use crate::todo::Todo;
 use crate::turn::phases::PhaseTimes;
 
@@ -263,6 +264,18 @@ pub enum Record {
     Edits {
         /// What.
         entry: Entry,
+    },
+    /// The session was given a title.
+    Titled {
+        /// What people call it from now on.
+        title: String,
+        /// Who named it so.
+        by: TitledBy,
+    },
+    /// The session was put away, or taken out again.
+    Archived {
+        /// Whether it is put away now.
+        archived: bool,
     },
     /// How changes reach the files in this session, instead of as the user has set for all.
     Delivering {

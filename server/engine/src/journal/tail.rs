@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::journal::reader::LINE_LIMIT;
+use crate::journal::reader::{LINE_LIMIT, parse};
 use crate::journal::record::Line;
 
 /// So many bytes are read first; each time a line does not fit, twice as many.
@@ -121,8 +121,8 @@ impl Iterator for LastLines {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.is_over {
             match self.line() {
-                Ok(Some(line)) => match serde_json::from_slice(&line) {
-                    Ok(line) => return Some(Ok(line)),
+                Ok(Some(line)) => match parse(&line) {
+                    Ok(parsed) => return Some(Ok(parsed.line)),
                     Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
                     Err(_) => self.skipped += 1,
                 },

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use crate::event::{Item, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::Record;
@@ -18,7 +18,7 @@ use crate::journal::record::TurnFigures;
 use crate::model::Usage;
 use crate::session::base::Due;
 use crate::session::conversation::Conversation;
-use crate::session::state::Attaching;
+use crate::session::state::{Attaching, SessionState};
 use crate::session::{Session, committed, new_item};
 use crate::turn::{self, Ended, compact};
 use crate::workspace::blocking;
@@ -52,9 +52,33 @@ impl Session {
             let record = Record::TurnEnded { turn, reason: TurnEnd::Error, usage, figures };
             self.commit_locked(&mut state, record);
         }
+        if skipped_records > 0 {
+            self.note_damage(&mut state, skipped_records);
+        }
         // Written every time: what is told in this life is numbered above all that was told in an earlier one.
         self.commit_locked(&mut state, Record::Resumed { sealed, skipped_records });
         // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
+    }
+
+    /// Tells people in the transcript that a part of it may be missing; once for the same damage.
+    fn note_damage(&self, state: &mut SessionState, lines: u64) {
+        let text = match lines {
+            1 => "A record of this session could not be read.".to_owned(),
+            lines => format!("{lines} records of this session could not be read."),
+        };
+        let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, kind: Some(NoticeKind::Damaged), .. } if *told == text);
+        if state.main.items.backwards().any(|item| is_told(&item)) {
+            return;
+        }
+        let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);
+        let hint = format!(
+            "What they told is missing here and for the model; everything else is as it was. The journal is kept as it \
+             is: {}",
+            self.journal.path().display()
+        );
+        let (level, kind) = (NoticeLevel::Warning, Some(NoticeKind::Damaged));
+        let item = new_item(&turn, ItemBody::Notice { level, text, hint: Some(hint), kind });
+        self.commit_locked(state, Record::Item { item, streamed: false });
     }
 }
 
@@ -88,9 +112,12 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();
         session.end_turn(&turn, &ended);
+        session.begin_titling(&turn);
         session.sync().await;
         session.keep_base(Due::Turn).await;
+        session.begin_summary();
     }
+    session.end_titling().await;
     session.shell.tasks().closed().await;
     session.close_changes().await;
     session.write_draft();
@@ -99,7 +126,8 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     session.keep_base(Due::Now).await;
     session.base_kept().await;
     session.workspace.stop_watching();
-    session.journal.release();
+    session.settle_folder().await;
+    session.release_journal();
     session.events.close();
 }
 

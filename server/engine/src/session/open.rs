@@ -10,7 +10,8 @@ use std::sync::Arc;
 use crate::edit::ledger::{Entry, Ledger};
 use crate::event::Kept;
 use crate::journal::base::{self, BASE, BaseError};
-use crate::journal::{BlobId, Blobs, Lines, Record, SHELF, Shelf, Stamp};
+use crate::journal::disk::Disk;
+use crate::journal::{BlobId, Blobs, Lines, Record, SHELF, Shelf};
 use crate::session::SessionState;
 use crate::session::base::{Content, Newest};
 use crate::session::replay::Replay;
@@ -38,18 +39,24 @@ pub(crate) struct Opening {
     pub(crate) read: u64,
 }
 
+/// What a session is read from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) journal: &'a Path,
+    pub(crate) blobs: &'a Blobs,
+    /// What is taken for the first record when that is lost.
+    pub(crate) beginning: &'a Record,
+}
+
 /// Reads the session with this journal, which nobody may write meanwhile. `since` is the number of the event after which
 /// somebody wants the events: a base tells none of those before it.
 ///
 /// # Errors
 /// When the journal cannot be read, or what leaves memory has no place.
-pub(crate) fn open(
-    journal: &Path,
-    blobs: &Blobs,
-    since: Option<u64>,
-    tell: &dyn Fn(Loading),
-) -> io::Result<Opening> {
-    match from_base(journal, blobs, since, tell) {
+pub(crate) fn open(source: &Source<'_>, since: Option<u64>, tell: &dyn Fn(Loading)) -> io::Result<Opening> {
+    let journal = source.journal;
+    match from_base(source, since, tell) {
         Ok(Some(opening)) => return Ok(opening),
         Ok(None) => {}
         Err(reason) => {
@@ -59,20 +66,30 @@ pub(crate) fn open(
     // First of all, since it leans on the shelf that is made anew.
     base::remove(&journal.with_file_name(BASE))?;
     let shelf = Arc::new(Shelf::create(&journal.with_file_name(SHELF))?);
-    let mut fold = Fold { replay: None, ledger: Ledger::default(), shelf, blobs };
-    let mut lines = Lines::open(journal, 0)?;
+    let Some((beginning, is_lost)) = beginning(source)? else {
+        let mut lines = Lines::open_on(source.disk, journal, 0)?;
+        let _none = lines.by_ref().count();
+        let base = Newest { skipped: lines.skipped(), ..Newest::default() };
+        return Ok(Opening { replay: None, ledger: Ledger::default(), base, read: lines.at() });
+    };
+    let mut replay = Replay { state: beginning, kept: Kept::default() };
+    replay.state.attach(&shelf);
+    let mut fold = Fold { replay, ledger: Ledger::default(), blobs: source.blobs };
+    let mut lines = Lines::open_on(source.disk, journal, 0)?;
     fold.take_all(&mut lines, tell)?;
-    let base = Newest { skipped: lines.skipped(), ..Newest::default() };
-    Ok(Opening { replay: fold.replay, ledger: fold.ledger, base, read: lines.at() })
+    // A line that is gone without a trace is told as well.
+    let skipped = lines.skipped().max(u64::from(is_lost));
+    let base = Newest { skipped, ..Newest::default() };
+    Ok(Opening { replay: Some(fold.replay), ledger: fold.ledger, base, read: lines.at() })
 }
 
 /// Opens a session from its base, if it has one that will do.
 fn from_base(
-    journal: &Path,
-    blobs: &Blobs,
+    source: &Source<'_>,
     since: Option<u64>,
     tell: &dyn Fn(Loading),
 ) -> Result<Option<Opening>, BaseError> {
+    let journal = source.journal;
     let Some(base) = base::read(&journal.with_file_name(BASE), journal)? else { return Ok(None) };
     let Content { mut state, ledger, skipped, newest } = base.content::<Content<SessionState, Ledger>>()?;
     if since.is_some_and(|since| since < newest) {
@@ -81,32 +98,55 @@ fn from_base(
     let offset = base.header.mark.offset;
     let shelf = Arc::new(Shelf::open(&journal.with_file_name(SHELF), base.header.shelf)?);
     state.attach(&shelf);
-    let replay = Some(Replay { state, kept: Kept::after(newest) });
-    let mut fold = Fold { replay, ledger, shelf, blobs };
-    let mut lines = Lines::open(journal, offset)?;
+    let replay = Replay { state, kept: Kept::after(newest) };
+    let mut fold = Fold { replay, ledger, blobs: source.blobs };
+    let mut lines = Lines::open_on(source.disk, journal, offset)?;
     fold.take_all(&mut lines, tell)?;
-    if fold.shelf.is_damaged() {
+    if shelf.is_damaged() {
         return Err(BaseError::Damaged);
     }
     let newest = Newest { offset, size: base.size(), skipped: skipped + lines.skipped(), is_wanted: false };
-    Ok(Some(Opening { replay: fold.replay, ledger: fold.ledger, base: newest, read: lines.at() - offset }))
+    let read = lines.at() - offset;
+    Ok(Some(Opening { replay: Some(fold.replay), ledger: fold.ledger, base: newest, read }))
+}
+
+/// The state that a journal begins with, and whether its own beginning is lost; `None` when it has no record at all.
+/// Most often the first line says it, and the others are not looked at.
+fn beginning(source: &Source<'_>) -> io::Result<Option<(SessionState, bool)>> {
+    let mut is_empty = true;
+    for line in Lines::open_on(source.disk, source.journal, 0)? {
+        is_empty = false;
+        if let Some(state) = SessionState::open(&line?.1) {
+            return Ok(Some((state, false)));
+        }
+    }
+    if is_empty {
+        return Ok(None);
+    }
+    tracing::warn!(path = %source.journal.display(), "the beginning of the session is lost");
+    Ok(SessionState::open(source.beginning).map(|state| (state, true)))
 }
 
 /// A fold that goes on.
 struct Fold<'a> {
-    replay: Option<Replay>,
+    replay: Replay,
     ledger: Ledger,
-    shelf: Arc<Shelf>,
     blobs: &'a Blobs,
 }
 
 impl Fold<'_> {
     fn take_all(&mut self, lines: &mut Lines, tell: &dyn Fn(Loading)) -> io::Result<()> {
-        let (start, total) = (lines.at(), lines.end() - lines.at());
+        let (start, total) = (lines.at(), lines.end().saturating_sub(lines.at()));
         let mut told = 0;
         while let Some(line) = lines.next() {
             let (stamp, record) = line?;
-            self.take(stamp, record);
+            match record {
+                Record::Edits { entry } => {
+                    self.replay.note(stamp, Vec::new());
+                    self.enter(entry);
+                }
+                record => self.replay.add(stamp, record),
+            }
             let read = lines.at() - start;
             if read - told >= TELL_EVERY {
                 told = read;
@@ -114,24 +154,6 @@ impl Fold<'_> {
             }
         }
         Ok(())
-    }
-
-    fn take(&mut self, stamp: Stamp, record: Record) {
-        match (&mut self.replay, record) {
-            (replay, Record::Edits { entry }) => {
-                if let Some(replay) = replay {
-                    replay.note(stamp, Vec::new());
-                }
-                self.enter(entry);
-            }
-            (Some(replay), record) => replay.add(stamp, record),
-            (replay @ None, record) => {
-                *replay = Replay::begin(stamp, &record);
-                if let Some(replay) = replay {
-                    replay.state.attach(&self.shelf);
-                }
-            }
-        }
     }
 
     fn enter(&mut self, entry: Entry) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::event::Item;
 use crate::ids::{AgentId, ItemId, WindowId};
-use crate::journal::{Lines, SHELF, Shelf};
+use crate::journal::{Lines, Record, SHELF, Shelf};
 use crate::model::Message;
 use crate::session::compaction::Stored;
 use crate::session::transcript::Transcript;
@@ -162,6 +162,27 @@ impl Session {
         .await
     }
 
+    /// The state that the session began with.
+    fn beginning(&self) -> io::Result<SessionState> {
+        for line in Lines::open(self.journal.path(), 0)? {
+            if let Some(state) = SessionState::open(&line?.1) {
+                return Ok(state);
+            }
+        }
+        let opened = {
+            let state = self.state();
+            Record::Opened {
+                session: state.id.clone(),
+                roots: state.roots.clone(),
+                cwd: state.cwd.clone(),
+                mode: state.mode,
+                model: state.model.clone(),
+                forked_from: state.forked_from.clone(),
+            }
+        };
+        SessionState::open(&opened).ok_or_else(|| io::Error::other("the session has no beginning"))
+    }
+
     /// Makes what has left memory anew from the journal. What was not recorded yet stays.
     pub(super) fn mend(&self) -> io::Result<()> {
         // One at a time: the second finds that all is well.
@@ -172,14 +193,14 @@ impl Session {
         let path = self.journal.path().with_file_name(SHELF);
         let new = path.with_file_name(format!("{SHELF}{NEW}"));
         let shelf = Arc::new(Shelf::create(&new)?);
+        let mut fresh = self.beginning()?;
+        fresh.attach(&shelf);
         let mut lines = Lines::open(self.journal.path(), 0)?;
         lines.read_to(self.journal.whole_length()?);
-        let mut fresh = None;
-        fold_on(&mut fresh, &mut lines, &shelf)?;
+        fold_on(&mut fresh, &mut lines)?;
         let mut state = self.state();
         lines.read_to(self.journal.whole_length()?);
-        fold_on(&mut fresh, &mut lines, &shelf)?;
-        let mut fresh = fresh.ok_or_else(|| io::Error::other("the journal holds no session"))?;
+        fold_on(&mut fresh, &mut lines)?;
         shelf.move_to(&path)?;
         fresh.take_over(&state);
         *state = fresh;
@@ -187,20 +208,11 @@ impl Session {
     }
 }
 
-/// Folds lines into a state, which begins with the first of them.
-fn fold_on(state: &mut Option<SessionState>, lines: &mut Lines, shelf: &Arc<Shelf>) -> io::Result<()> {
+/// Folds lines into a state. What they tell was told.
+fn fold_on(state: &mut SessionState, lines: &mut Lines) -> io::Result<()> {
     for line in lines {
         let (_, record) = line?;
-        match state {
-            // What it tells was told.
-            Some(state) => drop(state.apply(record)),
-            None => {
-                *state = SessionState::open(&record);
-                if let Some(state) = state {
-                    state.attach(shelf);
-                }
-            }
-        }
+        drop(state.apply(record));
     }
     Ok(())
 }

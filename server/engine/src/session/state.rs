@@ -22,6 +22,7 @@ use crate::session::background::Background;
 use crate::session::draft::Draft;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
+use crate::session::title::TitledBy;
 use crate::session::{queue, title_from, told};
 use crate::todo::{Todo, TodoCounts};
 
@@ -34,6 +35,10 @@ pub struct SessionState {
     pub forked_from: Option<SessionId>,
     /// What people call it.
     pub title: String,
+    /// Who named it so; `None` for the first line of its first prompt.
+    pub titled: Option<TitledBy>,
+    /// Whether it was put away.
+    pub archived: bool,
     /// The workspace folders.
     pub roots: Vec<AbsPath>,
     /// Where relative paths and commands start.
@@ -72,6 +77,8 @@ pub struct SessionState {
     pub effort: Option<Effort>,
     /// The name of the style of the answers, where the user has chosen one for this session.
     pub output_style: Option<String>,
+    /// How many turns ended because the model had said all.
+    pub worked: u64,
     /// How often the model has answered in the session's own conversation.
     pub answers: u64,
     /// The mode that the model knows: the one in which it last answered.
@@ -122,6 +129,8 @@ struct Cut {
     main: thread::Cut,
     agents: BTreeMap<AgentId, thread::Cut>,
     todos: Vec<Todo>,
+    title: String,
+    titled: Option<TitledBy>,
 }
 
 impl SessionState {
@@ -133,6 +142,8 @@ impl SessionState {
             id: session.clone(),
             forked_from: forked_from.clone(),
             title: String::new(),
+            titled: None,
+            archived: false,
             roots: roots.clone(),
             cwd: cwd.clone(),
             mode: *mode,
@@ -152,6 +163,7 @@ impl SessionState {
             todos_changed: false,
             effort: None,
             output_style: None,
+            worked: 0,
             answers: 0,
             mode_known: None,
             usage: Usage::default(),
@@ -165,11 +177,10 @@ impl SessionState {
         })
     }
 
-    /// Folds a whole journal; `None` when it has no beginning.
+    /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
     #[must_use]
-    pub fn fold(records: impl IntoIterator<Item = Record>) -> Option<Self> {
-        let mut records = records.into_iter();
-        let mut state = records.find_map(|record| Self::open(&record))?;
+    pub fn fold(records: Vec<Record>) -> Option<Self> {
+        let mut state = records.iter().find_map(Self::open)?;
         for record in records {
             state.apply(record);
         }
@@ -286,6 +297,11 @@ impl SessionState {
                 let event = told.and_then(|(id, event)| Some(event(self.background.find(&id)?.clone())));
                 event.into_iter().collect()
             }
+            Record::Titled { title, by } => self.take_title(title, by),
+            Record::Archived { archived } => {
+                self.archived = archived;
+                vec![Event::ArchivedChanged { archived }]
+            }
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
             Record::Resumed { sealed, skipped_records } => self.resumed(sealed, skipped_records),
@@ -352,6 +368,7 @@ impl SessionState {
 
     fn end_turn(&mut self, turn: TurnId, reason: TurnEnd, usage: Usage, figures: TurnFigures) -> Vec<Event> {
         let had_steering = !self.steering.is_empty();
+        self.worked += u64::from(reason == TurnEnd::EndTurn);
         self.spending.end_turn(&turn, usage);
         self.usage += usage;
         self.turn = None;
@@ -469,9 +486,10 @@ impl SessionState {
         let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
         let todos = std::mem::replace(&mut self.todos, todos);
         let todos_changed = todos != self.todos;
-        self.cut = Some(Cut { resolution, main, agents, todos });
-        self.name_anew();
-        rewound.into_iter().chain(todos_changed.then(|| self.todo_event())).collect()
+        let (title, titled) = (self.title.clone(), self.titled);
+        self.cut = Some(Cut { resolution, main, agents, todos, title, titled });
+        let title = self.name_anew();
+        rewound.into_iter().chain(todos_changed.then(|| self.todo_event())).chain(title).collect()
     }
 
     fn unwind(&mut self, resolution: &ResolutionId) -> Vec<Event> {
@@ -483,14 +501,34 @@ impl SessionState {
         for (agent, cut) in cut.agents {
             self.agent_mut(agent).thread.unwind(cut);
         }
-        self.name_anew();
+        // What the user has called it since stays.
+        let title = (self.titled != Some(TitledBy::User) && self.title != cut.title).then(|| {
+            (self.title, self.titled) = (cut.title, cut.titled);
+            self.title_event()
+        });
         let items = self.main.items.part(known..self.main.items.count()).read_what_can_be();
         let back = items.into_iter().map(|item| Event::ItemAdded { item });
-        back.chain(todos_changed.then(|| self.todo_event())).collect()
+        back.chain(todos_changed.then(|| self.todo_event())).chain(title).collect()
     }
 
-    /// The first prompt names the session.
-    fn name_anew(&mut self) {
-        self.title = self.main.prompts().next().map(|prompt| prompt.title.clone()).unwrap_or_default();
+    /// A title of the user's is only changed by the user.
+    fn take_title(&mut self, title: String, by: TitledBy) -> Vec<Event> {
+        if by == TitledBy::Model && self.titled == Some(TitledBy::User) {
+            return Vec::new();
+        }
+        (self.title, self.titled) = (title, Some(by));
+        vec![self.title_event()]
+    }
+
+    /// The first prompt names the session, unless somebody has. A model's title goes with the conversation that it
+    /// was made for.
+    fn name_anew(&mut self) -> Option<Event> {
+        if self.titled == Some(TitledBy::User) || (self.titled.is_some() && self.main.items.count() > 0) {
+            return None;
+        }
+        let title = self.main.prompts().next().map(|prompt| prompt.title.clone()).unwrap_or_default();
+        let is_other = title != self.title;
+        (self.title, self.titled) = (title, None);
+        is_other.then(|| self.title_event())
     }
 }

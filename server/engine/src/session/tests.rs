@@ -6,6 +6,7 @@ mod charges;
 mod compaction;
 mod compaction_bounds;
 mod course;
+mod damage;
 mod fallback;
 mod faults;
 mod input;
@@ -15,7 +16,9 @@ mod plan;
 mod property;
 mod queue;
 mod reminders;
+mod storage;
 mod think;
+mod titles;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};

@@ -214,6 +214,8 @@ impl Thread {
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }
+            | Record::Titled { .. }
+            | Record::Archived { .. }
             | Record::Edits { .. }
             | Record::Delivering { .. }
             | Record::Background { .. }

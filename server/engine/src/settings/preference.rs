@@ -52,6 +52,17 @@ impl Reader<'_, '_> {
                     self.tell(Severity::Warning, property.value.range(), message);
                 }
             }
+            // Not to ask a model costs nothing.
+            "sessionTitles" if value_of(property).as_bool() == Some(false) => {
+                self.state(property, |stated| &mut stated.session_titles);
+            }
+            "sessionTitles" => self.wish(property, |stated| &mut stated.session_titles),
+            "cleanupPeriodDays" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot have sessions deleted; set this in your user settings.";
+                self.tell(Severity::Warning, property.value.range(), message.to_owned());
+            }
+            "cleanupPeriodDays" => self.state(property, |stated| &mut stated.cleanup_days),
             "todoReminderRounds" => {
                 if value_of(property).as_u64().is_some_and(|rounds| rounds > 0) {
                     self.state(property, |stated| &mut stated.todo_reminder_rounds);

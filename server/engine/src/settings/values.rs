@@ -78,6 +78,10 @@ pub struct Stated {
     pub candidate_answers: Option<bool>,
     /// `projectOverview`.
     pub project_overview: Option<bool>,
+    /// `sessionTitles`.
+    pub session_titles: Option<bool>,
+    /// `cleanupPeriodDays`; 0 and less mean never.
+    pub cleanup_days: Option<i64>,
     /// `todoReminderRounds`.
     pub todo_reminder_rounds: Option<u32>,
 }
@@ -102,6 +106,13 @@ impl Stated {
             incomplete_intent: self.incomplete_intent.unwrap_or_default(),
             candidate_answers: self.candidate_answers.unwrap_or_default(),
             project_overview: self.project_overview.unwrap_or(default.project_overview),
+            session_titles: self.session_titles,
+            // Others delete everything at 0; a slip must not cost all sessions.
+            cleanup_days: match self.cleanup_days {
+                Some(days) if days <= 0 => None,
+                Some(days) => Some(u32::try_from(days).unwrap_or(u32::MAX)),
+                None => default.cleanup_days,
+            },
             todo_reminder_rounds: self.todo_reminder_rounds.unwrap_or(default.todo_reminder_rounds),
         }
     }

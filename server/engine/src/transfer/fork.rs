@@ -103,6 +103,8 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::TurnEnded { .. }
         | Record::Charged { .. }
         | Record::Configured { .. }
+        | Record::Titled { .. }
+        | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::Delivering { .. }
         | Record::Rewound { .. }
@@ -151,12 +153,14 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Delivering { .. }
         | Record::Rewound { .. }
         | Record::Unwound { .. }
+        | Record::Titled { .. }
         | Record::Delegated { .. } => Some(record),
         Record::Queued { .. }
         | Record::QueueChanged { .. }
         | Record::Drafted { .. }
         | Record::Decided { .. }
         | Record::Charged { .. }
+        | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::Background { .. }
         | Record::Resumed { .. } => None,

@@ -10,6 +10,7 @@ use crate::input::look_up::{Found, LookUp, MAX_OTHER_BYTES};
 use crate::input::render::bounded;
 use crate::journal::{self, Record};
 use crate::session::SessionState;
+use crate::sessions;
 use crate::todo;
 use crate::workspace::blocking;
 
@@ -62,7 +63,7 @@ fn find(own: &Path, wanted: &str) -> Result<Past, String> {
     let lower = wanted.to_lowercase();
     let is_it = |journal: &PathBuf| {
         let id = journal.parent().and_then(Path::file_name).unwrap_or_default();
-        id == wanted || journal::title(journal).to_lowercase().contains(&lower)
+        id == wanted || sessions::title(journal).to_lowercase().contains(&lower)
     };
     let found = others.by_ref().take(MAX_SESSIONS).find(is_it);
     let journal = found
@@ -73,7 +74,7 @@ fn find(own: &Path, wanted: &str) -> Result<Past, String> {
     }
     let read = journal::read(&journal).map_err(|error| error.to_string())?;
     let records = read.records.into_iter().filter(|record| !matches!(record, Record::Edits { .. }));
-    let state = SessionState::fold(records).ok_or("its journal holds no conversation")?;
+    let state = SessionState::fold(records.collect()).ok_or("its journal holds no conversation")?;
     let todos = if state.todos.is_empty() { String::new() } else { todo::render(&state.todos) };
     Ok(Past { id: state.id.to_string(), title: state.title.clone(), answer: state.main.answer(), todos })
 }

@@ -10,6 +10,7 @@ use crate::event::{EventLog, EventRecord, ItemBody};
 use crate::ids::{AgentId, CallId, TurnId};
 use crate::journal::Journal;
 use crate::journal::base::{FORM, Mark};
+use crate::journal::disk::RealDisk;
 use crate::model::Usage;
 use crate::session::new_item;
 use crate::session::thread::tests::{Kept as History, Step, step};
@@ -58,7 +59,14 @@ impl Stored {
     }
 
     fn open(&self) -> Opening {
-        open(&self.path, &self.blobs, None, &|_| {}).unwrap()
+        self.open_since(None, &|_| {})
+    }
+
+    fn open_since(&self, since: Option<u64>, tell: &dyn Fn(Loading)) -> Opening {
+        let beginning = History::new().records.remove(0);
+        let source =
+            Source { disk: &RealDisk, journal: &self.path, blobs: &self.blobs, beginning: &beginning };
+        open(&source, since, tell).unwrap()
     }
 
     /// Opens the journal's beginning, and writes the base of that beside the whole journal. Answers the number of the
@@ -266,7 +274,7 @@ fn a_journal_that_is_not_the_one_of_the_base_is_folded_as_a_whole() {
 fn who_wants_events_from_before_the_base_gets_them_from_the_whole_journal() {
     let stored = long();
     let newest = stored.put_base(stored.at.len() / 2);
-    let since = |since| open(&stored.path, &stored.blobs, Some(since), &|_| {}).unwrap();
+    let since = |since| stored.open_since(Some(since), &|_| {});
     assert_eq!(since(newest).base.offset, stored.at[stored.at.len() / 2]);
     assert_eq!(since(newest - 1).base.offset, 0);
 }
@@ -305,7 +313,7 @@ fn how_far_reading_is_is_told() {
     fs::write(&stored.path, [bytes, more.into_bytes()].concat()).unwrap();
     let total = fs::metadata(&stored.path).unwrap().len();
     let told = std::cell::RefCell::new(Vec::new());
-    open(&stored.path, &stored.blobs, None, &|loading| told.borrow_mut().push(loading)).unwrap();
+    stored.open_since(None, &|loading| told.borrow_mut().push(loading));
     let told = told.into_inner();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.iter().all(|loading| loading.total == total && loading.read <= total));

@@ -145,7 +145,11 @@ async fn after_a_mebibyte_a_turn_leaves_a_base_and_a_killed_session_opens_from_i
     }
     assert!(other.join(BASE).exists());
     let blobs = crate::journal::Blobs::new(other.join("blobs"));
-    let opening = crate::session::open::open(&other.join("journal.jsonl"), &blobs, None, &|_| {}).unwrap();
+    let (disk, journal) = (crate::journal::disk::RealDisk, other.join("journal.jsonl"));
+    let beginning = crate::journal::read(&journal).unwrap().records.remove(0);
+    let source =
+        crate::session::open::Source { disk: &disk, journal: &journal, blobs: &blobs, beginning: &beginning };
+    let opening = crate::session::open::open(&source, None, &|_| {}).unwrap();
     assert!(
         opening.base.offset > 1 << 20 && opening.read < 1 << 20,
         "{} {}",

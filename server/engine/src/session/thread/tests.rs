@@ -290,7 +290,7 @@ proptest! {
         }
         let lines: Vec<String> =
             kept.records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
-        let read = lines.iter().map(|line| serde_json::from_str::<Record>(line).unwrap());
+        let read = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let folded = SessionState::fold(read).unwrap();
         prop_assert_eq!(folded.main.messages, kept.state.main.messages);
     }
