@@ -35,6 +35,7 @@ use kode_engine::permission::{
 use kode_engine::session::Snapshot;
 use kode_engine::session::agents::AgentView;
 use kode_engine::session::draft::Draft;
+use kode_engine::session::paging::ItemPage;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 use serde_json::Value;
@@ -178,6 +179,12 @@ pub fn sub_agent(agent: AgentView) -> wire::Subagent {
         more_items: agent.more_items,
         usage: usage(agent.usage),
     }
+}
+
+/// A page of a transcript.
+#[must_use]
+pub fn item_page(page: ItemPage) -> wire::ItemPage {
+    wire::ItemPage { items: page.items.into_iter().map(item).collect(), more_items: page.more_items }
 }
 
 /// The model of a session.
