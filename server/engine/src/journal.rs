@@ -7,6 +7,7 @@ pub mod base;
 mod blobs;
 pub(crate) mod disk;
 pub(crate) mod growing;
+mod last;
 pub mod lease;
 mod pictures;
 mod reader;
@@ -14,16 +15,15 @@ pub mod record;
 mod shelf;
 #[cfg(test)]
 mod survival;
-mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
+pub use last::{LastLines, read_last};
 pub(crate) use reader::LINE_LIMIT;
 #[cfg(test)]
 pub(crate) use reader::read_on;
 pub use reader::{Lines, ReadJournal, Stamp, read};
 pub use record::Record;
 pub use shelf::{SHELF, Shelf, Slot};
-pub use tail::{LastLines, read_last};
 pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

@@ -309,7 +309,7 @@ fn how_far_reading_is_is_told() {
         let line = crate::journal::record::Line { v: 1, seq: 0, written: jiff::Timestamp::now(), record };
         serde_json::to_string(&line).unwrap() + "\n"
     };
-    let more = line("a".repeat(1 << 20)).repeat(10);
+    let more: String = (0..10).map(|number| line(format!("{number}{}", "a".repeat(1 << 20)))).collect();
     fs::write(&stored.path, [bytes, more.into_bytes()].concat()).unwrap();
     let total = fs::metadata(&stored.path).unwrap().len();
     let told = std::cell::RefCell::new(Vec::new());
