@@ -23,6 +23,7 @@ use kode_engine::event::{
 use kode_engine::ids::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
+use kode_engine::journal::lease::Writer;
 use kode_engine::model::models::Models;
 use kode_engine::model::profile::Provider;
 use kode_engine::model::{Effort, Usage};
@@ -145,6 +146,24 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
+        following: None,
+    }
+}
+
+/// A server that writes a session.
+#[must_use]
+pub fn writer(writer: Writer) -> wire::SessionWriter {
+    let Writer { pid, client, version, since, started: _, lease: _ } = writer;
+    wire::SessionWriter { pid, client, version, since: timestamp(since) }
+}
+
+/// A channel that a client names.
+#[must_use]
+pub fn channel_from_wire(channel: wire::Channel) -> Channel {
+    match channel {
+        wire::Channel::Progress => Channel::Progress,
+        wire::Channel::Control => Channel::Control,
+        wire::Channel::Monitor => Channel::Monitor,
     }
 }
 
@@ -567,6 +586,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
+        Event::LeaseChanged { writer: now, is_mine } => {
+            let writer = now.map(|now| writer(*now));
+            wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
+        }
         Event::StorageFailure { message, recovered } => {
             wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
         }

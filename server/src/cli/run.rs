@@ -19,7 +19,7 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
-use kode_engine::sessions::{Archived, ListSessions, Workspaces};
+use kode_engine::sessions::{ListSessions, Workspaces};
 use kode_engine::transfer::ForkPoint;
 use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
@@ -178,7 +178,7 @@ async fn taken_up(
     beginning: Beginning,
 ) -> anyhow::Result<Arc<Session>> {
     let folders = std::slice::from_ref(cwd);
-    let id = which(engine, cwd, id)?;
+    let id = which(engine, id, cwd).await?;
     let Beginning { mode, profile, fork } = beginning;
     let session = match fork {
         true => engine.fork_session(folders, &id, ForkPoint::End).await?,
@@ -192,22 +192,18 @@ async fn taken_up(
     Ok(session)
 }
 
-/// The session of a folder that is meant: by the beginning of its id, or the one used last.
-fn which(engine: &Engine, cwd: &AbsPath, id: Option<&str>) -> anyhow::Result<SessionId> {
-    let workspaces = Workspaces::These(vec![cwd.clone()]);
-    if let Some(wanted) = id {
-        return Ok(engine.catalogue().complete(&workspaces, wanted)?);
-    }
-    let newest = ListSessions {
-        workspaces,
-        archived: Archived::Hide,
-        limit: 1,
-        cursor: None,
-        totals: false,
-        thorough: false,
-    };
-    let newest = engine.list_sessions(&newest)?.sessions.into_iter().next().map(|session| session.id);
-    newest.with_context(|| format!("there is no session of {cwd} to go on with"))
+/// The session that is meant, among those of a folder: the one that is named, or the one used last.
+async fn which(engine: &Engine, id: Option<&str>, cwd: &AbsPath) -> anyhow::Result<SessionId> {
+    let (catalogue, here) = (Arc::clone(engine.catalogue()), Workspaces::These(vec![cwd.clone()]));
+    let wanted = id.map(str::to_owned);
+    let found = tokio::task::spawn_blocking(move || match wanted {
+        Some(wanted) => catalogue.complete(&here, &wanted).map(Some).map_err(anyhow::Error::from),
+        None => {
+            let page = catalogue.list(&ListSessions::newest(here, 1), &|_| None)?;
+            Ok(page.sessions.into_iter().next().map(|session| session.id))
+        }
+    });
+    found.await??.with_context(|| format!("there is no session of {cwd} to go on with"))
 }
 
 /// How many messages the conversation has once the prompt is in it: behind results, it stands in their message.

@@ -205,6 +205,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         ),
         (Event::ModelRetry { retry }, "model_retry", "monitor"),
         (Event::AgentResumed { sealed: vec![call()], skipped_records: 2 }, "agent_resumed", "monitor"),
+        (Event::LeaseChanged { writer: None, is_mine: false }, "lease_changed", "monitor"),
         (Event::StorageFailure { message: text(), recovered: true }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),
     ]

@@ -440,6 +440,11 @@ impl Thread {
         self.places.get(id).map(|place| &self.items[*place])
     }
 
+    /// How many items stand before the one of that id.
+    pub(crate) fn place_of(&self, id: &ItemId) -> Option<usize> {
+        self.places.get(id).copied()
+    }
+
     /// Adds text to the end of a growing item.
     pub fn grow(&mut self, id: &ItemId, more: &str) {
         let Some(place) = self.places.get(id) else { return };

@@ -3,6 +3,7 @@
 //! Rule: what is told follows from the record and the state it is folded into, and from nothing else: so a replay tells
 //! what was told live.
 
+use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CompressionStep, Event, RunState, TurnEnd};
 use crate::ids::{AgentId, CallId, CheckpointId, TaskId, TurnId};
 use crate::journal::record::{Executed, TurnFigures};
@@ -52,6 +53,20 @@ pub(super) fn execution(
         _ => None,
     };
     (refused, Some(Event::ToolExecuted { call, name, duration_ms, ok: !is_error }))
+}
+
+/// The file or document whose hunks are others since an entry.
+pub(super) fn of_edits(entry: &Entry) -> Option<Event> {
+    let target = match entry {
+        Entry::Changed { target, .. }
+        | Entry::Replaced { target, .. }
+        | Entry::Moved { target, .. }
+        | Entry::Withdrawn { target, .. } => target,
+        Entry::Tracked { .. } | Entry::Typed { .. } | Entry::Before { .. } | Entry::Told { .. } => {
+            return None;
+        }
+    };
+    Some(Event::EditsChanged { targets: vec![target.clone()] })
 }
 
 /// What makes an event of a background command.

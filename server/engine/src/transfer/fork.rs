@@ -103,6 +103,8 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::TurnEnded { .. }
         | Record::Charged { .. }
         | Record::Configured { .. }
+        | Record::Titled { .. }
+        | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::Delivering { .. }
         | Record::Rewound { .. }
@@ -110,8 +112,6 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Delegated { .. }
         | Record::Background { .. }
         | Record::InAgent { .. }
-        | Record::Titled { .. }
-        | Record::Archived { .. }
         | Record::Resumed { .. } => (None, &[]),
     };
     one.into_iter().chain(many.iter().map(|item| &item.id))
@@ -160,9 +160,9 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Drafted { .. }
         | Record::Decided { .. }
         | Record::Charged { .. }
+        | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::Background { .. }
-        | Record::Archived { .. }
         | Record::Resumed { .. } => None,
     }
 }
