@@ -73,7 +73,7 @@ pub enum FindError {
     #[error("there is no session `{0}` here")]
     None(String),
     /// Several do.
-    #[error("`{wanted}` can be {} sessions: {}", found.len(), found.get(..NAMED).unwrap_or(found).join(", "))]
+    #[error("several sessions begin with `{wanted}`: {}", found.get(..NAMED).unwrap_or(found).join(", "))]
     Several {
         /// What was wanted.
         wanted: String,
