@@ -544,20 +544,14 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ModeChanged { mode: now, model, effort, output_style } => {
             mode_changed(now, model, effort, output_style)
         }
-        Event::QueueChanged { queue, steering, paused } => wire::Event::QueueChanged(wire::QueueChanged {
-            queue: queue.into_iter().map(queued).collect(),
-            steering: steering.into_iter().map(queued).collect(),
-            paused,
-        }),
+        Event::QueueChanged { queue, steering, paused } => queue_changed(queue, steering, paused),
         Event::TitleChanged { title, by } => {
             wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
         }
         Event::ArchivedChanged { archived } => {
             wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
         }
-        Event::DraftChanged { draft: now } => {
-            wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
-        }
+        Event::DraftChanged { draft: now } => draft_changed(now),
         Event::ToolQueued { call, name, queue_length } => tool_queued(&call, name, queue_length),
         Event::ToolTimeout { call, name } => {
             wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(&call), name })
@@ -594,15 +588,29 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
-        Event::LeaseChanged { writer: now, is_mine } => {
-            let writer = now.map(|now| writer(*now));
-            wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
-        }
-        Event::StorageFailure { message, recovered } => {
-            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
-        }
+        Event::LeaseChanged { writer, is_mine } => lease_changed(writer, is_mine),
+        Event::StorageFailure { message, recovered } => storage_failure(message, recovered),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {
+    let queue = queue.into_iter().map(queued).collect();
+    let steering = steering.into_iter().map(queued).collect();
+    wire::Event::QueueChanged(wire::QueueChanged { queue, steering, paused })
+}
+
+fn draft_changed(now: Option<Draft>) -> wire::Event {
+    wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
+}
+
+fn lease_changed(now: Option<Box<Writer>>, is_mine: bool) -> wire::Event {
+    let writer = now.map(|now| writer(*now));
+    wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
+}
+
+fn storage_failure(message: String, recovered: bool) -> wire::Event {
+    wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
 }
 
 fn agent_resumed(sealed: &[CallId], skipped_records: u64) -> wire::Event {
