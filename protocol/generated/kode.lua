@@ -1017,6 +1017,13 @@
 ---@class kode.GetContextParams
 ---@field sessionId kode.SessionId The session.
 
+--- Which older items of a transcript are wanted.
+---@class kode.GetItemsParams
+---@field sessionId kode.SessionId The session.
+---@field agentId? kode.AgentId The sub-agent whose transcript it is; absent for the session's own.
+---@field before kode.ItemId The item before which they stand: the oldest of those the client has.
+---@field limit? integer The most items wanted; the server may give fewer.
+
 --- Whose spending is asked for.
 ---@class kode.GetUsageParams
 ---@field sessionId kode.SessionId The session.
@@ -1183,6 +1190,11 @@
 
 --- Names an item of the transcript.
 ---@alias kode.ItemId string
+
+--- A page of a transcript.
+---@class kode.ItemPage
+---@field items kode.Item[] The items just before the one that was named, oldest first; none before the oldest.
+---@field moreItems boolean Whether there are older items.
 
 --- An item changed in more than its streamed text.
 ---@class kode.ItemUpdated
@@ -1974,7 +1986,7 @@
 ---@field mode kode.Mode Its mode.
 ---@field model kode.ModelRef Its model.
 ---@field items kode.Item[] The newest items of the transcript, oldest first.
----@field moreItems boolean Whether there are older items.
+---@field moreItems boolean Whether there are older items; `agent/session/items` gives them.
 ---@field pendingPermissions kode.PermissionPrompt[] The prompts that wait for the user, oldest first.
 ---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
 ---@field todos? kode.Todo[] The todo list.
@@ -2349,6 +2361,7 @@
 ---@field ["agent/session/search"] fun(params: kode.SearchSessionsParams): kode.SearchSessionsResult Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled. Errors: `invalidParams`.
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. One that another server writes is followed as it is written: `following` says so. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/session/takeOver"] fun(params: kode.TakeOverSessionParams): kode.Snapshot Makes this server the one that writes a session, instead of the one that does, and tells all about it. Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first, `storageFailure`.
+---@field ["agent/session/items"] fun(params: kode.GetItemsParams): kode.ItemPage Gives a page of the older items of a live session, or of one of its sub-agents. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
 ---@field ["agent/session/fork"] fun(params: kode.ForkSessionParams): kode.NewSessionResult Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
@@ -2403,6 +2416,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "8bf2c9ed807d9eba6fa2b1b1bad626d79d243ded33c019778088c9c3d0b1dd4e"
+M.schema_hash = "e2c77ce9a2d11ad91b4032dbd9dc86c864fab777938ce81a06d350039142276f"
 
 return M

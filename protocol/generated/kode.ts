@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "8bf2c9ed807d9eba6fa2b1b1bad626d79d243ded33c019778088c9c3d0b1dd4e";
+export const SCHEMA_HASH = "e2c77ce9a2d11ad91b4032dbd9dc86c864fab777938ce81a06d350039142276f";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1188,6 +1188,18 @@ export interface GetContextParams {
     sessionId: SessionId;
 }
 
+/** Which older items of a transcript are wanted. */
+export interface GetItemsParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The sub-agent whose transcript it is; absent for the session's own. */
+    agentId?: AgentId;
+    /** The item before which they stand: the oldest of those the client has. */
+    before: ItemId;
+    /** The most items wanted; the server may give fewer. */
+    limit?: number;
+}
+
 /** Whose spending is asked for. */
 export interface GetUsageParams {
     /** The session. */
@@ -1377,6 +1389,14 @@ export type ItemBody =
 
 /** Names an item of the transcript. */
 export type ItemId = string;
+
+/** A page of a transcript. */
+export interface ItemPage {
+    /** The items just before the one that was named, oldest first; none before the oldest. */
+    items: Item[];
+    /** Whether there are older items. */
+    moreItems: boolean;
+}
 
 /** An item changed in more than its streamed text. */
 export interface ItemUpdated {
@@ -2657,7 +2677,7 @@ export interface Snapshot {
     model: ModelRef;
     /** The newest items of the transcript, oldest first. */
     items: Item[];
-    /** Whether there are older items. */
+    /** Whether there are older items; `agent/session/items` gives them. */
     moreItems: boolean;
     /** The prompts that wait for the user, oldest first. */
     pendingPermissions: PermissionPrompt[];
@@ -3304,6 +3324,12 @@ export interface Requests {
      * `storageFailure`.
      */
     "agent/session/takeOver": { params: TakeOverSessionParams; result: Snapshot };
+    /**
+     * Gives a page of the older items of a live session, or of one of its sub-agents.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/items": { params: GetItemsParams; result: ItemPage };
     /**
      * Gives what a sub-agent of a live session did, as it is now.
      *

@@ -31,9 +31,9 @@ use crate::permission::{
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
 use crate::session::{
-    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetUsageParams, LoadSessionParams,
-    LoadSubagentParams, NewSessionParams, NewSessionResult, SessionUsage, Snapshot, Subagent,
-    TakeOverSessionParams,
+    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetItemsParams, GetUsageParams,
+    ItemPage, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult, SessionUsage,
+    Snapshot, Subagent, TakeOverSessionParams,
 };
 use crate::sessions::{
     ArchiveSessionParams, DeleteSessionParams, ListSessionsParams, ListSessionsResult, RenameSessionParams,
@@ -164,6 +164,10 @@ requests! {
     /// Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first,
     /// `storageFailure`.
     TakeOverSession = "agent/session/takeOver", TakeOverSessionParams => Snapshot;
+    /// Gives a page of the older items of a live session, or of one of its sub-agents.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    GetItems = "agent/session/items", GetItemsParams => ItemPage;
     /// Gives what a sub-agent of a live session did, as it is now.
     ///
     /// Errors: `unknownSession`, `invalidParams`.

@@ -13,7 +13,7 @@ use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
 use crate::queue::Draft;
 use crate::task::BackgroundTask;
-use crate::text::{AgentId, SessionId, Timestamp, TurnId, Uri};
+use crate::text::{AgentId, ItemId, SessionId, Timestamp, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
@@ -83,7 +83,7 @@ pub struct Snapshot {
     pub model: ModelRef,
     /// The newest items of the transcript, oldest first.
     pub items: Vec<Item>,
-    /// Whether there are older items.
+    /// Whether there are older items; `agent/session/items` gives them.
     pub more_items: bool,
     /// The prompts that wait for the user, oldest first.
     pub pending_permissions: Vec<PermissionPrompt>,
@@ -190,6 +190,32 @@ pub struct Subagent {
     pub more_items: bool,
     /// Tokens of all its turns.
     pub usage: Usage,
+}
+
+/// Which older items of a transcript are wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetItemsParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The sub-agent whose transcript it is; absent for the session's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// The item before which they stand: the oldest of those the client has.
+    pub before: ItemId,
+    /// The most items wanted; the server may give fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// A page of a transcript.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemPage {
+    /// The items just before the one that was named, oldest first; none before the oldest.
+    pub items: Vec<Item>,
+    /// Whether there are older items.
+    pub more_items: bool,
 }
 
 /// What a session is doing.

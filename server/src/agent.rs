@@ -28,6 +28,7 @@ use crate::display::readable;
 use crate::follow::{self, Filter, Follower};
 use crate::home;
 use crate::host::LspHost;
+use crate::plain::loading;
 use crate::policies;
 
 /// How long after the agent was first needed it is looked whether old sessions are to be deleted.
@@ -170,7 +171,8 @@ impl Agent {
         since: Option<u64>,
         filter: Filter,
     ) -> Result<Attached, SessionError> {
-        let attached = self.engine.attach(&self.folders(), id).await?;
+        let tell = loading::show(Arc::clone(&self.shared), id);
+        let attached = self.engine.attach(&self.folders(), id, since, tell).await?;
         let mut followed = self.followed();
         let is_same = followed.get(id).is_some_and(|follower| *follower.filter() == filter);
         if since.is_some() || !is_same {
@@ -191,7 +193,7 @@ impl Agent {
     /// As [`Engine::take_over`].
     pub async fn take_over(&self, id: &SessionId, force: bool) -> Result<Arc<Session>, SessionError> {
         if self.engine.session(id).is_err() && self.engine.following(id).is_none() {
-            self.engine.attach(&self.folders(), id).await?;
+            self.engine.attach(&self.folders(), id, None, |_| {}).await?;
         }
         let session = self.engine.take_over(id, force).await?;
         self.follow_taken(&session);

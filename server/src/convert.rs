@@ -35,6 +35,7 @@ use kode_engine::permission::{
 use kode_engine::session::Snapshot;
 use kode_engine::session::agents::AgentView;
 use kode_engine::session::draft::Draft;
+use kode_engine::session::paging::ItemPage;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
 use kode_protocol as wire;
 use serde_json::Value;
@@ -178,6 +179,12 @@ pub fn sub_agent(agent: AgentView) -> wire::Subagent {
         more_items: agent.more_items,
         usage: usage(agent.usage),
     }
+}
+
+/// A page of a transcript.
+#[must_use]
+pub fn item_page(page: ItemPage) -> wire::ItemPage {
+    wire::ItemPage { items: page.items.into_iter().map(item).collect(), more_items: page.more_items }
 }
 
 /// The model of a session.
@@ -545,13 +552,11 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             mode_changed(now, model, effort, output_style)
         }
         Event::QueueChanged { queue, steering, paused } => queue_changed(queue, steering, paused),
-        Event::TitleChanged { title, by } => {
-            wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
+        Event::TitleChanged { title, by } => sessions::title_changed(title, by),
+        Event::ArchivedChanged { archived } => sessions::archived_changed(archived),
+        Event::DraftChanged { draft: now } => {
+            wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
-        Event::ArchivedChanged { archived } => {
-            wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
-        }
-        Event::DraftChanged { draft: now } => draft_changed(now),
         Event::ToolQueued { call, name, queue_length } => tool_queued(&call, name, queue_length),
         Event::ToolTimeout { call, name } => {
             wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(&call), name })
@@ -588,29 +593,20 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
-        Event::LeaseChanged { writer, is_mine } => lease_changed(writer, is_mine),
-        Event::StorageFailure { message, recovered } => storage_failure(message, recovered),
+        Event::LeaseChanged { writer: now, is_mine } => {
+            let writer = now.map(|now| writer(*now));
+            wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
+        }
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
 }
 
 fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {
-    let queue = queue.into_iter().map(queued).collect();
-    let steering = steering.into_iter().map(queued).collect();
-    wire::Event::QueueChanged(wire::QueueChanged { queue, steering, paused })
-}
-
-fn draft_changed(now: Option<Draft>) -> wire::Event {
-    wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
-}
-
-fn lease_changed(now: Option<Box<Writer>>, is_mine: bool) -> wire::Event {
-    let writer = now.map(|now| writer(*now));
-    wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
-}
-
-fn storage_failure(message: String, recovered: bool) -> wire::Event {
-    wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+    let all = |prompts: Vec<QueuedPrompt>| prompts.into_iter().map(queued).collect();
+    wire::Event::QueueChanged(wire::QueueChanged { queue: all(queue), steering: all(steering), paused })
 }
 
 fn agent_resumed(sealed: &[CallId], skipped_records: u64) -> wire::Event {

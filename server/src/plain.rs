@@ -4,6 +4,7 @@
 //! message request that nobody answers keeps nothing waiting but its own call.
 
 pub mod commands;
+pub(crate) mod loading;
 mod models;
 mod questions;
 mod queue;

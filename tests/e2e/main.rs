@@ -17,6 +17,7 @@ mod hostile;
 mod hunks;
 mod input;
 mod models;
+mod paging;
 mod permissions;
 mod plain;
 mod prompts;

@@ -10,6 +10,7 @@ mod binary;
 mod client;
 mod connection;
 mod editor;
+pub mod history;
 pub mod measure;
 mod model;
 mod position;

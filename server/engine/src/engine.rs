@@ -9,9 +9,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
@@ -20,12 +19,14 @@ use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk};
 use crate::journal::lease::{Declined, Lease, Writer};
-use crate::journal::{self, Blobs, Journal, Record, Stamp};
+use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
+use crate::session::base::Newest;
+use crate::session::open::{self, Loading};
 use crate::session::replay::Replay;
 use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState, lock};
@@ -62,6 +63,9 @@ pub struct EngineOptions {
     /// The most calls of a session that run at once.
     pub concurrency: usize,
 }
+
+/// A session that took so long to open gets a base at once.
+const LONG_OPENING: Duration = Duration::from_millis(250);
 
 /// The most calls of a session that run at once, where nobody says otherwise.
 pub const CONCURRENCY: usize = 10;
@@ -251,10 +255,13 @@ impl Engine {
         let record = Record::Opened { session, roots: new.roots, cwd: cwd.clone(), mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (journal, blobs) = open_journal(&self.disk, &path)?;
-        journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
-        let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
-        let events = EventLog::new(state.id.clone(), 0);
-        Ok(self.start(Opened { journal, blobs, state, events, ledger: Ledger::default(), resumed: None }))
+        let storage = |source| SessionError::Storage { path: path.clone(), source };
+        journal.append(&record).map_err(|error| storage(error.source))?;
+        let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
+        state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
+        let (events, base) = (EventLog::new(state.id.clone(), 0), Newest::default());
+        let ledger = Ledger::default();
+        Ok(self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None }))
     }
 
     /// The live session of that id.
@@ -279,12 +286,33 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Arc<Session>, SessionError> {
+        self.load_session_telling(folders, id, None, |_| {}).await
+    }
+
+    /// As [`Engine::load_session`]. The events after number `since` are kept, as far as they are kept at all; while a long
+    /// journal is read, `tell` is told how far that is.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub async fn load_session_telling(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        since: Option<u64>,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<Arc<Session>, SessionError> {
         let _one_at_a_time = self.loading.lock().await;
-        self.load_locked(folders, id).await
+        self.load_locked(folders, id, since, tell).await
     }
 
     /// As [`Engine::load_session`], while nobody else loads one.
-    async fn load_locked(&self, folders: &[AbsPath], id: &SessionId) -> Result<Arc<Session>, SessionError> {
+    async fn load_locked(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        since: Option<u64>,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<Arc<Session>, SessionError> {
         if let Ok(session) = self.session(id) {
             return Ok(session);
         }
@@ -294,7 +322,7 @@ impl Engine {
         }
         let (path, folder) = self.stored_journal(folders, id)?;
         let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
-        let open = move |path: &Path| open_session(&disk, path, beginning);
+        let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
         let session = self.start(in_background(path, open).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
@@ -474,7 +502,7 @@ impl Engine {
     }
 
     fn start(&self, opened: Opened) -> Arc<Session> {
-        let Opened { journal, blobs, state, events, ledger, resumed } = opened;
+        let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let secrets = self.models.secrets();
@@ -496,6 +524,7 @@ impl Engine {
             state,
             ledger,
             events,
+            base,
         };
         let session = Session::start(parts, resumed);
         self.hold(&session, lease);
@@ -522,6 +551,7 @@ struct Opened {
     state: SessionState,
     events: Arc<EventLog>,
     ledger: Ledger,
+    base: Newest,
     /// Lines of the journal that could not be read; `None` for a session that has just begun.
     resumed: Option<u64>,
 }
@@ -544,47 +574,36 @@ const LOCK_ATTEMPTS: u32 = 4;
 /// The pause between two of these.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Opens a stored session for writing and folds its journal. `beginning` is taken for its first record when that is
-/// lost.
-fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: Record) -> Result<Opened, SessionError> {
+/// Opens a stored session for writing: from its base, or by folding its journal. `beginning` is taken for its first
+/// record when that is lost.
+fn open_session(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    beginning: &Record,
+    since: Option<u64>,
+    tell: &dyn Fn(Loading),
+) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
     let (journal, blobs) = open_journal(disk, path)?;
-    let read = journal::read_on(&**disk, path)
+    let began = Instant::now();
+    let source = open::Source { disk: &**disk, journal: path, blobs: &blobs, beginning };
+    let opening = open::open(&source, since, tell)
         .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let mut skipped = read.skipped;
-    if read.records.is_empty() {
-        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
-    }
-    let id = if let Record::Opened { session, .. } = &beginning { Some(session.clone()) } else { None };
-    let lost = match read.records.iter().any(|record| matches!(record, Record::Opened { .. })) {
-        true => None,
-        false => {
-            tracing::warn!(path = %path.display(), "the beginning of the session is lost");
-            // A line that is gone without a trace is told as well.
-            skipped = skipped.max(1);
-            let written = read.stamps.first().map_or(Timestamp::UNIX_EPOCH, |stamp| stamp.written);
-            Some((Stamp { seq: 0, written, after_damage: false }, beginning))
-        }
-    };
-    let mut entries = Vec::new();
-    let lines = read.stamps.into_iter().zip(read.records).inspect(|(_, record)| {
-        if let Record::Edits { entry } = record {
-            entries.push(entry.clone());
-        }
-    });
-    let Some(Replay { mut state, kept }) = Replay::of(lost.into_iter().chain(lines)) else {
+    let open::Opening { replay, ledger, mut base, read } = opening;
+    let took = began.elapsed();
+    base.is_wanted = took >= LONG_OPENING;
+    let (from, ms) = (base.offset, took.as_millis());
+    tracing::info!(path = %path.display(), from, bytes = read, ms, "a session was opened");
+    let skipped = base.skipped;
+    let Some(Replay { mut state, kept }) = replay else {
         return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
     };
     // The name of the folder is what it is known by, whatever a damaged or foreign line says.
-    if let Some(id) = id {
-        state.id = id;
-    }
-    let (ledger, problems) = Ledger::fold(entries, &blobs);
-    for error in problems {
-        tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
+    if let Record::Opened { session, .. } = beginning {
+        state.id.clone_from(session);
     }
     let events = EventLog::next_life(state.id.clone(), kept);
-    Ok(Opened { journal, blobs, state, events, ledger, resumed: Some(skipped) })
+    Ok(Opened { journal, blobs, state, events, ledger, base, resumed: Some(skipped) })
 }
 
 /// The journal at a place, and the blobs beside it.

@@ -3,20 +3,27 @@
 //! Rule: the journal is the truth. What the user was shown as done has been written before; memory is a fold over
 //! the records, and a session that is taken up again goes through the same fold.
 
+pub mod base;
 mod blobs;
 pub(crate) mod disk;
+pub(crate) mod growing;
 pub mod lease;
 mod pictures;
 mod reader;
 pub mod record;
+mod shelf;
 #[cfg(test)]
 mod survival;
-pub(crate) mod tail;
+mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
-pub(crate) use reader::{LINE_LIMIT, read_on};
-pub use reader::{ReadJournal, Stamp, read};
+pub(crate) use reader::LINE_LIMIT;
+#[cfg(test)]
+pub(crate) use reader::read_on;
+pub use reader::{Lines, ReadJournal, Stamp, read};
 pub use record::Record;
+pub use shelf::{SHELF, Shelf, Slot};
+pub use tail::{LastLines, read_last};
 pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

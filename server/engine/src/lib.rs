@@ -3,7 +3,7 @@
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
 //! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
-//! [`journal`] and [`settings`].
+//! [`journal`], [`sessions`], [`transfer`] and [`settings`].
 
 pub mod agents;
 pub mod broker;

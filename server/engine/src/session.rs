@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod background;
+pub(crate) mod base;
 mod changes;
 mod checkpoint;
 mod command;
@@ -18,6 +19,8 @@ pub mod follower;
 pub mod guard;
 mod limits;
 mod news;
+pub(crate) mod open;
+pub mod paging;
 pub(crate) mod proposal;
 mod questions;
 pub mod queue;
@@ -39,6 +42,7 @@ pub mod thread;
 pub mod title;
 pub mod todos;
 mod told;
+pub mod transcript;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,7 +54,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
-use crate::event::{CallState, Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
+use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
@@ -69,12 +73,14 @@ use crate::turn::{Ended, compact};
 use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
 pub(crate) use changes::{Changes, lock};
+pub use open::Loading;
 pub use queue::QUEUE_LIMIT;
 use review::ResolveError;
 pub use snapshot::Snapshot;
 use spending::Spending;
 pub use state::SessionState;
 use state::Waiting;
+use transcript::{Part, is_edit};
 
 /// The longest title made from a prompt, in characters.
 const TITLE_LIMIT: usize = 80;
@@ -154,6 +160,7 @@ pub struct Session {
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
+    base: base::Bases,
     state: Mutex<SessionState>,
     active: Mutex<Option<ActiveTurn>>,
     /// Calls that wait for the user; the session is paused while there are any.
@@ -192,6 +199,7 @@ pub(crate) struct Parts {
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
     pub(crate) events: Arc<EventLog>,
+    pub(crate) base: base::Newest,
 }
 
 impl Session {
@@ -211,6 +219,7 @@ impl Session {
             state,
             ledger,
             events,
+            base,
         } = parts;
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
@@ -244,6 +253,7 @@ impl Session {
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,
+            base: base::Bases::new(base),
             state: Mutex::new(state),
             active: Mutex::new(None),
             waiting: AtomicUsize::new(0),
@@ -498,20 +508,17 @@ impl Session {
         self.workspace.display(target)
     }
 
-    /// The tool calls of this session and its sub-agents that changed files, oldest first.
+    /// The tool calls of this session and its sub-agents that changed files, oldest first. May wait for the disk.
     #[must_use]
     pub fn edit_items(&self) -> Vec<Item> {
-        let edited = |item: &&Item| match &item.body {
-            ItemBody::ToolCall(call) => {
-                call.state == CallState::Completed && call.kind == Some(crate::tools::ToolKind::Write)
-            }
-            _ => false,
+        let parts: Vec<Part> = {
+            let state = self.state();
+            let threads =
+                std::iter::once(&state.main).chain(state.agents.values().map(|agent| &agent.thread));
+            threads.map(|thread| thread.items.edits()).collect()
         };
-        let state = self.state();
-        let items = std::iter::once(&state.main)
-            .chain(state.agents.values().map(|agent| &agent.thread))
-            .flat_map(|thread| &thread.items);
-        let mut items: Vec<Item> = items.filter(edited).cloned().collect();
+        let mut items: Vec<Item> = parts.into_iter().flat_map(Part::read_what_can_be).collect();
+        items.retain(is_edit);
         items.sort_by_key(|item| item.timestamp);
         items
     }

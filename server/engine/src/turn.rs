@@ -91,7 +91,7 @@ pub(crate) async fn carry_out(
     turn: &TurnId,
     cancel: &CancellationToken,
 ) -> Ended {
-    let asked = conversation.read(|thread| match thread.items_since(turn).first().map(|item| &item.body) {
+    let asked = conversation.read(|thread| match thread.newest_since(turn).first().map(|item| &item.body) {
         Some(ItemBody::UserMessage { text, .. }) => compact::asked(text).map(str::to_owned),
         _ => None,
     });
@@ -284,7 +284,7 @@ impl<'a> Course<'a> {
     /// What the user said last in the turn, or whoever called the sub-agent.
     fn asked(&self) -> String {
         self.conversation.read(|thread| {
-            let said = thread.items_since(self.turn).iter().rev().find_map(|item| match &item.body {
+            let said = thread.newest_since(self.turn).iter().rev().find_map(|item| match &item.body {
                 ItemBody::UserMessage { text, .. } => Some(text.clone()),
                 ItemBody::AgentMessage { .. }
                 | ItemBody::Thinking { .. }

@@ -7,7 +7,8 @@ use kode_engine::context::tokens::CountSource;
 use kode_engine::event::CompressionStep;
 use kode_engine::ids::{AgentId, TurnId};
 use kode_engine::model::{Block, Message, Role};
-use kode_engine::session::compaction::{Cause, Compaction, WindowPage};
+use kode_engine::session::compaction::{Cause, Compaction};
+use kode_engine::session::paging::WindowPage;
 use kode_protocol as wire;
 use serde_json::{Value, json};
 

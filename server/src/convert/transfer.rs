@@ -54,7 +54,7 @@ fn session(exported: Exported) -> wire::ExportedSession {
         model: state.model,
         usage: convert::usage(state.usage),
         cost_usd: state.spending.total().total(),
-        items: state.main.items.into_iter().map(convert::item).collect(),
+        items: state.main.items.into_newest().into_iter().map(convert::item).collect(),
         subagents: state.agents.into_iter().map(|(id, agent)| sub_agent(&id, agent)).collect(),
         todos: convert::question::todos(&state.todos),
         skipped_records: skipped,
@@ -66,7 +66,7 @@ fn sub_agent(id: &kode_engine::ids::AgentId, agent: Agent) -> wire::ExportedSuba
         agent_id: convert::agent_id(id),
         kind: agent.kind,
         description: agent.description,
-        items: agent.thread.items.into_iter().map(convert::item).collect(),
+        items: agent.thread.items.into_newest().into_iter().map(convert::item).collect(),
     }
 }
 

@@ -36,12 +36,7 @@ pub(crate) async fn window(backend: &Backend, params: Params) -> Result<wire::Wi
     let id = WindowId::from_external(&params.window_id);
     let from = usize::try_from(params.from).unwrap_or(usize::MAX);
     let limit = usize::try_from(params.limit).unwrap_or(MOST_MESSAGES).min(MOST_MESSAGES);
-    let page = session.window_page(agent.as_ref(), &id, from, limit).ok_or_else(|| {
-        let what = format!(
-            "there is no window `{id}` in this conversation, or it went back before it; `context_compression` names windows"
-        );
-        error::invalid_params("windowId", &what)
-    })?;
+    let page = session.window_page(agent, id, from, limit).await.map_err(error::paging)?;
     Ok(convert::context::window_page(&page, params.from, MOST_BYTES))
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
         let path = session.display(&file.target);
         convert::review::file(session.id(), path, file, encoding)
     });
-    let mut history = if params.history { history(&session.edit_items()) } else { Vec::new() };
+    let mut history = if params.history { history(&session.read_edit_items().await) } else { Vec::new() };
     if let Some(wanted) = &wanted {
         history.retain(|file| target("uri", &file.uri).is_ok_and(|target| target == *wanted));
     }

@@ -13,6 +13,7 @@ use kode_engine::question::ReplyError;
 use kode_engine::session::SubmitError;
 use kode_engine::session::background::OutputError;
 use kode_engine::session::draft::DraftError;
+use kode_engine::session::paging::PagingError;
 use kode_engine::session::queue::QueueError;
 use kode_engine::session::review::ResolveError;
 use kode_engine::session::title::TitleError;
@@ -317,6 +318,21 @@ pub(crate) fn output(error: OutputError) -> Failure {
             ErrorKind::StorageFailure,
             message,
             "Check the folder of the server's state and its permissions.",
+        ),
+    }
+}
+
+/// A part of a conversation cannot be had.
+pub(crate) fn paging(error: PagingError) -> Failure {
+    let message = error.to_string();
+    match error {
+        PagingError::UnknownAgent(_) => invalid_params("agentId", &message),
+        PagingError::UnknownItem(_) => invalid_params("before", &message),
+        PagingError::UnknownWindow(_) => invalid_params("windowId", &message),
+        PagingError::Storage(_) => failure(
+            ErrorKind::StorageFailure,
+            message,
+            "Check the folder of the server's state, its permissions and the free space.",
         ),
     }
 }

@@ -1,7 +1,7 @@
 //! `agent/session/*`.
 
 use kode_engine::engine::Attached;
-use kode_engine::ids::{AgentId, SessionId};
+use kode_engine::ids::{AgentId, ItemId, SessionId};
 use kode_engine::permission::Mode;
 use kode_engine::session::{Configuration, Session};
 use kode_protocol as wire;
@@ -78,6 +78,17 @@ pub(crate) async fn load_sub_agent(backend: &Backend, params: Params) -> Result<
     let unknown =
         || error::invalid_params("agentId", &format!("there is no sub-agent `{id}` in this session"));
     session.sub_agent(&id, items).map(convert::sub_agent).ok_or_else(unknown)
+}
+
+/// Gives older items of a transcript.
+pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::ItemPage, Failure> {
+    let params: wire::GetItemsParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let agent = params.agent_id.map(|id| AgentId::from_external(id.as_str()));
+    let before = ItemId::from_external(params.before.as_str());
+    let limit = limit(params.limit, DEFAULT_ITEMS, MOST_ITEMS);
+    let page = session.items_before(agent, before, limit).await.map_err(error::paging)?;
+    Ok(convert::item_page(page))
 }
 
 /// Ends a live session.

@@ -127,7 +127,7 @@ fn language(standing: &Standing) -> String {
 
 /// The day the session began: a date that moved on during a session would make every cached prompt worthless.
 fn started(state: &SessionState) -> jiff::civil::Date {
-    let first = state.main.items.first().map_or_else(jiff::Timestamp::now, |item| item.timestamp);
+    let first = state.main.items.began().unwrap_or_else(jiff::Timestamp::now);
     first.to_zoned(jiff::tz::TimeZone::system()).date()
 }
 

@@ -17,6 +17,7 @@ use std::io;
 use std::ops::Range;
 
 use ropey::Rope;
+use serde::{Deserialize, Serialize};
 
 use crate::edit::TextEdit;
 use crate::edit::change::edit_rope;
@@ -41,7 +42,7 @@ const MAX_HUNKS_OF_FILE: usize = 2_000;
 const MAX_REMEMBERED_BYTES: usize = 16 << 10;
 
 /// A hunk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Hunk {
     target: Target,
     layer: Layer,
@@ -56,7 +57,7 @@ struct Hunk {
 }
 
 /// What the model was told of a hunk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Told {
     /// The turn whose prompt told it; `None` when that is not known.
     turn: Option<TurnId>,
@@ -66,8 +67,9 @@ struct Told {
 }
 
 /// A text that is followed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Tracked {
+    #[serde(with = "rope")]
     text: Rope,
     weave: Weave,
     /// The hunks of the weave's layers that have not become part of the text.
@@ -75,7 +77,7 @@ struct Tracked {
 }
 
 /// What became of the hunks of one resolution.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Resolution {
     id: ResolutionId,
     moves: Vec<(HunkId, HunkState)>,
@@ -85,7 +87,7 @@ struct Resolution {
 }
 
 /// The agent's changes of one session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ledger {
     files: BTreeMap<Target, Tracked>,
     hunks: BTreeMap<HunkId, Hunk>,
@@ -481,6 +483,20 @@ impl HunkState {
             | (ReviewAction::Reject | ReviewAction::Undo | ReviewAction::Keep, Self::Undone)
             | (ReviewAction::Keep, Self::Kept) => None,
         }
+    }
+}
+
+/// A text as a ledger is written.
+mod rope {
+    use ropey::Rope;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &Rope, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rope, D::Error> {
+        String::deserialize(deserializer).map(|text| Rope::from_str(&text))
     }
 }
 

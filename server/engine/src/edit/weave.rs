@@ -11,6 +11,7 @@ mod tests;
 use std::ops::Range;
 
 use ropey::Rope;
+use serde::{Deserialize, Serialize};
 
 use crate::edit::TextEdit;
 use crate::edit::diff::word_changes;
@@ -26,14 +27,14 @@ pub type Layer = u32;
 const MAX_RECOGNISED_BYTES: usize = 1 << 20;
 
 /// One contiguous change of a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Run {
     layer: Layer,
     number: u32,
 }
 
 /// A stretch of text with one fate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Span {
     len: usize,
     /// The text while it is hidden; what is visible stands in the document.
@@ -47,7 +48,7 @@ struct Span {
 }
 
 /// A text as the interleaving of all its changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weave {
     spans: Vec<Span>,
     /// Whether each layer is in the text.

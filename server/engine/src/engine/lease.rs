@@ -16,6 +16,7 @@ use crate::ids::{AskId, SessionId};
 use crate::journal::lease::{Ask, Declined, Lease, Writer};
 use crate::paths::AbsPath;
 use crate::session::follower::Following;
+use crate::session::open::Loading;
 use crate::session::{Session, lock};
 use crate::workspace::blocking;
 
@@ -51,12 +52,18 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::load_session`].
-    pub async fn attach(&self, folders: &[AbsPath], id: &SessionId) -> Result<Attached, SessionError> {
+    pub async fn attach(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        since: Option<u64>,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<Attached, SessionError> {
         let loading = self.loading.lock().await;
         if let Some(following) = self.following(id) {
             return Ok(Attached::Following(following));
         }
-        match self.load_locked(folders, id).await {
+        match self.load_locked(folders, id, since, tell).await {
             Ok(session) => Ok(Attached::Live(session)),
             Err(SessionError::Storage { path, source })
                 if source.kind() == std::io::ErrorKind::ResourceBusy =>
@@ -164,7 +171,7 @@ impl Engine {
         }
         let (disk, beginning) =
             (Arc::clone(&self.disk), self.beginning_in(following.id(), &following.cwd())?);
-        let open = move |path: &std::path::Path| open_session(&disk, path, beginning);
+        let open = move |path: &std::path::Path| open_session(&disk, path, &beginning, None, &|_| {});
         let opened = match in_background(following.path().to_path_buf(), open).await {
             Ok(opened) => opened,
             Err(SessionError::Storage { source, .. })

@@ -188,6 +188,12 @@ impl EventLog {
 }
 
 impl Kept {
+    /// Nothing but that this was the number of the newest event.
+    #[must_use]
+    pub fn after(newest: u64) -> Self {
+        Self { floor: newest, newest, events: VecDeque::new(), dropped: 0 }
+    }
+
     /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that
     /// has no such number, or a wrong one, makes all before it unfit to go on from.
     pub(crate) fn add_line(&mut self, session: &SessionId, seq: u64, at: Timestamp, events: Vec<Event>) {

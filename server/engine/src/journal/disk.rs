@@ -249,7 +249,12 @@ pub(crate) struct DiskReader {
 impl DiskReader {
     /// The file of that name, from its beginning on.
     pub(crate) fn open(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
-        Ok(Self { file: disk.open(path, Open::Read)?, offset: 0 })
+        Ok(Self::on(disk.open(path, Open::Read)?, 0))
+    }
+
+    /// A file that is open, from a byte on.
+    pub(crate) fn on(file: Arc<dyn DiskFile>, offset: u64) -> Self {
+        Self { file, offset }
     }
 }
 

@@ -36,16 +36,24 @@ pub(super) fn refer(record: &mut Record, known: impl FnOnce() -> HashSet<String>
     new
 }
 
-/// Puts the picture in the place of every hash; `seen` are the pictures of the records before.
-pub(super) fn restore(record: &mut Record, seen: &mut HashMap<String, String>) {
+/// Puts the picture in the place of every hash. `seen` says where the pictures of the records before are, `at` where this
+/// one is, and `again` reads a record anew: pictures are too large to be kept.
+pub(super) fn restore(
+    record: &mut Record,
+    at: u64,
+    seen: &mut HashMap<String, u64>,
+    again: impl Fn(u64) -> Option<Record>,
+) {
     let mut lost = false;
     for image in images(record) {
         if !is_reference(image) {
-            seen.insert(reference(image), image.data.clone());
-        } else if let Some(data) = seen.get(&image.data) {
-            image.data.clone_from(data);
-        } else {
-            lost = true;
+            seen.entry(reference(image)).or_insert(at);
+            continue;
+        }
+        let known = seen.get(&image.data).and_then(|at| again(*at));
+        match known.and_then(|mut known| picture(&mut known, &image.data)) {
+            Some(data) => image.data = data,
+            None => lost = true,
         }
     }
     if lost {
@@ -59,6 +67,12 @@ pub(super) fn restore(record: &mut Record, seen: &mut HashMap<String, String>) {
             }
         }
     }
+}
+
+/// The picture with this hash in a record that has it whole.
+fn picture(record: &mut Record, wanted: &str) -> Option<String> {
+    let mut whole = images(record).into_iter().filter(|image| !is_reference(image));
+    whole.find(|image| reference(image) == wanted).map(|image| std::mem::take(&mut image.data))
 }
 
 fn reference(image: &Image) -> String {

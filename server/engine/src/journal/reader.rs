@@ -3,14 +3,15 @@
 //! Rule: what cannot be read is skipped and counted, never silently; one bad line costs that line alone, and a
 //! line that comes again counts once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::journal::disk::{Disk, DiskReader, RealDisk};
+use crate::journal::disk::{Disk, DiskFile, DiskReader, Open, RealDisk};
 use crate::journal::pictures;
 use crate::journal::record::{Line, Record, VERSION};
 
@@ -19,6 +20,9 @@ pub(crate) const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// So many bytes are read at once.
 const READ_STEP: usize = 64 << 10;
+
+/// So many lines are known again: a writer writes again what no sync has covered, and that is never more.
+const MAX_SEEN: usize = 20_000;
 
 /// What a journal held.
 #[derive(Debug, Default)]
@@ -52,51 +56,174 @@ pub fn read(path: &Path) -> io::Result<ReadJournal> {
 
 /// The same on another disk.
 pub(crate) fn read_on(disk: &dyn Disk, path: &Path) -> io::Result<ReadJournal> {
-    let mut reader = BufReader::with_capacity(READ_STEP, DiskReader::open(disk, path)?);
+    let mut lines = Lines::open_on(disk, path, 0)?;
     let mut journal = ReadJournal::default();
-    let (mut line, mut pictures, mut seen) = (Vec::new(), HashMap::new(), Seen::default());
-    let mut after_damage = false;
-    while let Some(end) = read_line(&mut reader, &mut line)? {
-        if end == LineEnd::Missing {
-            // It was being written when its writer ended, and nobody was told that it was.
-            tracing::warn!(path = %path.display(), bytes = line.len(), "the journal ends in the middle of a line");
-            break;
-        }
-        match parse(&line) {
-            Ok(Parsed { line: parsed, is_whole }) => {
-                journal.skipped += u64::from(!is_whole);
-                after_damage |= !is_whole;
-                if !seen.is_new(&parsed, &line) {
-                    tracing::warn!(path = %path.display(), "a line stands in the journal twice and counts once");
-                    continue;
-                }
-                let Line { mut record, seq, written, v: _ } = parsed;
-                pictures::restore(&mut record, &mut pictures);
-                journal.records.push(record);
-                journal.stamps.push(Stamp { seq, written, after_damage });
-                after_damage = false;
-            }
-            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Err(error) => {
-                journal.skipped += 1;
-                after_damage = true;
-                tracing::warn!(path = %path.display(), %error, "a line of the journal could not be read and was skipped");
-            }
-        }
+    for line in lines.by_ref() {
+        let (stamp, record) = line?;
+        journal.stamps.push(stamp);
+        journal.records.push(record);
     }
+    journal.skipped = lines.skipped();
     Ok(journal)
 }
 
-/// The lines that were read, to tell those that come again: no writer writes the same line twice.
+/// The lines of a journal one by one, oldest first. What was read is not kept.
+#[derive(Debug)]
+pub struct Lines {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    reader: BufReader<DiskReader>,
+    /// The bytes before the next line.
+    at: u64,
+    /// Where reading ends.
+    end: u64,
+    skipped: u64,
+    /// Whether something was skipped since the newest record.
+    after_damage: bool,
+    line: Vec<u8>,
+    seen: Seen,
+    /// Where the pictures of the lines before are: the first byte of the line that has each of them whole.
+    pictures: HashMap<String, u64>,
+}
+
+impl Lines {
+    /// The lines of a journal from a byte on, which is the first of a line, to the end it has now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path, at: u64) -> io::Result<Self> {
+        Self::open_on(&RealDisk, path, at)
+    }
+
+    /// The same on another disk.
+    pub(crate) fn open_on(disk: &dyn Disk, path: &Path, at: u64) -> io::Result<Self> {
+        let file = disk.open(path, Open::Read)?;
+        let end = file.size()?;
+        let reader = BufReader::with_capacity(READ_STEP, DiskReader::on(Arc::clone(&file), at));
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            reader,
+            at,
+            end,
+            skipped: 0,
+            after_damage: false,
+            line: Vec::new(),
+            seen: Seen::default(),
+            pictures: HashMap::new(),
+        })
+    }
+
+    /// Reads to this byte and not further: the one behind the end of a line. It may be beyond where reading has ended.
+    pub fn read_to(&mut self, end: u64) {
+        self.end = end;
+    }
+
+    /// How many bytes come before the next line.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Where reading ends.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Lines so far that were no record this build can read.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// What stands in the line that was read last, which begins at `start`; `None` when it is to be passed over.
+    fn parsed(&mut self, start: u64) -> Option<(Stamp, Record)> {
+        match parse(&self.line) {
+            Ok(Parsed { line, is_whole }) => {
+                self.skipped += u64::from(!is_whole);
+                self.after_damage |= !is_whole;
+                if !self.seen.is_new(&line, &self.line) {
+                    tracing::warn!(path = %self.path.display(), "a line stands in the journal twice and counts once");
+                    return None;
+                }
+                let Line { mut record, seq, written, v: _ } = line;
+                let file = &self.file;
+                pictures::restore(&mut record, start, &mut self.pictures, |at| record_at(file, at));
+                let after_damage = std::mem::take(&mut self.after_damage);
+                Some((Stamp { seq, written, after_damage }, record))
+            }
+            Err(_) if self.line.iter().all(u8::is_ascii_whitespace) => None,
+            Err(error) => {
+                self.skipped += 1;
+                self.after_damage = true;
+                tracing::warn!(path = %self.path.display(), %error, "a line of the journal could not be read and was skipped");
+                None
+            }
+        }
+    }
+}
+
+impl Iterator for Lines {
+    type Item = io::Result<(Stamp, Record)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.at < self.end {
+            let start = self.at;
+            match read_line(&mut self.reader, &mut self.line) {
+                Ok(None) => return None,
+                Ok(Some((LineEnd::Missing, taken))) => {
+                    // It was being written when its writer ended, and nobody was told that it was.
+                    self.at += taken;
+                    let bytes = self.line.len();
+                    tracing::warn!(path = %self.path.display(), bytes, "the journal ends in the middle of a line");
+                    return None;
+                }
+                Ok(Some((LineEnd::There, taken))) => self.at += taken,
+                Err(error) => return Some(Err(error)),
+            }
+            if let Some(parsed) = self.parsed(start) {
+                return Some(Ok(parsed));
+            }
+        }
+        None
+    }
+}
+
+/// The record of the line that begins at a byte.
+fn record_at(file: &Arc<dyn DiskFile>, at: u64) -> Option<Record> {
+    let mut line = Vec::new();
+    let read = read_line(&mut BufReader::new(DiskReader::on(Arc::clone(file), at)), &mut line);
+    let parsed = read.and_then(|_| parse(&line).map_err(io::Error::from));
+    parsed
+        .inspect_err(|error| tracing::warn!(%error, at, "a picture cannot be read again"))
+        .map(|parsed| parsed.line.record)
+        .ok()
+}
+
+/// The newest lines that were read, to tell those that come again: no writer writes the same line twice.
 #[derive(Debug, Default)]
-pub(super) struct Seen(HashSet<(Timestamp, u64)>);
+pub(super) struct Seen {
+    lines: HashSet<(Timestamp, u64)>,
+    order: VecDeque<(Timestamp, u64)>,
+}
 
 impl Seen {
-    /// Whether a line comes for the first time.
+    /// Whether a line comes for the first time, or so late that it is not known any more.
     pub(super) fn is_new(&mut self, line: &Line, bytes: &[u8]) -> bool {
         let mut hasher = DefaultHasher::new();
         trimmed(bytes).hash(&mut hasher);
-        self.0.insert((line.written, hasher.finish()))
+        let id = (line.written, hasher.finish());
+        if !self.lines.insert(id) {
+            return false;
+        }
+        self.order.push_back(id);
+        if self.order.len() > MAX_SEEN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.lines.remove(&oldest);
+        }
+        true
     }
 }
 
@@ -139,10 +266,10 @@ pub(super) enum LineEnd {
 }
 
 /// Reads one line into `line`; of an overlong one nothing is remembered and it comes out as a lone `!`, which no record
-/// parses from. `None` at the end of the file.
-pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<LineEnd>> {
+/// parses from. Answers how it ends and how many bytes were read; `None` at the end of the file.
+pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<(LineEnd, u64)>> {
     line.clear();
-    let mut any = false;
+    let mut read = 0;
     let mut is_too_long = false;
     let mut end = LineEnd::Missing;
     loop {
@@ -150,7 +277,6 @@ pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Re
         if chunk.is_empty() {
             break;
         }
-        any = true;
         let (taken, ended) = match chunk.iter().position(|byte| *byte == b'\n') {
             Some(end) => (end + 1, true),
             None => (chunk.len(), false),
@@ -163,6 +289,7 @@ pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Re
             line.extend_from_slice(&chunk[..taken]);
         }
         reader.consume(taken);
+        read += taken as u64;
         if ended {
             end = LineEnd::There;
             break;
@@ -171,5 +298,5 @@ pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Re
     if is_too_long {
         line.push(b'!');
     }
-    Ok(any.then_some(end))
+    Ok((read > 0).then_some((end, read)))
 }

@@ -1,131 +1,208 @@
-//! Reads on in a journal that another process writes.
+//! Reads a journal from its end.
 //!
-//! Rule: only whole lines are taken, each once; half a line waits for its end.
+//! Rule: what is read costs what is read and nothing of what stands before it. As from the beginning, damaged lines are
+//! skipped and counted, and a stump that a crash has left is no line.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
-use crate::journal::Stamp;
-use crate::journal::pictures;
-use crate::journal::reader::{Parsed, Seen, parse, read_line};
-use crate::journal::record::{Line, Record};
+use crate::journal::reader::{LINE_LIMIT, parse};
+use crate::journal::record::Line;
 
-/// A place in a journal that grows.
+/// So many bytes are read first; each time a line does not fit, twice as many.
+const STEP: u64 = 64 * 1024;
+
+/// The lines of a journal, newest first. A picture that an earlier line has whole stands in them by its hash.
 #[derive(Debug)]
-pub(crate) struct Tail {
-    path: PathBuf,
-    /// Bytes that were read: whole lines.
-    read: u64,
-    pictures: HashMap<String, String>,
-    seen: Seen,
-    after_damage: bool,
+pub struct LastLines {
+    file: File,
+    /// The bytes of the file before those in `rest`.
+    before: u64,
+    /// What was read and not given yet; it ends with the end of a line.
+    rest: Vec<u8>,
+    skipped: u64,
+    is_over: bool,
 }
 
-/// What was read on.
-#[derive(Debug)]
-pub(crate) enum Grown {
-    /// These lines came, maybe none.
-    By(Vec<(Stamp, Record)>),
-    /// The journal is shorter than what was read of it: it is another one.
-    Replaced,
+/// The newest `count` lines of a journal, oldest first, and how many damaged ones were skipped among them.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read_last(path: &Path, count: usize) -> io::Result<(Vec<Line>, u64)> {
+    let mut lines = LastLines::open(path)?;
+    let mut newest = lines.by_ref().take(count).collect::<io::Result<Vec<_>>>()?;
+    newest.reverse();
+    Ok((newest, lines.skipped()))
 }
 
-impl Tail {
-    /// The beginning of a journal.
-    pub(crate) fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_path_buf(),
-            read: 0,
-            pictures: HashMap::new(),
-            seen: Seen::default(),
-            after_damage: false,
+impl LastLines {
+    /// The lines of a journal as it is now, newest first.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let before = file.seek(SeekFrom::End(0))?;
+        let mut lines = Self { file, before, rest: Vec::new(), skipped: 0, is_over: false };
+        lines.drop_stump()?;
+        Ok(lines)
+    }
+
+    /// Lines so far that were no record this build can read.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Drops what is behind the last end of a line.
+    fn drop_stump(&mut self) -> io::Result<()> {
+        loop {
+            if let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') {
+                self.rest.truncate(end + 1);
+                return Ok(());
+            }
+            self.rest.clear();
+            if !self.read_more()? {
+                return Ok(());
+            }
         }
     }
 
-    /// Reads what has come since.
-    pub(crate) fn read(&mut self) -> io::Result<Grown> {
-        let mut file = File::open(&self.path)?;
-        let end = whole_length(&mut file)?;
-        if end < self.read {
-            return Ok(Grown::Replaced);
+    /// Reads what stands before. False when there is nothing.
+    fn read_more(&mut self) -> io::Result<bool> {
+        let step = STEP.max(self.rest.len() as u64).min(self.before);
+        if step == 0 {
+            return Ok(false);
         }
-        file.seek(SeekFrom::Start(self.read))?;
-        let mut reader = BufReader::new(file.take(end - self.read));
-        let (mut line, mut lines) = (Vec::new(), Vec::new());
-        while read_line(&mut reader, &mut line)?.is_some() {
-            match parse(&line) {
-                Ok(Parsed { line: parsed, is_whole }) => {
-                    self.after_damage |= !is_whole;
-                    if !self.seen.is_new(&parsed, &line) {
-                        continue;
-                    }
-                    let Line { mut record, seq, written, v: _ } = parsed;
-                    pictures::restore(&mut record, &mut self.pictures);
-                    let after_damage = std::mem::take(&mut self.after_damage);
-                    lines.push((Stamp { seq, written, after_damage }, record));
-                }
-                Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+        self.before -= step;
+        self.file.seek(SeekFrom::Start(self.before))?;
+        let mut bytes = Vec::with_capacity(self.rest.len() + usize::try_from(step).unwrap_or_default());
+        Read::by_ref(&mut self.file).take(step).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != step {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the journal became shorter"));
+        }
+        bytes.append(&mut self.rest);
+        self.rest = bytes;
+        Ok(true)
+    }
+
+    /// The newest line that was not given yet, with its end.
+    fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        // The end of the line before is looked for only in what is new.
+        let mut searched = 0;
+        loop {
+            let before_end = self.rest.len().saturating_sub(1).saturating_sub(searched);
+            if let Some(end) = self.rest[..before_end].iter().rposition(|byte| *byte == b'\n') {
+                return Ok(Some(self.rest.split_off(end + 1)));
+            }
+            searched = self.rest.len().saturating_sub(1);
+            if self.rest.len() > LINE_LIMIT {
+                return self.pass_over().map(Some);
+            }
+            if !self.read_more()? {
+                let first = std::mem::take(&mut self.rest);
+                return Ok((!first.is_empty()).then_some(first));
+            }
+        }
+    }
+
+    /// Passes over a line that is too long; it comes out as one that no record parses from.
+    fn pass_over(&mut self) -> io::Result<Vec<u8>> {
+        self.rest.clear();
+        self.drop_stump()?;
+        Ok(b"!".to_vec())
+    }
+}
+
+impl Iterator for LastLines {
+    type Item = io::Result<Line>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_over {
+            match self.line() {
+                Ok(Some(line)) => match parse(&line) {
+                    Ok(parsed) => return Some(Ok(parsed.line)),
+                    Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+                    Err(_) => self.skipped += 1,
+                },
+                Ok(None) => self.is_over = true,
                 Err(error) => {
-                    self.after_damage = true;
-                    tracing::warn!(path = %self.path.display(), %error, "a line of the journal could not be read");
+                    self.is_over = true;
+                    return Some(Err(error));
                 }
             }
         }
-        self.read = end;
-        Ok(Grown::By(lines))
+        None
     }
-}
-
-/// Length of the file up to and with its last line end.
-fn whole_length(file: &mut File) -> io::Result<u64> {
-    const STEP: u64 = 64 * 1024;
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut buffer = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(STEP);
-        file.seek(SeekFrom::Start(start))?;
-        buffer.clear();
-        Read::by_ref(file).take(end - start).read_to_end(&mut buffer)?;
-        if let Some(last) = buffer.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + last as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::ids::TurnId;
-    use crate::journal::Journal;
+    use crate::journal::{Journal, Record, read};
+
+    fn remark(text: &str) -> Record {
+        Record::Remark { turn: TurnId::from_external("turn_1"), text: text.to_owned() }
+    }
+
+    fn texts(lines: Vec<Line>) -> Vec<Record> {
+        lines.into_iter().map(|line| line.record).collect()
+    }
 
     #[test]
-    fn whole_lines_are_taken_once_and_half_a_line_waits() {
+    fn the_newest_come_in_their_order_however_long_they_are() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let remark =
-            |text: &str| Record::Remark { turn: TurnId::from_external("turn_1"), text: text.to_owned() };
         let journal = Journal::open(&path).unwrap();
-        journal.append(&remark("one")).unwrap();
-        let mut tail = Tail::new(&path);
-        let mut grown = || match tail.read().unwrap() {
-            Grown::By(lines) => lines.into_iter().map(|(_, record)| record).collect::<Vec<_>>(),
-            Grown::Replaced => panic!("it only grows"),
-        };
-        assert_eq!((grown(), grown()), (vec![remark("one")], vec![]));
-        // Another line than the first: one that comes twice counts once.
-        let whole = std::fs::read_to_string(&path).unwrap().replace("one", "two").into_bytes();
-        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-        file.write_all(&whole[..20]).unwrap();
-        assert_eq!(grown(), []);
-        file.write_all(&whole[20..]).unwrap();
-        assert_eq!(grown(), [remark("two")]);
-        file.set_len(3).unwrap();
-        assert!(matches!(tail.read().unwrap(), Grown::Replaced));
+        let long = "a".repeat(3 * usize::try_from(STEP).unwrap());
+        for text in ["one", &long, "two", "three"] {
+            journal.append(&remark(text)).unwrap();
+        }
+        let last = |count| texts(read_last(&path, count).unwrap().0);
+        assert_eq!(last(0), []);
+        assert_eq!(last(1), [remark("three")]);
+        assert_eq!(last(3), [remark(&long), remark("two"), remark("three")]);
+        assert_eq!(last(9), [remark("one"), remark(&long), remark("two"), remark("three")]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_journal_says_the_same_from_both_ends(
+            lines in proptest::collection::vec(prop_oneof![3 => ".{0,40}".prop_map(Some), 1 => Just(None)], 0..20),
+            stump in ".{0,10}",
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("journal.jsonl");
+            let journal = Journal::open(&path).unwrap();
+            for line in &lines {
+                match line {
+                    Some(text) => journal.append(&remark(text)).unwrap(),
+                    None => {
+                        journal.release();
+                        let mut bytes = std::fs::read(&path).unwrap();
+                        bytes.extend_from_slice(b"{\"v\":1,\"no\":\"record\"}\n");
+                        std::fs::write(&path, bytes).unwrap();
+                        break;
+                    }
+                }
+            }
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes.extend_from_slice(stump.replace('\n', "").as_bytes());
+            std::fs::write(&path, bytes).unwrap();
+            let (last, skipped) = read_last(&path, usize::MAX).unwrap();
+            Journal::open(&path).map(|journal| journal.release()).ok();
+            std::fs::write(&path, {
+                let bytes = std::fs::read(&path).unwrap();
+                let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+                bytes[..whole].to_vec()
+            }).unwrap();
+            let whole = read(&path).unwrap();
+            prop_assert_eq!(texts(last), whole.records);
+            prop_assert_eq!(skipped, whole.skipped);
+        }
     }
 }

@@ -163,6 +163,28 @@ impl Journal {
         })
     }
 
+    /// The bytes of the journal, all of which are whole lines.
+    ///
+    /// # Errors
+    /// What the system says when records wait to be written and still cannot be.
+    pub fn whole_length(&self) -> io::Result<u64> {
+        let mut writer = self.lock();
+        writer.end.flush()?;
+        Ok(writer.end.length())
+    }
+
+    /// Writes nothing from now on that leans on a line before: pictures are written whole again. Answers where that
+    /// begins: the bytes of the journal.
+    ///
+    /// # Errors
+    /// As [`Journal::whole_length`].
+    pub fn begin_anew(&self) -> io::Result<u64> {
+        let mut writer = self.lock();
+        writer.end.flush()?;
+        writer.pictures.clear();
+        Ok(writer.end.length())
+    }
+
     /// Where the journal is.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -10,6 +10,8 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::Message;
 
 /// Messages, oldest first. A clone shares them.
@@ -84,6 +86,18 @@ impl fmt::Debug for History {
 impl PartialEq for History {
     fn eq(&self, other: &Self) -> bool {
         self.0.messages == other.0.messages
+    }
+}
+
+impl Serialize for History {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.messages.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::agents::{AgentTypes, KnownAgents};
@@ -23,7 +24,7 @@ pub(crate) const MAX_DEPTH: usize = 2;
 const MAX_AT_WORK: usize = 10;
 
 /// A sub-agent as its records add up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Agent {
     /// The name of its type.
     pub kind: String,
@@ -116,13 +117,13 @@ impl Session {
     pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
         let state = self.state();
         let agent = state.agents.get(id)?;
-        let skipped = agent.thread.items.len().saturating_sub(items);
+        let part = agent.thread.items.newest_part(items);
         Some(AgentView {
             id: id.clone(),
             kind: agent.kind.clone(),
             description: agent.description.clone(),
-            items: agent.thread.items[skipped..].to_vec(),
-            more_items: skipped > 0,
+            more_items: part.more,
+            items: part.read_what_can_be(),
             usage: agent.usage,
         })
     }

@@ -22,7 +22,7 @@ use crate::workspace::blocking;
 const MAX_TOLD: usize = 20;
 
 /// A background command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundTask {
     /// Its id, unique within the session.
     pub id: TaskId,
@@ -68,12 +68,12 @@ pub enum TaskEntry {
 }
 
 /// What the records of background commands add up to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Background {
     known: Vec<Known>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Known {
     task: BackgroundTask,
     is_told: bool,

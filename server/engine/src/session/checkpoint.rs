@@ -10,10 +10,11 @@ use ropey::Rope;
 
 use crate::edit::diff::{Patch, line_changes};
 use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
-use crate::event::{Event, Item, ItemBody};
+use crate::event::Event;
 use crate::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::Record;
 use crate::paths::Target;
+use crate::session::Session;
 use crate::session::changes::Book;
 use crate::session::changes::switch::Step;
 use crate::session::command::{content, kind_of};
@@ -21,7 +22,7 @@ use crate::session::review::{
     CheckpointView, HunkKind, HunkState, ResolutionOutcome, ResolveError, RestoreFile, RestorePreview,
     RestoreWhat, UserEdits,
 };
-use crate::session::{Session, title_from};
+use crate::session::thread::PromptFacts;
 use crate::workspace::shadow::Image;
 use crate::workspace::{ReadError, blocking, encoding};
 
@@ -32,30 +33,25 @@ impl Session {
     /// The checkpoints, oldest first.
     #[must_use]
     pub fn checkpoints(&self) -> Vec<CheckpointView> {
-        let prompts: Vec<Item> = {
-            let state = self.state();
-            let is_prompt = |item: &&Item| matches!(item.body, ItemBody::UserMessage { steered: false, .. });
-            state.main.items.iter().filter(is_prompt).cloned().collect()
-        };
+        let prompts: Vec<PromptFacts> = self.state().main.prompts().cloned().collect();
         let book = self.sync_changes();
-        let view = |item: Item| {
-            let ItemBody::UserMessage { text, .. } = &item.body else { return None };
-            let files = book.ledger.before(&item.turn);
+        let view = |prompt: PromptFacts| {
+            let files = book.ledger.before(&prompt.turn);
             let is_uncovered =
                 |before: &Before| matches!(before, Before::Image { image: Image::NotKept { .. } });
             let (uncovered, covered): (Vec<_>, Vec<_>) =
                 files.into_iter().flatten().partition(|(_, before)| is_uncovered(before));
-            Some(CheckpointView {
-                id: CheckpointId::before(&item.turn),
-                title: title_from(text),
-                timestamp: item.timestamp,
+            CheckpointView {
+                id: CheckpointId::before(&prompt.turn),
+                title: prompt.title,
+                timestamp: prompt.timestamp,
                 targets: covered.into_iter().map(|(target, _)| target.clone()).collect(),
                 uncovered: uncovered.into_iter().map(|(target, _)| target.clone()).collect(),
-                turn: item.turn,
-                item: item.id,
-            })
+                turn: prompt.turn,
+                item: prompt.item,
+            }
         };
-        prompts.into_iter().filter_map(view).collect()
+        prompts.into_iter().map(view).collect()
     }
 
     /// What a restore would do. Reads files.
@@ -71,7 +67,7 @@ impl Session {
         let turn = self.turn_of(checkpoint)?;
         let (items, turns) = {
             let state = self.state();
-            (state.main.items_since(&turn).len(), state.turns_since(&turn))
+            (state.main.count_since(&turn), state.turns_since(&turn))
         };
         let mut preview = RestorePreview { files: Vec::new(), items: 0 };
         if what != RestoreWhat::Files {
@@ -139,12 +135,7 @@ impl Session {
 
     fn turn_of(&self, checkpoint: &CheckpointId) -> Result<TurnId, ResolveError> {
         let state = self.state();
-        let turns = state
-            .main
-            .items
-            .iter()
-            .filter(|item| matches!(item.body, ItemBody::UserMessage { steered: false, .. }));
-        let found = turns.map(|item| &item.turn).find(|turn| CheckpointId::before(turn) == *checkpoint);
+        let found = state.main.turns().find(|turn| CheckpointId::before(turn) == *checkpoint);
         found.cloned().ok_or_else(|| ResolveError::UnknownCheckpoint(checkpoint.clone()))
     }
 
@@ -423,6 +414,11 @@ impl Session {
     }
 
     fn rewind(&self, turn: &TurnId, resolution: &ResolutionId) -> Result<(), ResolveError> {
+        if !self.state().can_rewind(turn)
+            && let Err(error) = self.mend()
+        {
+            tracing::warn!(%error, "what has left memory is lost until the journal can be read");
+        }
         self.commit_when_idle(Record::Rewound { turn: turn.clone(), resolution: resolution.clone() })?;
         // Which of them were read in turns that are gone is not known: the model reads again what it changes.
         self.workspace.forget_reads();

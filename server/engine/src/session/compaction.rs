@@ -3,13 +3,16 @@
 //! Rule: nothing of a conversation is lost by compacting it: what the model is sent from then on stands in the record,
 //! and the window it names gives back what it was sent before.
 
+use std::borrow::Cow;
+use std::io;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AgentId, TurnId, WindowId};
+use crate::ids::{TurnId, WindowId};
+use crate::journal::{Shelf, Slot};
 use crate::model::{Block, History, Message, Usage};
 use crate::paths::Target;
-use crate::session::Session;
 
 /// Why a conversation is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,12 +106,64 @@ pub struct RecoveredFile {
 }
 
 /// A history as it was before it was compacted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Window {
-    pub(crate) messages: History,
+    pub(crate) messages: Stored,
     /// The number of its first message.
     pub(crate) first: usize,
     pub(crate) compaction: Compaction,
+}
+
+/// The messages of a window: on the session's shelf, or in memory where it has none or could not take them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Stored {
+    /// In memory.
+    Here(History),
+    /// On the shelf.
+    Shelved {
+        /// Where.
+        slot: Slot,
+        /// How many there are.
+        total: usize,
+    },
+}
+
+impl Stored {
+    /// Puts messages on a shelf, if there is one that takes them.
+    pub(crate) fn put(messages: History, shelf: Option<&Shelf>) -> Self {
+        let Some(shelf) = shelf else { return Self::Here(messages) };
+        let line = serde_json::to_vec(&*messages).map_err(io::Error::from);
+        let put = line.and_then(|mut line| {
+            line.push(b'\n');
+            shelf.put(&line)
+        });
+        match put {
+            Ok(slot) => Self::Shelved { slot, total: messages.len() },
+            Err(error) => {
+                tracing::warn!(%error, "the messages of a window stay in memory: they cannot be kept on disk");
+                Self::Here(messages)
+            }
+        }
+    }
+
+    /// The messages, read back if they are not in memory.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read(&self, shelf: Option<&Shelf>) -> io::Result<Cow<'_, [Message]>> {
+        match self {
+            Self::Here(messages) => Ok(Cow::Borrowed(messages)),
+            Self::Shelved { slot, total: _ } => {
+                let shelf = shelf.ok_or_else(|| io::Error::other("the session has no shelf"))?;
+                let messages = serde_json::from_slice(&shelf.get(slot)?);
+                messages.map(Cow::Owned).map_err(|error| {
+                    tracing::warn!(%error, "the messages of a window cannot be read back");
+                    shelf.condemn();
+                    error.into()
+                })
+            }
+        }
+    }
 }
 
 impl Window {
@@ -121,41 +176,4 @@ impl Window {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn is_none_left_out(pictures: &usize) -> bool {
     *pictures == 0
-}
-
-/// Some messages of a conversation as it was before it was compacted.
-#[derive(Clone, Debug)]
-pub struct WindowPage {
-    /// The messages asked for, oldest first.
-    pub messages: Vec<Message>,
-    /// How many messages there were in all.
-    pub total: usize,
-}
-
-impl Session {
-    /// At most `limit` messages from number `from` on (the first is 0) of a conversation as it was before it was compacted;
-    /// `None` as for [`Session::window`]. Past the end there are none.
-    #[must_use]
-    pub fn window_page(
-        &self,
-        agent: Option<&AgentId>,
-        window: &WindowId,
-        from: usize,
-        limit: usize,
-    ) -> Option<WindowPage> {
-        let state = self.state();
-        let whole = state.thread(agent)?.window(window)?;
-        Some(WindowPage {
-            messages: whole.iter().skip(from).take(limit).cloned().collect(),
-            total: whole.len(),
-        })
-    }
-
-    /// The messages of a conversation as they were before it was compacted; `None` when there was no such window, or
-    /// the conversation went back before it.
-    #[must_use]
-    pub fn window(&self, agent: Option<&AgentId>, window: &WindowId) -> Option<Vec<Message>> {
-        let state = self.state();
-        Some(state.thread(agent)?.window(window)?.to_vec())
-    }
 }

@@ -17,6 +17,7 @@ use crate::input::note;
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
 use crate::model::Usage;
+use crate::session::base::Due;
 use crate::session::conversation::Conversation;
 use crate::session::state::{Attaching, SessionState};
 use crate::session::{Session, committed, new_item};
@@ -67,7 +68,7 @@ impl Session {
             lines => format!("{lines} records of this session could not be read."),
         };
         let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, kind: Some(NoticeKind::Damaged), .. } if *told == text);
-        if state.main.items.iter().any(is_told) {
+        if state.main.items.backwards().any(|item| is_told(&item)) {
             return;
         }
         let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);
@@ -87,6 +88,9 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     // What is wrong with the settings is told before anybody asks anything.
     let looker = Arc::clone(&session);
     tokio::task::spawn_blocking(move || looker.in_force());
+    if session.base.is_wanted() {
+        session.keep_base(Due::Now).await;
+    }
     loop {
         let turn = tokio::select! {
             biased;
@@ -111,6 +115,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.end_turn(&turn, &ended);
         session.begin_titling(&turn);
         session.sync().await;
+        session.keep_base(Due::Turn).await;
         session.begin_summary();
     }
     session.end_titling().await;
@@ -118,6 +123,9 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     session.close_changes().await;
     session.write_draft();
     session.sync().await;
+    session.base_kept().await;
+    session.keep_base(Due::Now).await;
+    session.base_kept().await;
     session.workspace.stop_watching();
     session.settle_folder().await;
     session.release_journal();

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::event::{Event, EventLog, Kept};
 use crate::ids::SessionId;
 use crate::journal::Record;
+use crate::journal::growing::{Grown, Tail};
 use crate::journal::lease::{Lease, Writer};
-use crate::journal::tail::{Grown, Tail};
 use crate::paths::AbsPath;
 use crate::session::lock;
 use crate::session::snapshot::Snapshot;
@@ -107,8 +107,12 @@ impl Following {
     /// The session as its records say it is, with at most `items` of its newest items.
     #[must_use]
     pub fn snapshot(&self, items: usize) -> Snapshot {
-        let inner = lock(&self.inner);
-        Snapshot::of(&inner.state, self.log.newest(), items)
+        let (mut snapshot, part) = {
+            let inner = lock(&self.inner);
+            Snapshot::of(&inner.state, self.log.newest(), items)
+        };
+        snapshot.items = part.read_what_can_be();
+        snapshot
     }
 
     /// Where it works.

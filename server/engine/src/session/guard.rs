@@ -303,7 +303,7 @@ impl Session {
         let cwd = self.workspace.cwd();
         let calls: Vec<_> = {
             let state = self.state();
-            let calls = state.main.items.iter().rev().filter_map(|item| match &item.body {
+            let calls = state.main.items.newest().iter().rev().filter_map(|item| match &item.body {
                 ItemBody::ToolCall(call) => Some((call.name.clone(), call.kind?, call.input.clone())),
                 _ => None,
             });

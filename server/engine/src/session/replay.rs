@@ -3,7 +3,7 @@
 //! Rule: the events are those that were told live, under the same numbers; what was told without a record is gone, and what
 //! it changed is in the items of the records.
 
-use crate::event::Kept;
+use crate::event::{Event, Kept};
 use crate::journal::{Record, Stamp};
 use crate::session::state::SessionState;
 
@@ -35,6 +35,11 @@ impl Replay {
     /// Folds one more line.
     pub fn add(&mut self, stamp: Stamp, record: Record) {
         let told = self.state.apply(record);
+        self.note(stamp, told);
+    }
+
+    /// Notes what a line tells that is folded elsewhere.
+    pub fn note(&mut self, stamp: Stamp, told: Vec<Event>) {
         if stamp.after_damage {
             self.kept.forget();
         }

@@ -14,6 +14,7 @@ use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
 use crate::session::background::BackgroundTask;
 use crate::session::draft::Draft;
+use crate::session::transcript::Part;
 use crate::session::{Session, SessionState};
 use crate::todo::Todo;
 
@@ -66,18 +67,18 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// What the records of a session add up to; what only a process knows that runs it is empty. `newest` is the number of
-    /// the newest event.
-    pub(super) fn of(state: &SessionState, newest: u64, items: usize) -> Self {
-        let skipped = state.main.items.len().saturating_sub(items);
-        Self {
+    /// the newest event. The items are still to be read: what has left memory is on the disk.
+    pub(super) fn of(state: &SessionState, newest: u64, items: usize) -> (Self, Part) {
+        let part = state.main.items.newest_part(items);
+        let snapshot = Self {
             id: state.id.clone(),
             title: state.title.clone(),
             bookmark: Bookmark { seq: newest, timestamp: Timestamp::now() },
             state: if state.turn.is_some() { RunState::Working } else { RunState::Ready },
             mode: state.mode,
             model: state.model.clone(),
-            items: state.main.items[skipped..].to_vec(),
-            more_items: skipped > 0,
+            items: Vec::new(),
+            more_items: part.more,
             pending: Vec::new(),
             questions: Vec::new(),
             todos: state.todos.clone(),
@@ -91,7 +92,8 @@ impl Snapshot {
             usage: state.usage,
             cost: state.spending.total(),
             context: None,
-        }
+        };
+        (snapshot, part)
     }
 }
 
@@ -99,13 +101,22 @@ impl Session {
     /// The session as it is now, with at most `items` of its newest items.
     #[must_use]
     pub fn snapshot(&self, items: usize) -> Snapshot {
+        let (mut snapshot, part) = self.snapshot_and_items(items);
+        // What has left memory is read when nobody is held up by it.
+        snapshot.items = part.read_what_can_be();
+        snapshot
+    }
+
+    fn snapshot_and_items(&self, items: usize) -> (Snapshot, Part) {
         let state = self.state();
-        Snapshot {
+        let (snapshot, part) = Snapshot::of(&state, self.events.newest(), items);
+        let snapshot = Snapshot {
             state: self.run_state(),
             pending: self.broker.pending(),
             questions: self.questions.pending(),
             context: self.meters.last(),
-            ..Snapshot::of(&state, self.events.newest(), items)
-        }
+            ..snapshot
+        };
+        (snapshot, part)
     }
 }

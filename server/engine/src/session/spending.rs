@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::TurnId;
 use crate::model::Usage;
 use crate::model::price::Cost;
@@ -13,7 +15,7 @@ use crate::model::price::Cost;
 const MAX_TURNS: usize = 200;
 
 /// What was taken of one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpending {
     /// Its calls.
     pub calls: u64,
@@ -24,7 +26,7 @@ pub struct ModelSpending {
 }
 
 /// What a turn has taken, with its sub-agents.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnSpending {
     /// The turn.
     pub turn: TurnId,
@@ -35,7 +37,7 @@ pub struct TurnSpending {
 }
 
 /// What a session has taken since it began, with its sub-agents.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spending {
     models: BTreeMap<String, ModelSpending>,
     turns: VecDeque<TurnSpending>,

@@ -5,12 +5,15 @@
 //! conversation is in its [`Thread`]; what is here is the whole session's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
 use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
-use crate::journal::Record;
 use crate::journal::record::TurnFigures;
+use crate::journal::{Record, Shelf};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
@@ -24,7 +27,7 @@ use crate::session::{queue, title_from, told};
 use crate::todo::{Todo, TodoCounts};
 
 /// What a session's records add up to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionState {
     /// Its id.
     pub id: SessionId,
@@ -94,10 +97,13 @@ pub struct SessionState {
     every_turn: Vec<TurnId>,
     /// What was cut off when the conversation went back, until another prompt comes.
     cut: Option<Cut>,
+    /// Where what is old leaves memory to; without it everything stays.
+    #[serde(skip)]
+    shelf: Option<Arc<Shelf>>,
 }
 
 /// A prompt that waits for its turn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// The prompt as clients see it.
     pub prompt: QueuedPrompt,
@@ -108,7 +114,7 @@ pub struct Waiting {
 }
 
 /// A prompt whose turn has begun, and that waits for what goes with it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attaching {
     /// Its item.
     pub item: ItemId,
@@ -117,7 +123,7 @@ pub struct Attaching {
 }
 
 /// What was cut off when the conversation went back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Cut {
     resolution: ResolutionId,
     main: thread::Cut,
@@ -167,6 +173,7 @@ impl SessionState {
             deliveries: None,
             every_turn: Vec::new(),
             cut: None,
+            shelf: None,
         })
     }
 
@@ -178,6 +185,30 @@ impl SessionState {
             state.apply(record);
         }
         Some(state)
+    }
+
+    /// Lets what is old leave memory for this shelf, on which lies what has left it already.
+    pub fn attach(&mut self, shelf: &Arc<Shelf>) {
+        self.shelf = Some(Arc::clone(shelf));
+        self.main.attach(shelf);
+        self.agents.values_mut().for_each(|agent| agent.thread.attach(shelf));
+    }
+
+    /// Where what is old leaves memory to.
+    #[must_use]
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
+    }
+
+    /// A sub-agent, made if there is none yet.
+    pub(super) fn agent_mut(&mut self, id: AgentId) -> &mut Agent {
+        self.agents.entry(id).or_insert_with(|| {
+            let mut agent = Agent::default();
+            if let Some(shelf) = &self.shelf {
+                agent.thread.attach(shelf);
+            }
+            agent
+        })
     }
 
     /// Folds one record into the state, and answers the events that it tells, in their order.
@@ -232,7 +263,7 @@ impl SessionState {
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
             Record::Delegated { agent: id, turn: _, call, kind, description, model } => {
-                let agent = self.agents.entry(id.clone()).or_default();
+                let agent = self.agent_mut(id.clone());
                 if agent.kind.is_empty() {
                     (agent.kind, agent.description) = (kind.clone(), description.clone());
                 }
@@ -312,22 +343,21 @@ impl SessionState {
 
     /// Folds a record of a sub-agent's conversation.
     fn apply_in_agent(&mut self, id: AgentId, record: Record) -> Vec<Event> {
-        let agent = self.agents.entry(id.clone()).or_default();
         let own = match &record {
             Record::TurnEnded { turn: _, reason, usage, figures } => {
-                agent.usage += *usage;
+                self.agent_mut(id.clone()).usage += *usage;
                 let (ok, duration_ms) = (*reason == TurnEnd::EndTurn, figures.duration_ms);
-                Some(Event::SubagentEnded { agent: id, ok, usage: *usage, duration_ms })
+                Some(Event::SubagentEnded { agent: id.clone(), ok, usage: *usage, duration_ms })
             }
             Record::Charged { turn, model, usage, cost, context } => {
                 self.spending.charge(turn, model, *usage, *cost);
                 let (turn, model) = (turn.clone(), model.clone());
                 Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context })
             }
-            Record::Compacted { compaction } => Some(told::compacted(Some(id), compaction)),
+            Record::Compacted { compaction } => Some(told::compacted(Some(id.clone()), compaction)),
             _ => None,
         };
-        agent.thread.apply(record).into_iter().chain(own).collect()
+        self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
     }
 
     /// What was sent is no draft any more.
@@ -434,8 +464,16 @@ impl SessionState {
         }
     }
 
+    /// Whether what is needed to go back to before this turn can be read.
+    #[must_use]
+    pub(super) fn can_rewind(&self, turn: &TurnId) -> bool {
+        let gone: BTreeSet<TurnId> = self.turns_since(turn).into_iter().collect();
+        let threads = self.agents.values().map(|agent| &agent.thread);
+        std::iter::once(&self.main).chain(threads).all(|thread| thread.can_rewind(&gone))
+    }
+
     fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId) -> Vec<Event> {
-        let first = self.main.items_since(turn).first().map(|item| item.id.clone());
+        let first = self.main.prompt(turn).map(|prompt| prompt.item.clone());
         let rewound = first.map(|item| Event::Rewound { item });
         if !self.main.turns().any(|known| known == turn) {
             return Vec::new();
@@ -455,20 +493,20 @@ impl SessionState {
 
     fn unwind(&mut self, resolution: &ResolutionId) -> Vec<Event> {
         let Some(cut) = self.cut.take_if(|cut| cut.resolution == *resolution) else { return Vec::new() };
-        let known = self.main.items.len();
+        let known = self.main.items.count();
         self.main.unwind(cut.main);
         let todos_changed = cut.todos != self.todos;
         self.todos = cut.todos;
         for (agent, cut) in cut.agents {
-            self.agents.entry(agent).or_default().thread.unwind(cut);
+            self.agent_mut(agent).thread.unwind(cut);
         }
         // What the user has called it since stays.
         let title = (self.titled != Some(TitledBy::User) && self.title != cut.title).then(|| {
             (self.title, self.titled) = (cut.title, cut.titled);
             self.title_event()
         });
-        let items = self.main.items.get(known..).unwrap_or_default().iter();
-        let back = items.map(|item| Event::ItemAdded { item: item.clone() });
+        let items = self.main.items.part(known..self.main.items.count()).read_what_can_be();
+        let back = items.into_iter().map(|item| Event::ItemAdded { item });
         back.chain(todos_changed.then(|| self.todo_event())).chain(title).collect()
     }
 
@@ -484,14 +522,10 @@ impl SessionState {
     /// The first prompt names the session, unless somebody has. A model's title goes with the conversation that it
     /// was made for.
     fn name_anew(&mut self) -> Option<Event> {
-        if self.titled == Some(TitledBy::User) || (self.titled.is_some() && !self.main.items.is_empty()) {
+        if self.titled == Some(TitledBy::User) || (self.titled.is_some() && self.main.items.count() > 0) {
             return None;
         }
-        let named = self.main.items.iter().find_map(|item| match &item.body {
-            ItemBody::UserMessage { text, .. } => Some(title_from(text)),
-            _ => None,
-        });
-        let title = named.unwrap_or_default();
+        let title = self.main.prompts().next().map(|prompt| prompt.title.clone()).unwrap_or_default();
         let is_other = title != self.title;
         (self.title, self.titled) = (title, None);
         is_other.then(|| self.title_event())

@@ -12,6 +12,7 @@ mod fallback;
 mod faults;
 mod input;
 mod mentions;
+mod paging;
 mod plan;
 mod property;
 mod queue;

@@ -3,30 +3,34 @@
 //! Rule: [`Thread::apply`] is the only way a record changes it; the history it builds can be sent as it is: roles
 //! alternate and every call is answered exactly once, in the order of the calls. Adding to it costs what is added.
 
-use std::collections::{BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::context::normalise::{append, normalise};
 use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
 use crate::ids::{ItemId, TurnId, WindowId};
-use crate::journal::Record;
+use crate::journal::{Record, Shelf};
 use crate::model::{Block, History, Message, Role};
 use crate::paths::AbsPath;
-use crate::session::compaction::{Compaction, Window};
-use crate::session::told;
+use crate::session::compaction::{Compaction, Stored, Window};
+use crate::session::transcript::{self, Transcript};
+use crate::session::{title_from, told};
 use crate::turn::compact::{self, pictures};
 
 /// What the records of a conversation add up to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Thread {
     /// What the model is sent, oldest first. Valid for sending whenever no call is open.
     pub messages: History,
-    /// The transcript, oldest first.
-    pub items: Vec<Item>,
+    /// The transcript.
+    pub items: Transcript,
     /// Calls of the newest answer, in order, with their results as they come in; empty when all are answered.
     calls: Vec<(String, Option<Block>)>,
-    places: HashMap<ItemId, usize>,
     /// Where the turns begin: items and messages before each of them.
     turns: Vec<TurnStart>,
     /// Whether the user has said something to the running turn since the model answered last.
@@ -45,7 +49,7 @@ pub struct Thread {
 }
 
 /// A folder whose instructions the model was given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Instructed {
     folder: AbsPath,
     /// Turns that had begun then.
@@ -55,7 +59,7 @@ struct Instructed {
 }
 
 /// What a provider reported about a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reported {
     /// The tokens of the whole request.
     pub(crate) tokens: u64,
@@ -66,15 +70,30 @@ pub(crate) struct Reported {
 }
 
 /// Where a turn begins. A sub-agent that is called more than once in a turn has as many beginnings in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct TurnStart {
-    turn: TurnId,
+    prompt: PromptFacts,
     items: usize,
     place: Place,
     /// Blocks of its message that the user typed; what was attached follows them.
     words: usize,
     /// What the user said to it while it ran: where it stands, and how many blocks the user typed.
     steered: Vec<(Place, usize)>,
+}
+
+/// What is known of a prompt without its item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptFacts {
+    /// Its turn.
+    pub turn: TurnId,
+    /// Its item.
+    pub item: ItemId,
+    /// Its first line.
+    pub title: String,
+    /// When it was handed in.
+    pub timestamp: Timestamp,
+    /// Whether it is a word to the model, and no command.
+    pub is_said: bool,
 }
 
 /// Something the user said to the model.
@@ -89,7 +108,7 @@ pub(crate) struct Saying {
 }
 
 /// A place in the messages of a conversation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Place {
     /// How often it had been compacted.
     window: usize,
@@ -100,9 +119,9 @@ struct Place {
 }
 
 /// The end of a conversation that went back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Cut {
-    items: Vec<Item>,
+    items: transcript::Tail,
     turns: Vec<TurnStart>,
     /// All messages as they were.
     messages: History,
@@ -119,22 +138,24 @@ impl Thread {
         match record {
             Record::Prompt { turn, queued: _, item, content, parts: _ } => {
                 self.close_calls();
-                let (items, place) = (self.items.len(), self.place());
+                let (items, place) = (self.items.count(), self.place());
+                let prompt = PromptFacts::of(turn, &item);
                 (self.is_steered, self.is_fresh) = (false, true);
                 self.put(item.clone());
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
-                self.turns.push(TurnStart { turn, items, place, words, steered: Vec::new() });
+                self.turns.push(TurnStart { prompt, items, place, words, steered: Vec::new() });
                 vec![Event::ItemAdded { item }]
             }
             Record::Attached { turn: _, item, content, shown, instructed } => {
                 self.note_instructed(instructed);
                 append(&mut self.messages, Message::user(content));
-                let prompt = self.places.get(&item).map(|place| &mut self.items[*place]);
-                let Some(prompt) = prompt else { return Vec::new() };
-                let ItemBody::UserMessage { attachments, .. } = &mut prompt.body else { return Vec::new() };
-                *attachments = shown;
-                vec![Event::ItemUpdated { item: prompt.clone() }]
+                let prompt = self.items.change(&item, |item| {
+                    if let ItemBody::UserMessage { attachments, .. } = &mut item.body {
+                        *attachments = shown;
+                    }
+                });
+                prompt.map(|item| Event::ItemUpdated { item }).into_iter().collect()
             }
             Record::Steered { turn: _, queued: _, item, content, parts: _ } => {
                 self.close_calls();
@@ -168,8 +189,8 @@ impl Thread {
             Record::CallEnded { item, at, outcome, result, instructed, executed } => {
                 self.note_instructed(instructed);
                 let (refused, executed) = told::execution(&outcome, &result, executed);
-                let call = self.call_mut(&item).map(|call| call.end(outcome, at));
-                let ended = call.and_then(|()| self.item(&item).cloned()).map(|item| Event::ToolEnd { item });
+                let ended = self.change_call(&item, |call| call.end(outcome, at));
+                let ended = ended.map(|item| Event::ToolEnd { item });
                 self.take_result(result);
                 refused.into_iter().chain(ended).chain(executed).collect()
             }
@@ -206,11 +227,32 @@ impl Thread {
         }
     }
 
-    /// The items from the prompt of a turn on.
+    /// Lets what is old leave memory for this shelf, on which lies what has left it already.
+    pub(super) fn attach(&mut self, shelf: &Arc<Shelf>) {
+        self.items.attach(shelf);
+    }
+
+    /// The items from the prompt of a turn on, as far as they are in memory.
     #[must_use]
-    pub fn items_since(&self, turn: &TurnId) -> &[Item] {
-        let start = self.turns.iter().find(|start| start.turn == *turn);
-        start.map(|start| &self.items[start.items..]).unwrap_or_default()
+    pub fn newest_since(&self, turn: &TurnId) -> &[Item] {
+        self.start(turn).map(|start| self.items.newest_from(start.items)).unwrap_or_default()
+    }
+
+    /// How many items there are from the prompt of a turn on.
+    #[must_use]
+    pub fn count_since(&self, turn: &TurnId) -> usize {
+        self.start(turn).map_or(0, |start| self.items.count().saturating_sub(start.items))
+    }
+
+    /// The prompt of a turn.
+    #[must_use]
+    pub fn prompt(&self, turn: &TurnId) -> Option<&PromptFacts> {
+        self.start(turn).map(|start| &start.prompt)
+    }
+
+    /// The prompts that are in it, oldest first.
+    pub fn prompts(&self) -> impl Iterator<Item = &PromptFacts> {
+        self.turns.iter().map(|start| &start.prompt)
     }
 
     /// Whether the user has said something to the running turn since the model answered last.
@@ -227,25 +269,25 @@ impl Thread {
 
     /// The turns that are in it, oldest first.
     pub fn turns(&self) -> impl Iterator<Item = &TurnId> {
-        self.turns.iter().map(|start| &start.turn)
+        self.turns.iter().map(|start| &start.prompt.turn)
     }
 
     /// The last text the model said; empty when it said none.
     #[must_use]
     pub fn answer(&self) -> String {
-        last_text(&self.items)
+        last_text(self.items.backwards())
     }
 
     /// The last text the model said since it was last asked; empty when it said none.
     #[must_use]
     pub fn turn_answer(&self) -> String {
         let start = self.turns.last().map_or(0, |start| start.items);
-        self.items.get(start..).map(last_text).unwrap_or_default()
+        last_text(self.items.backwards().take(self.items.count().saturating_sub(start)))
     }
 
-    /// The messages as they were before the compaction of that id.
+    /// The messages as they were before the compaction of that id; they may have left memory.
     #[must_use]
-    pub fn window(&self, id: &WindowId) -> Option<&[Message]> {
+    pub fn window(&self, id: &WindowId) -> Option<&Stored> {
         let window = self.windows.iter().find(|window| window.compaction.window == *id)?;
         Some(&window.messages)
     }
@@ -267,11 +309,12 @@ impl Thread {
     }
 
     /// What the user said first; for a sub-agent its task.
-    pub(crate) fn first_instruction(&self) -> Option<&str> {
-        self.items.iter().find_map(|item| match &item.body {
-            ItemBody::UserMessage { text, .. } if compact::asked(text).is_none() => Some(text.as_str()),
+    pub(crate) fn first_instruction(&self) -> Option<String> {
+        let start = self.turns.iter().find(|start| start.prompt.is_said)?;
+        match &self.items.at(start.items)?.body {
+            ItemBody::UserMessage { text, .. } => Some(text.clone()),
             _ => None,
-        })
+        }
     }
 
     /// The messages from number `from` on, with their numbers. A number stays with a message when the conversation is
@@ -331,9 +374,9 @@ impl Thread {
                 let now = (window.first + at).checked_sub(self.first);
                 // The first message tells of a compaction, where one told anything; those behind it were kept.
                 let is_told = self.windows[place.window..].iter().any(Window::tells);
-                (&window.messages, now.filter(|at| *at > 0 || !is_told))
+                (self.messages_of(window).ok()?, now.filter(|at| *at > 0 || !is_told))
             }
-            None => (&self.messages, Some(at)),
+            None => (Cow::Borrowed(&*self.messages), Some(at)),
         };
         let message = then.get(at).filter(|message| message.role == Role::User)?;
         let is_here = |next: &Place| next.window == place.window && next.message() == Some(at);
@@ -342,20 +385,27 @@ impl Thread {
         Some(Saying { at: now, blocks: blocks.to_vec(), words })
     }
 
+    /// Whether what is needed to go back to before these turns can be read.
+    pub(super) fn can_rewind(&self, gone: &BTreeSet<TurnId>) -> bool {
+        let first = self.turns.iter().find(|start| gone.contains(&start.prompt.turn));
+        first.is_none_or(|start| {
+            let window = self.windows.get(start.place.window);
+            window.is_none_or(|window| self.messages_of(window).is_ok()) && self.items.can_split(start.items)
+        })
+    }
+
     /// Goes back to before the first of these turns that is in it; what is cut off, if it has any of them.
     pub(super) fn rewind(&mut self, gone: &BTreeSet<TurnId>) -> Option<Cut> {
-        let at = self.turns.iter().position(|start| gone.contains(&start.turn))?;
+        let at = self.turns.iter().position(|start| gone.contains(&start.prompt.turn))?;
         self.close_calls();
         let turns = self.turns.split_off(at);
         let TurnStart { items, place, .. } = turns[0];
-        let items = self.items.split_off(items.min(self.items.len()));
-        for item in &items {
-            self.places.remove(&item.id);
-        }
-        let window = self.windows.get(place.window);
-        let (then, first) =
-            window.map_or((&self.messages, self.first), |window| (&window.messages, window.first));
-        let before = place.before(then);
+        let items = self.items.split_off(items);
+        let (before, first) = match self.windows.get(place.window) {
+            // What cannot be read the shelf has told of: the conversation is folded anew.
+            Some(window) => (place.before(&self.messages_of(window).unwrap_or_default()), window.first),
+            None => (place.before(&self.messages), self.first),
+        };
         let messages = std::mem::replace(&mut self.messages, before);
         let first = std::mem::replace(&mut self.first, first);
         let windows = self.windows.split_off(place.window.min(self.windows.len()));
@@ -374,7 +424,7 @@ impl Thread {
         self.rewrite();
         self.turns.extend(cut.turns);
         self.instructed.extend(cut.instructed);
-        cut.items.into_iter().for_each(|item| self.put(item));
+        self.items.append(cut.items);
     }
 
     /// The calls that have no result yet, as their items are now.
@@ -386,6 +436,7 @@ impl Thread {
         }
         let open = |id: &str| self.calls.iter().any(|(call, result)| call == id && result.is_none());
         self.items
+            .newest()
             .iter()
             .rev()
             .take_while(|item| !matches!(item.body, ItemBody::UserMessage { .. }))
@@ -401,9 +452,10 @@ impl Thread {
     }
 
     fn move_call(&mut self, item: &ItemId, at: Timestamp, state: CallState, title: String) -> Vec<Event> {
-        let Some(call) = self.call_mut(item) else { return Vec::new() };
-        call.title = title;
-        call.enter(state, at);
+        let moved = self.change_call(item, |call| {
+            call.title = title;
+            call.enter(state, at);
+        });
         let event = |item| match state {
             CallState::Executing => Event::ToolStart { item },
             CallState::Pending
@@ -413,7 +465,7 @@ impl Thread {
             | CallState::Denied
             | CallState::Sealed => Event::ItemUpdated { item },
         };
-        self.item(item).cloned().map(event).into_iter().collect()
+        moved.map(event).into_iter().collect()
     }
 
     /// Adds an item, or replaces the one of its id, and tells of it. One that was shown while it grew is known to whoever
@@ -425,34 +477,33 @@ impl Thread {
 
     /// Adds an item, or replaces the one of its id.
     pub fn put(&mut self, item: Item) {
-        match self.places.get(&item.id) {
-            Some(place) => self.items[*place] = item,
-            None => {
-                self.places.insert(item.id.clone(), self.items.len());
-                self.items.push(item);
-            }
-        }
+        self.items.put(item);
     }
 
-    /// The item of that id.
+    /// The item of that id, if it is in memory.
     #[must_use]
     pub fn item(&self, id: &ItemId) -> Option<&Item> {
-        self.places.get(id).map(|place| &self.items[*place])
+        self.items.get(id)
     }
 
     /// How many items stand before the one of that id.
     pub(crate) fn place_of(&self, id: &ItemId) -> Option<usize> {
-        self.places.get(id).copied()
+        self.items.place_of(id)
     }
 
     /// Adds text to the end of a growing item.
     pub fn grow(&mut self, id: &ItemId, more: &str) {
-        let Some(place) = self.places.get(id) else { return };
-        if let ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. } =
-            &mut self.items[*place].body
-        {
+        let Some(item) = self.items.get_mut(id) else { return };
+        if let ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. } = &mut item.body {
             text.push_str(more);
         }
+    }
+
+    /// Takes over what no record says of a conversation that is the same otherwise.
+    pub(super) fn take_over(&mut self, live: &Self) {
+        // Whoever has counted messages counts them anew.
+        self.rewrites = live.rewrites + 1;
+        live.items.unfinished().for_each(|item| self.items.put(item.clone()));
     }
 
     fn note_instructed(&mut self, folders: Vec<AbsPath>) {
@@ -461,22 +512,33 @@ impl Thread {
         self.instructed.extend(given);
     }
 
-    fn call_mut(&mut self, id: &ItemId) -> Option<&mut ToolCallItem> {
-        match &mut self.items[*self.places.get(id)?].body {
-            ItemBody::ToolCall(call) => Some(call),
-            _ => None,
-        }
+    fn start(&self, turn: &TurnId) -> Option<&TurnStart> {
+        // Most often the newest is meant.
+        self.turns.iter().rev().find(|start| start.prompt.turn == *turn)
+    }
+
+    /// The messages of a window, read back if they have left memory.
+    fn messages_of<'a>(&self, window: &'a Window) -> io::Result<Cow<'a, [Message]>> {
+        window.messages.read(self.items.shelf().map(Arc::as_ref))
+    }
+
+    /// Changes a call, wherever its item is, and answers the item as it is then.
+    fn change_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCallItem)) -> Option<Item> {
+        let changed = self.items.change(id, |item| {
+            if let ItemBody::ToolCall(call) = &mut item.body {
+                change(call);
+            }
+        });
+        changed.filter(Item::is_call)
     }
 
     /// Answers the calls whose results the journal has lost, so that the history stays one that can be sent.
     fn close_calls(&mut self) {
         for item in self.unanswered() {
-            if let Some(call) = self.call_mut(&item.id) {
-                let lost = "The result was lost with a damaged line of the journal.".to_owned();
-                let outcome =
-                    CallOutcome { state: CallState::Sealed, display: lost, structured: None, error: None };
-                call.end(outcome, item.timestamp);
-            }
+            let lost = "The result was lost with a damaged line of the journal.".to_owned();
+            let outcome =
+                CallOutcome { state: CallState::Sealed, display: lost, structured: None, error: None };
+            self.change_call(&item.id, |call| call.end(outcome, item.timestamp));
         }
         let lost = |id: &str| {
             Block::result(
@@ -514,6 +576,7 @@ impl Thread {
         let first = (self.first + self.messages.len()).saturating_sub(messages.len());
         let messages = std::mem::replace(&mut self.messages, messages);
         let first = std::mem::replace(&mut self.first, first);
+        let messages = Stored::put(messages, self.items.shelf().map(Arc::as_ref));
         self.windows.push(Window { messages, first, compaction });
         self.rewrite();
     }
@@ -535,6 +598,17 @@ impl Thread {
     fn rewrite(&mut self) {
         self.rewrites += 1;
         self.reported = None;
+    }
+}
+
+impl PromptFacts {
+    fn of(turn: TurnId, item: &Item) -> Self {
+        let text = match &item.body {
+            ItemBody::UserMessage { text, .. } => text.as_str(),
+            _ => "",
+        };
+        let (title, is_said) = (title_from(text), compact::asked(text).is_none());
+        Self { turn, item: item.id.clone(), title, timestamp: item.timestamp, is_said }
     }
 }
 
@@ -563,14 +637,14 @@ fn calls(message: &Message) -> Vec<(String, Option<Block>)> {
     message.content.iter().filter_map(call).collect()
 }
 
-/// The last text the model said in some items.
-fn last_text(items: &[Item]) -> String {
-    let text = |item: &Item| match &item.body {
+/// The last text the model said in some items, newest first.
+fn last_text<'a>(mut items: impl Iterator<Item = Cow<'a, Item>>) -> String {
+    let text = |item: Cow<'a, Item>| match &item.body {
         ItemBody::AgentMessage { text, .. } => Some(text.clone()),
         _ => None,
     };
-    items.iter().rev().find_map(text).unwrap_or_default()
+    items.find_map(text).unwrap_or_default()
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::session) mod tests;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, ItemBody};
+use crate::event::Event;
 use crate::ids::TurnId;
 use crate::journal::Record;
 use crate::model::models::Pointer;
@@ -155,7 +155,7 @@ impl Session {
         };
         let mut state = self.state();
         // Meanwhile the user may have named it, gone back to before its first prompt, or closed it.
-        if state.titled.is_none() && !state.main.items.is_empty() && !self.cancel.is_cancelled() {
+        if state.titled.is_none() && state.main.items.count() > 0 && !self.cancel.is_cancelled() {
             self.commit_title(&mut state, title, TitledBy::Model);
         }
         Ok(())
@@ -190,15 +190,9 @@ impl Session {
     /// What the model sees of the conversation.
     fn question(&self) -> String {
         let state = self.state();
-        let prompt = state.main.items.iter().find_map(|item| match &item.body {
-            ItemBody::UserMessage { text, .. } => Some(text.as_str()),
-            ItemBody::AgentMessage { .. }
-            | ItemBody::Thinking { .. }
-            | ItemBody::ToolCall(_)
-            | ItemBody::Notice { .. } => None,
-        });
+        let prompt = state.main.first_instruction();
         let shown = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
-        let (prompt, answer) = (shown(prompt.unwrap_or_default()), shown(&state.main.answer()));
+        let (prompt, answer) = (shown(&prompt.unwrap_or_default()), shown(&state.main.answer()));
         format!("<user>\n{prompt}\n</user>\n<agent>\n{answer}\n</agent>\n\nThe title:")
     }
 

@@ -201,10 +201,12 @@ fn read(journal: &Path, known: Option<Entry>, reading: Reading) -> io::Result<En
         None => Digest::read(file.try_clone()?, seen.length, reading),
     };
     let (digest, folded) = read?;
-    let problem = match (&digest.id, seen.length) {
-        (Some(_), _) => None,
-        (None, 0) => Some("the journal is empty".to_owned()),
-        (None, _) => Some("the beginning of the journal is damaged".to_owned()),
+    // One whose beginning is lost can be loaded all the same.
+    let is_readable = digest.id.is_some() || digest.updated.is_some();
+    let problem = match seen.length {
+        _ if is_readable => None,
+        0 => Some("the journal is empty".to_owned()),
+        _ => Some("the journal is damaged: no line of it can be read".to_owned()),
     };
     Ok(Entry { seen, folded, check: check(&mut file, folded)?, problem, digest })
 }

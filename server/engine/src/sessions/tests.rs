@@ -51,7 +51,7 @@ impl Home {
         journal
             .append(&Record::Opened { session, roots, cwd, mode: Mode::Default, model, forked_from: None })
             .unwrap();
-        turn(&journal, prompt, answer).iter().for_each(|record| journal.append(record).unwrap());
+        turn(prompt, answer).iter().for_each(|record| journal.append(record).unwrap());
         path
     }
 
@@ -81,7 +81,7 @@ fn item(turn: &TurnId, body: ItemBody) -> Item {
     Item { id, turn: turn.clone(), agent: None, timestamp, body }
 }
 
-fn turn(_: &Journal, prompt: &str, answer: &str) -> Vec<Record> {
+fn turn(prompt: &str, answer: &str) -> Vec<Record> {
     let turn = TurnId::generate();
     let said = ItemBody::AgentMessage {
         text: answer.to_owned(),
@@ -103,8 +103,8 @@ fn turn(_: &Journal, prompt: &str, answer: &str) -> Vec<Record> {
             turn: turn.clone(),
             message: Message::assistant(vec![Block::Text { text: answer.to_owned() }]),
             items: vec![item(&turn, said)],
-            duration_ms: None,
             streamed: vec![],
+            duration_ms: None,
             usage,
         },
         charged(&turn, Some(0.25)),
@@ -135,9 +135,7 @@ fn the_list_says_what_a_journal_says_and_keeps_up_with_it() {
     );
     assert!(first.created.unwrap() <= first.updated && first.presence == Presence::Stored);
     assert_eq!(first.size.journal, path.metadata().unwrap().len());
-    let journal = Journal::open(&path).unwrap();
-    let (more, by) = (turn(&journal, "next", "More."), TitledBy::Model);
-    drop(journal);
+    let (more, by) = (turn("next", "More."), TitledBy::Model);
     append(&path, &more);
     append(&path, &[Record::Titled { title: "Cache".to_owned(), by }, charged(&TurnId::generate(), None)]);
     let next = home.one(&catalogue);
@@ -244,19 +242,11 @@ fn an_index_answers_for_sessions_whose_journals_are_as_they_were() {
     let whole = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
     let index = home.catalogue().folder(&home.workspace()).join("index.json");
     let text = fs::read_to_string(&index).unwrap();
-    assert_eq!(
-        home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100)),
-        SessionPage { ..whole.clone() }
-    );
+    assert_eq!(home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100)), whole);
     // What it says is what is said: nothing was opened.
     fs::write(&index, text.replace("\"title\":\"prompt\"", "\"title\":\"kept\"")).unwrap();
     let again = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
-    assert!(
-        again
-            .sessions
-            .iter()
-            .all(|session| session.title == "kept" || session.size != whole.sessions[0].size)
-    );
+    assert!(again.sessions.iter().all(|session| session.title == "kept"), "{again:?}");
     fs::write(&index, "damaged").unwrap();
     let without = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
     assert!(without.sessions.iter().all(|session| session.title == "prompt"));
@@ -270,9 +260,7 @@ fn of_a_large_journal_head_and_tail_are_enough_until_it_is_read_as_a_whole() {
     let filling = "x".repeat(100_000);
     journal.append(&Record::Archived { archived: true }).unwrap();
     for number in 0..20 {
-        turn(&journal, &filling, &format!("answer {number}"))
-            .iter()
-            .for_each(|record| journal.append(record).unwrap());
+        turn(&filling, &format!("answer {number}")).iter().for_each(|record| journal.append(record).unwrap());
     }
     journal.append(&Record::Archived { archived: false }).unwrap();
     drop(journal);
@@ -456,7 +444,7 @@ fn hits_come_in_pages_the_newest_first_each_once() {
         let journal = Journal::open(&path).unwrap();
         for number in 1..4 {
             let (prompt, answer) = (format!("needle {}", 2 * number), format!("needle {}", 2 * number + 1));
-            turn(&journal, &prompt, &answer).iter().for_each(|record| journal.append(record).unwrap());
+            turn(&prompt, &answer).iter().for_each(|record| journal.append(record).unwrap());
         }
     }
     let catalogue = home.catalogue();
@@ -526,7 +514,6 @@ fn only_contents_that_no_line_names_go_when_they_are_old_and_nobody_has_the_sess
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     writeln!(file, "{}", json!({ "type": "edits", "entry": { "base": named } })).unwrap();
     writeln!(file, "{{\"entry\":{{\"base\":\"{damaged}\"").unwrap();
-    fs::write(folder.join(".tmp-half"), "half").unwrap();
     fs::create_dir(folder.join("output")).unwrap();
     fs::write(folder.join("output/call.txt"), "put out").unwrap();
     let catalogue = home.catalogue();
@@ -540,6 +527,7 @@ fn only_contents_that_no_line_names_go_when_they_are_old_and_nobody_has_the_sess
         let file = OpenOptions::new().append(true).open(&path).unwrap();
         file.set_modified(in_days(days).into()).unwrap();
     };
+    fs::write(folder.join(".tmp-half"), "half").unwrap();
     touch(3);
     assert_eq!(clean(in_days(4)).files, 2);
     assert!(blobs.get(&named).is_ok() && blobs.get(&damaged).is_ok() && blobs.get(&lost).is_err());

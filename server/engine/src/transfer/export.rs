@@ -44,9 +44,9 @@ impl Exported {
             document
                 .line(&format!("- {skipped} lines of its journal could not be read and are missing here"));
         }
-        document.items(&state.main.items);
+        document.items(state.main.items.newest());
         for (id, agent) in &state.agents {
-            document.agent(id, &agent.kind, &agent.description, &agent.thread.items);
+            document.agent(id, &agent.kind, &agent.description, agent.thread.items.newest());
         }
         document.todos(state);
         document.text

@@ -268,7 +268,7 @@ impl<'a> Before<'a> {
             measured,
             prompt: thread.newest_prompt(),
             steered: thread.steered(),
-            first_instruction: thread.first_instruction().map(str::to_owned),
+            first_instruction: thread.first_instruction(),
             summary: thread.summary().map(str::to_owned),
             head_blocks: thread.head_blocks(),
         })

@@ -6,7 +6,7 @@
 use super::*;
 
 /// A hunk that is a file as a whole.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Replaced {
     pub(super) target: Target,
     pub(super) change: Change,
@@ -21,7 +21,7 @@ pub(super) struct Replaced {
 }
 
 /// A text that was followed, with its hunks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Aside {
     pub(super) tracked: Tracked,
     pub(super) hunks: BTreeMap<HunkId, Hunk>,

@@ -146,6 +146,11 @@ impl End {
         self.first + self.kept.len() as u64
     }
 
+    /// How many bytes the file has up to its last whole line.
+    pub(super) fn length(&self) -> u64 {
+        self.extent
+    }
+
     /// How many of them the disk is known to have.
     pub(super) fn synced(&self) -> u64 {
         self.synced

@@ -359,7 +359,7 @@ async fn a_session_killed_anywhere_in_a_task_goes_on_and_so_does_its_sub_agent()
         let begun = {
             let state = session.state();
             let threads = state.agents.values().map(|agent| &agent.thread).chain([&state.main]);
-            for item in threads.flat_map(|thread| &thread.items) {
+            for item in threads.flat_map(|thread| thread.items.newest()) {
                 if let ItemBody::ToolCall(call) = &item.body {
                     assert!(call.state.is_final(), "after {kept} records: {call:?}");
                 }

@@ -1,6 +1,7 @@
 //! A client that shows what a snapshot and the events after it add up to, by the rules of the protocol.
 
 use super::*;
+use crate::event::CallState;
 use crate::ids::ItemId;
 use crate::question::Question;
 use crate::session::background::BackgroundTask;

@@ -200,7 +200,7 @@ async fn a_conversation_is_compacted_before_the_call_that_comes_to_the_threshold
     let request = office.last_request();
     assert!(request.contains("FIRST build the parser") && request.contains("Next step"), "{request}");
     assert!(request.contains(&long("prompt ")[8..]), "the newest prompt is whole");
-    let window = session.window(None, &compaction.window).unwrap();
+    let window = session.window(None, &compaction.window).await.unwrap();
     assert_eq!(window[..before.len()], before[..], "the journal gives back what was there");
     // What a later process folds is what this one has.
     let now = history(&session);
@@ -209,7 +209,7 @@ async fn a_conversation_is_compacted_before_the_call_that_comes_to_the_threshold
     let roots = [AbsPath::new(office.home.path()).unwrap()];
     let again = office.engine.load_session(&roots, session.id()).await.unwrap();
     assert_eq!(history(&again), now);
-    assert_eq!(again.window(None, &compaction.window).unwrap(), window);
+    assert_eq!(again.window(None, &compaction.window).await.unwrap(), window);
 }
 
 #[tokio::test(start_paused = true)]

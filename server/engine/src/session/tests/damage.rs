@@ -217,8 +217,8 @@ fn fuzz(bytes: &[u8]) -> (crate::journal::ReadJournal, Option<SessionState>) {
     let hunks = ledger.every_hunk();
     assert_eq!(hunks.iter().collect::<BTreeSet<_>>().len(), hunks.len(), "a hunk is there twice");
     let Some(mut state) = SessionState::fold(read.records.clone()) else { return (read, None) };
-    let ids: HashSet<&ItemId> = state.main.items.iter().map(|item| &item.id).collect();
-    assert_eq!(ids.len(), state.main.items.len(), "an item is there twice");
+    let ids: HashSet<&ItemId> = state.main.items.newest().iter().map(|item| &item.id).collect();
+    assert_eq!(ids.len(), state.main.items.newest().len(), "an item is there twice");
     let turn = TurnId::generate();
     let item = new_item(&turn, ItemBody::user_message("and now".to_owned()));
     let content = vec![text("and now")];
@@ -305,8 +305,8 @@ fn a_journal_whose_beginning_stands_elsewhere_is_folded_whole() {
     lines.push(beginning);
     let moved = fuzz(&lines.concat()).1.unwrap();
     assert_eq!(
-        moved.main.items[..moved.main.items.len() - 1],
-        whole.main.items[..whole.main.items.len() - 1]
+        moved.main.items.newest()[..moved.main.items.count() - 1],
+        whole.main.items.newest()[..whole.main.items.count() - 1]
     );
 }
 

@@ -38,7 +38,7 @@ pub(super) fn said(bench: &Bench) -> String {
 
 pub(super) fn attached(session: &Session) -> Vec<Attachment> {
     let state = session.state();
-    let mut prompts = state.main.items.iter().filter_map(|item| match &item.body {
+    let mut prompts = state.main.items.newest().iter().filter_map(|item| match &item.body {
         ItemBody::UserMessage { attachments, .. } => Some(attachments.clone()),
         _ => None,
     });
@@ -47,7 +47,7 @@ pub(super) fn attached(session: &Session) -> Vec<Attachment> {
 
 pub(super) fn notices(session: &Session) -> Vec<String> {
     let state = session.state();
-    let notices = state.main.items.iter().filter_map(|item| match &item.body {
+    let notices = state.main.items.newest().iter().filter_map(|item| match &item.body {
         ItemBody::Notice { text, .. } => Some(text.clone()),
         _ => None,
     });
@@ -231,7 +231,7 @@ async fn what_needed_no_look_up_does_not_count_as_lost_after_a_crash() {
     let bench = Bench::with_tools(bench.home, vec![], Registry::built_in());
     let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
     let state = session.state();
-    let hint = state.main.items.iter().rev().find_map(|item| match &item.body {
+    let hint = state.main.items.newest().iter().rev().find_map(|item| match &item.body {
         ItemBody::Notice { hint, kind: Some(NoticeKind::Interrupted), .. } => hint.clone(),
         _ => None,
     });

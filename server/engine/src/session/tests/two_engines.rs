@@ -23,7 +23,7 @@ fn other(bench: &Bench, script: Vec<Say>) -> Bench {
 }
 
 async fn follows(engine: &Bench, root: &AbsPath, session: &Session) -> Arc<Following> {
-    match engine.engine.attach(std::slice::from_ref(root), session.id()).await.unwrap() {
+    match engine.engine.attach(std::slice::from_ref(root), session.id(), None, |_| {}).await.unwrap() {
         Attached::Following(following) => following,
         Attached::Live(_) => panic!("two write one session"),
     }

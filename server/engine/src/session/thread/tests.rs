@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::ids::{CallId, ResolutionId, SessionId};
+use crate::journal::SHELF;
 use crate::model::{Image, Usage};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -14,7 +15,7 @@ use crate::transfer::ForkPoint;
 use crate::transfer::fork::fork;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(in crate::session) enum Step {
     Prompt(bool),
     /// So many calls, some with thinking; the results of so many of them come.
     Answer(usize, usize, bool),
@@ -26,7 +27,7 @@ enum Step {
     Unwind,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(in crate::session) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => any::<bool>().prop_map(Step::Prompt),
         5 => (0..4_usize, 0..5_usize, any::<bool>()).prop_map(|(calls, results, thinks)| Step::Answer(calls, results, thinks)),
@@ -40,10 +41,11 @@ fn step() -> impl Strategy<Value = Step> {
 /// Histories before turns.
 type Befores = Vec<(TurnId, History)>;
 
-/// A session whose journal is kept.
-struct Kept {
+/// A session whose journal is kept, and what has left memory with it.
+pub(in crate::session) struct Kept {
+    _folder: tempfile::TempDir,
     state: SessionState,
-    records: Vec<Record>,
+    pub(in crate::session) records: Vec<Record>,
     /// The history before each turn that is in it.
     befores: Befores,
     /// What an unwinding brings back.
@@ -52,7 +54,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn new() -> Self {
+    pub(in crate::session) fn new() -> Self {
         let root = AbsPath::new("/w").unwrap();
         let (roots, model) = (vec![root.clone()], "demo".to_owned());
         let opened = Record::Opened {
@@ -63,8 +65,10 @@ impl Kept {
             model,
             forked_from: None,
         };
-        let state = SessionState::open(&opened).unwrap();
-        Self { state, records: vec![opened], befores: Vec::new(), cut: None, calls: 0 }
+        let mut state = SessionState::open(&opened).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        state.attach(&Arc::new(Shelf::create(&folder.path().join(SHELF)).unwrap()));
+        Self { _folder: folder, state, records: vec![opened], befores: Vec::new(), cut: None, calls: 0 }
     }
 
     fn write(&mut self, record: Record) {
@@ -72,7 +76,7 @@ impl Kept {
         self.state.apply(record);
     }
 
-    fn take(&mut self, step: &Step) {
+    pub(in crate::session) fn take(&mut self, step: &Step) {
         let turn = self.befores.last().map_or_else(TurnId::generate, |(turn, _)| turn.clone());
         match step {
             Step::Prompt(has_picture) => self.prompt(*has_picture),
@@ -174,7 +178,9 @@ impl Kept {
         let mut closed = self.state.main.clone();
         closed.close_calls();
         self.write(Record::Compacted { compaction: Box::new(compaction) });
-        assert_eq!(self.state.main.window(&window), Some(&closed.messages[..]));
+        let stored = self.state.main.window(&window).unwrap();
+        let shelf = self.state.shelf().map(std::sync::Arc::as_ref);
+        assert_eq!(*stored.read(shelf).unwrap(), closed.messages[..]);
         self.cut = None;
     }
 
@@ -249,7 +255,7 @@ proptest! {
         let mut shown: Vec<ItemId> = Vec::new();
         for step in &steps {
             kept.take(step);
-            let new = kept.state.main.items.iter().map(|item| item.id.clone());
+            let new = kept.state.main.items.newest().iter().map(|item| item.id.clone());
             let new: Vec<_> = new.filter(|id| !shown.contains(id)).collect();
             shown.extend(new);
         }

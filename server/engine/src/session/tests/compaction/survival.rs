@@ -299,9 +299,9 @@ async fn the_conversation_of_a_sub_agent_is_compacted_by_its_own_window() {
     let Some(CompressionStep::Done { compaction }) = told.last().map(|(_, step)| step) else {
         panic!("{told:?}")
     };
-    let window = session.window(told[0].0.as_ref(), &compaction.window).unwrap();
+    let window = session.window(told[0].0.as_ref(), &compaction.window).await.unwrap();
     assert_eq!(window[0].content, [text("TASK read it all")]);
-    assert!(session.window(None, &compaction.window).is_none(), "it is no window of the session's own");
+    assert!(session.window(None, &compaction.window).await.is_err(), "it is no window of the session's own");
     let requests = office.model.requests.lock().unwrap();
     let last = format!("{:?}", requests[requests.len() - 2]);
     assert!(last.contains("conversation-summary") && last.contains("TASK read it all"));

@@ -1,0 +1,231 @@
+//! The shelf of a session: what has left memory and may be wanted again, in one file beside the journal.
+//!
+//! Rule: it is a cache of what the journal tells. What is read from it is byte for byte what was put on it, or an error
+//! after which the shelf counts as damaged, and whoever owns it makes it anew from the journal.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the file in a session's folder.
+pub const SHELF: &str = "items.jsonl";
+
+/// The most bytes that are put on a shelf at once.
+const MAX_BYTES: usize = u32::MAX as usize;
+
+/// Where something lies on a shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// The first byte.
+    at: u64,
+    /// How many bytes.
+    len: u32,
+    /// Their checksum.
+    check: u32,
+}
+
+/// What of a session has left memory. One process writes it: the one that writes the journal.
+#[derive(Debug)]
+pub struct Shelf {
+    inner: Mutex<Inner>,
+    is_damaged: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    /// Opened with the first use: most sessions never need it.
+    file: Option<File>,
+    length: u64,
+}
+
+impl Shelf {
+    /// An empty shelf in the place of whatever is there. The file is made with the first thing that is put on it.
+    ///
+    /// # Errors
+    /// What the system says about what is there.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        Ok(Self::of(Inner { path: path.to_path_buf(), file: None, length: 0 }))
+    }
+
+    /// The shelf as it was when it had `length` bytes; what was put on it later is dropped.
+    ///
+    /// # Errors
+    /// What the system says; of kind [`io::ErrorKind::InvalidData`] when there is less.
+    pub fn open(path: &Path, length: u64) -> io::Result<Self> {
+        if length == 0 {
+            return Self::create(path);
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let found = file.metadata()?.len();
+        if found < length {
+            let text = format!("{} has {found} bytes of {length}", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        file.set_len(length)?;
+        Ok(Self::of(Inner { path: path.to_path_buf(), file: Some(file), length }))
+    }
+
+    /// Gives its file another name, in place of the file that had it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn move_to(&self, path: &Path) -> io::Result<()> {
+        let mut inner = self.lock();
+        if inner.file.is_some() {
+            std::fs::rename(&inner.path, path)?;
+        }
+        inner.path = path.to_path_buf();
+        Ok(())
+    }
+
+    /// Puts something on the shelf.
+    ///
+    /// # Errors
+    /// What the system says; nothing was put on it then.
+    pub fn put(&self, bytes: &[u8]) -> io::Result<Slot> {
+        let len = u32::try_from(bytes.len()).map_err(|_| {
+            let text = format!("{} bytes are too many to be kept at once: {MAX_BYTES}", bytes.len());
+            io::Error::new(io::ErrorKind::FileTooLarge, text)
+        })?;
+        let mut inner = self.lock();
+        let at = inner.length;
+        let file = inner.file()?;
+        // From the end of the last whole thing, whatever an earlier try has left behind it.
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(bytes)?;
+        inner.length += u64::from(len);
+        Ok(Slot { at, len, check: crc32fast::hash(bytes) })
+    }
+
+    /// Reads what was put on the shelf.
+    ///
+    /// # Errors
+    /// What the system says; of kind [`io::ErrorKind::InvalidData`] when it is not what was put there. The shelf counts
+    /// as damaged then.
+    pub fn get(&self, slot: &Slot) -> io::Result<Vec<u8>> {
+        let read = self.read(slot);
+        if let Err(error) = &read {
+            tracing::warn!(%error, "what has left memory cannot be read back");
+            self.condemn();
+        }
+        read
+    }
+
+    fn read(&self, slot: &Slot) -> io::Result<Vec<u8>> {
+        let mut inner = self.lock();
+        let file = inner.file()?;
+        file.seek(SeekFrom::Start(slot.at))?;
+        let mut bytes = Vec::with_capacity(slot.len as usize);
+        Read::by_ref(file).take(u64::from(slot.len)).read_to_end(&mut bytes)?;
+        if bytes.len() == slot.len as usize && crc32fast::hash(&bytes) == slot.check {
+            return Ok(bytes);
+        }
+        let text = format!("{} is damaged at byte {}", inner.path.display(), slot.at);
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+
+    /// Says that what was read makes no sense.
+    pub fn condemn(&self) {
+        self.is_damaged.store(true, Ordering::Release);
+    }
+
+    /// Whether something could not be read back.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Acquire)
+    }
+
+    /// How many bytes are on it.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.lock().length
+    }
+
+    /// Waits until the disk has what is on it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&self) -> io::Result<()> {
+        let file = self.lock().file.as_ref().map(File::try_clone).transpose()?;
+        file.map_or(Ok(()), |file| file.sync_data())
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self { inner: Mutex::new(inner), is_damaged: AtomicBool::new(false) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn file(&mut self) -> io::Result<&mut File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let mut options = OpenOptions::new();
+                options.read(true).write(true).create(true).truncate(true);
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                options.open(&self.path)?
+            }
+        };
+        Ok(self.file.insert(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_on_comes_back_and_damage_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SHELF);
+        let shelf = Shelf::create(&path).unwrap();
+        assert!(!path.exists(), "an empty shelf is no file");
+        let one = shelf.put(b"one").unwrap();
+        let two = shelf.put(b"second").unwrap();
+        assert_eq!(
+            (shelf.get(&one).unwrap(), shelf.get(&two).unwrap()),
+            (b"one".to_vec(), b"second".to_vec())
+        );
+        assert!(!shelf.is_damaged());
+        std::fs::write(&path, b"onesecomd").unwrap();
+        assert_eq!(shelf.get(&one).unwrap(), b"one");
+        assert_eq!(shelf.get(&two).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(shelf.is_damaged());
+    }
+
+    #[test]
+    fn a_shelf_is_opened_as_it_was_and_never_with_less() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SHELF);
+        let shelf = Shelf::create(&path).unwrap();
+        let one = shelf.put(b"one").unwrap();
+        let length = shelf.length();
+        shelf.put(b"later").unwrap();
+        drop(shelf);
+        let shelf = Shelf::open(&path, length).unwrap();
+        let again = shelf.put(b"again").unwrap();
+        assert_eq!(
+            (shelf.get(&one).unwrap(), shelf.get(&again).unwrap()),
+            (b"one".to_vec(), b"again".to_vec())
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), b"oneagain");
+        drop(shelf);
+        assert_eq!(Shelf::open(&path, 100).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(Shelf::open(&path, 1).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
