@@ -280,7 +280,7 @@ mod tests {
         lease.ask(&one).unwrap();
         lease.ask(&two).unwrap();
         lease.decline(&one.id, Declined::TurnRunning);
-        assert_eq!(lease.asks(), [two.clone()]);
+        assert_eq!(lease.asks(), std::slice::from_ref(&two));
         assert_eq!((lease.declined(&one.id), lease.declined(&two.id)), (Some(Declined::TurnRunning), None));
         lease.forget(&one.id);
         lease.forget(&two.id);
