@@ -39,9 +39,12 @@
 ---@field interrupted boolean Whether it broke off: cancelled, cut or lost with the connection.
 ---@field model? string The model that said it, as the provider knows it.
 
---- A session was taken up again from its journal.
+--- A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
+--- told again, under the same id.
 ---@class kode.AgentResumed
 ---@field sealed kode.CallId[] Calls that were unfinished and are sealed now.
+---@field sealedCalls kode.SealedCall[] The same calls with the states they were in, as far as those are known.
+---@field strategy kode.ResumeStrategy Whether anything was unfinished.
 ---@field skippedRecords integer Journal lines that could not be read and were skipped.
 
 --- What undoing does where the user has changed what a hunk put there.
@@ -1631,6 +1634,11 @@
 ---| "files" # The files.
 ---| "both" # Both.
 
+--- How a session was taken up.
+---@alias kode.ResumeStrategy
+---| "crash" # The server had ended in the middle of something: what was unfinished is sealed or asked again.
+---| "manual" # Nothing was unfinished.
+
 --- What is to be taken back.
 ---@class kode.RevertEditsParams
 ---@field sessionId kode.SessionId The session.
@@ -1691,6 +1699,11 @@
 ---| "session" # This call and those its offer covers, until the session ends.
 ---| "project" # This call and those its offer covers, for this user in this project: kept in the project's local settings.
 ---| "user" # This call and those its offer covers, for this user everywhere: kept in the user's settings.
+
+--- A call that was unfinished when the server ended.
+---@class kode.SealedCall
+---@field callId kode.CallId The call.
+---@field state? kode.CallState The state it was in; absent where an older journal does not say.
 
 --- Text that the user has selected.
 ---@class kode.SelectionPart
@@ -2164,6 +2177,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331"
+M.schema_hash = "5444679185d495a0c7aa2372351f66f67e8c8b2b14aa53d6090e6f5aa6ea68a3"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d8d4e61d0b5d718a50b4ca1dd5cfc8a60c6d1d724f7ef470c5a16b745a574331";
+export const SCHEMA_HASH = "5444679185d495a0c7aa2372351f66f67e8c8b2b14aa53d6090e6f5aa6ea68a3";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -69,10 +69,17 @@ export interface AgentMessage {
     model?: string;
 }
 
-/** A session was taken up again from its journal. */
+/**
+ * A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
+ * told again, under the same id.
+ */
 export interface AgentResumed {
     /** Calls that were unfinished and are sealed now. */
     sealed: CallId[];
+    /** The same calls with the states they were in, as far as those are known. */
+    sealedCalls: SealedCall[];
+    /** Whether anything was unfinished. */
+    strategy: ResumeStrategy;
     /** Journal lines that could not be read and were skipped. */
     skippedRecords: number;
 }
@@ -2116,6 +2123,13 @@ export type RestoreWhat =
     /** Both. */
     | "both";
 
+/** How a session was taken up. */
+export type ResumeStrategy =
+    /** The server had ended in the middle of something: what was unfinished is sealed or asked again. */
+    | "crash"
+    /** Nothing was unfinished. */
+    | "manual";
+
 /** What is to be taken back. */
 export interface RevertEditsParams {
     /** The session. */
@@ -2211,6 +2225,14 @@ export type Scope =
     | "project"
     /** This call and those its offer covers, for this user everywhere: kept in the user's settings. */
     | "user";
+
+/** A call that was unfinished when the server ended. */
+export interface SealedCall {
+    /** The call. */
+    callId: CallId;
+    /** The state it was in; absent where an older journal does not say. */
+    state?: CallState;
+}
 
 /** Text that the user has selected. */
 export interface SelectionPart {

@@ -572,10 +572,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
-        Event::AgentResumed { sealed, skipped_records } => wire::Event::AgentResumed(wire::AgentResumed {
-            sealed: sealed.iter().map(call_id).collect(),
-            skipped_records,
-        }),
+        Event::AgentResumed { sealed, strategy, skipped_records } => {
+            wire::Event::AgentResumed(turn::resumed(&sealed, strategy, skipped_records))
+        }
         Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }

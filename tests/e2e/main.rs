@@ -9,6 +9,7 @@ mod agents;
 mod background;
 mod checkpoints;
 mod context;
+mod crash;
 mod faults;
 mod gate;
 mod headless;

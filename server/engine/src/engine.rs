@@ -26,7 +26,7 @@ use crate::session::replay::Replay;
 use crate::session::{Parts, Session, SessionState};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, blocking};
 
 /// The name of a session's journal in its folder.
 const JOURNAL: &str = "journal.jsonl";
@@ -256,6 +256,9 @@ impl Engine {
         let session = self.start(in_background(path, open_session).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
+        let looked_at = Arc::clone(&session);
+        blocking(move || looked_at.replace_lost_mode()).await;
+        session.asked_again().await;
         Ok(session)
     }
 

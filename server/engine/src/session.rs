@@ -23,6 +23,7 @@ pub mod queue;
 pub mod reminders;
 pub mod replay;
 mod resolve;
+pub(crate) mod resume;
 pub mod review;
 pub mod rules;
 mod snapshot;
@@ -143,6 +144,7 @@ pub struct Session {
     turn_limit: OnceLock<i64>,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
+    resumption: resume::Resumption,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
 }
@@ -224,6 +226,7 @@ impl Session {
             waiting: AtomicUsize::new(0),
             turn_limit: OnceLock::new(),
             resting: Resting::default(),
+            resumption: resume::Resumption::default(),
             turns,
             cancel: CancellationToken::new(),
         });
@@ -629,7 +632,8 @@ impl Session {
         *active = Some(ActiveTurn { id: turn.clone(), options, cancel, calls });
         let item = new_item(&turn, ItemBody::user_message(prompt.text));
         let parts = prompt.parts;
-        self.commit_locked(state, Record::Prompt { turn: turn.clone(), queued, item, content, parts });
+        let record = Record::Prompt { turn: turn.clone(), queued, item, content, parts, options };
+        self.commit_locked(state, record);
         // The receiver is gone only when the session is closed, and then the turn is cancelled as well.
         drop(self.turns.send(turn.clone()));
         turn

@@ -6,14 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::event::{Event, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
-use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
+use crate::event::{Event, Item, ItemBody, QueuedPrompt, ResumeStrategy, RunState, SealedCall, TurnEnd};
+use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::question::{Question, QuestionKind};
 use crate::session::agents::Agent;
 use crate::session::background::Background;
 use crate::session::draft::Draft;
@@ -21,6 +22,7 @@ use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
 use crate::session::{queue, title_from, told};
 use crate::todo::{Todo, TodoCounts};
+use crate::turn::limit::TurnOptions;
 
 /// What a session's records add up to.
 #[derive(Clone, Debug)]
@@ -83,6 +85,12 @@ pub struct SessionState {
     every_turn: Vec<TurnId>,
     /// What was cut off when the conversation went back, until another prompt comes.
     cut: Option<Cut>,
+    /// What was said about how the running turn goes.
+    pub options: TurnOptions,
+    /// How often the model has answered in the running turn since the user last let it go on.
+    pub rounds: u32,
+    /// The questions of the running turn that were not answered.
+    pub asked: Vec<Question>,
 }
 
 /// A prompt that waits for its turn.
@@ -149,6 +157,9 @@ impl SessionState {
             deliveries: None,
             every_turn: Vec::new(),
             cut: None,
+            options: TurnOptions::default(),
+            rounds: 0,
+            asked: Vec::new(),
         })
     }
 
@@ -211,12 +222,15 @@ impl SessionState {
                 self.main.apply(record);
                 vec![event]
             }
-            Record::Item { .. }
+            Record::Streamed { .. }
+            | Record::Grown { .. }
+            | Record::Item { .. }
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
             Record::Delegated { agent: id, turn: _, call, kind, description, model } => {
                 let agent = self.agents.entry(id.clone()).or_default();
+                agent.call = Some(call.clone());
                 if agent.kind.is_empty() {
                     (agent.kind, agent.description) = (kind.clone(), description.clone());
                 }
@@ -248,12 +262,14 @@ impl SessionState {
             }
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
-            Record::Resumed { sealed, skipped_records } => self.resumed(sealed, skipped_records),
+            Record::Resumed { sealed, skipped_records, states, strategy } => {
+                self.resumed(told::sealed(sealed, states), skipped_records, strategy)
+            }
         }
     }
 
     fn apply_prompt(&mut self, record: Record) -> Vec<Event> {
-        let Record::Prompt { turn, queued, item, parts, .. } = &record else { return Vec::new() };
+        let Record::Prompt { turn, queued, item, parts, options, .. } = &record else { return Vec::new() };
         let (dequeued, turn) = (!self.queue.is_empty(), turn.clone());
         let sent = match queued {
             Some(queued) => {
@@ -262,6 +278,7 @@ impl SessionState {
             }
             None => self.send_draft(),
         };
+        self.options = *options;
         self.begin_turn(&turn, item, parts);
         let begun = told::begun(turn, self.main.apply(record));
         begun.into_iter().chain(dequeued.then(|| self.queue_event())).chain(sent).collect()
@@ -278,7 +295,22 @@ impl SessionState {
     /// Folds a record that tells nothing.
     fn apply_quiet(&mut self, record: Record) -> Vec<Event> {
         match record {
-            Record::Decided { decision: _, grants } => self.grants.extend(grants),
+            Record::Decided { decision, grants } => {
+                self.grants.extend(grants);
+                let agents = self.agents.values_mut().map(|agent| &mut agent.thread);
+                agents.chain([&mut self.main]).for_each(|thread| thread.note_decided(&decision.id));
+            }
+            Record::Asked { question } => {
+                self.asked.retain(|asked| asked.id != question.id);
+                self.asked.push(*question);
+            }
+            Record::Replied { resolved } => {
+                let answered = self.asked.extract_if(.., |asked| asked.id == resolved.id);
+                // Who lets a turn go on lets it go on as far again.
+                if answered.filter(|asked| asked.draft.kind == QuestionKind::TurnLimit).count() > 0 {
+                    self.rounds = 0;
+                }
+            }
             Record::Delivering { rules } => self.deliveries = Some(rules),
             _ => {}
         }
@@ -291,10 +323,16 @@ impl SessionState {
         let own = match &record {
             Record::TurnEnded { turn: _, reason, usage, figures } => {
                 agent.usage += *usage;
+                (agent.turn, agent.charged) = (None, Usage::default());
                 let (ok, duration_ms) = (*reason == TurnEnd::EndTurn, figures.duration_ms);
                 Some(Event::SubagentEnded { agent: id, ok, usage: *usage, duration_ms })
             }
+            Record::Prompt { turn, .. } => {
+                agent.turn = Some(turn.clone());
+                None
+            }
             Record::Charged { turn, model, usage, cost, context } => {
+                agent.charged += *usage;
                 self.spending.charge(turn, model, *usage, *cost);
                 let (turn, model) = (turn.clone(), model.clone());
                 Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context })
@@ -316,6 +354,7 @@ impl SessionState {
         self.usage += usage;
         self.turn = None;
         self.attaching = None;
+        self.asked.clear();
         self.return_steering();
         let waits = self.is_queue_paused() && (had_steering || !queue::goes_on_after(reason));
         let cost = self.spending.of_turn(&turn);
@@ -325,11 +364,11 @@ impl SessionState {
     }
 
     /// What an earlier life told without a record is gone: what may have changed by it is told anew.
-    fn resumed(&self, sealed: Vec<CallId>, skipped_records: u64) -> Vec<Event> {
+    fn resumed(&self, sealed: Vec<SealedCall>, skipped_records: u64, strategy: ResumeStrategy) -> Vec<Event> {
         vec![
             Event::DraftChanged { draft: self.draft.clone() },
             self.queue_event(),
-            Event::AgentResumed { sealed, skipped_records },
+            Event::AgentResumed { sealed, strategy, skipped_records },
         ]
     }
 
@@ -341,6 +380,7 @@ impl SessionState {
         if let (true, ItemBody::UserMessage { text, .. }) = (self.title.is_empty(), &item.body) {
             self.title = title_from(text);
         }
+        self.rounds = 0;
         self.attach_to(item, parts);
         self.every_turn.push(turn.clone());
         self.cut = None;
@@ -390,17 +430,11 @@ impl SessionState {
         }
     }
 
-    pub(crate) fn thread_mut(&mut self, agent: Option<&AgentId>) -> Option<&mut Thread> {
-        match agent {
-            None => Some(&mut self.main),
-            Some(agent) => self.agents.get_mut(agent).map(|agent| &mut agent.thread),
-        }
-    }
-
     /// Counts an answer of the session's own conversation.
     fn count_round(&mut self, answer: &Message) {
         self.todos_changed = false;
         self.answers = self.answers.saturating_add(1);
+        self.rounds = self.rounds.saturating_add(1);
         self.mode_known = Some(self.mode);
         let works = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         if works || TodoCounts::of(&self.todos).is_open() {

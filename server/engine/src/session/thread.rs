@@ -3,13 +3,13 @@
 //! Rule: [`Thread::apply`] is the only way a record changes it; the history it builds can be sent as it is: roles
 //! alternate and every call is answered exactly once, in the order of the calls. Adding to it costs what is added.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
 use crate::context::normalise::{append, normalise};
 use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
-use crate::ids::{ItemId, TurnId, WindowId};
+use crate::ids::{ItemId, PermissionId, TurnId, WindowId};
 use crate::journal::Record;
 use crate::model::{Block, History, Message, Role};
 use crate::paths::AbsPath;
@@ -42,6 +42,10 @@ pub struct Thread {
     reported: Option<Reported>,
     /// The folders whose instructions the model was given, oldest first.
     instructed: Vec<Instructed>,
+    /// The items that stream: the answer they are of has not come.
+    streaming: Vec<ItemId>,
+    /// The permission prompts that were not answered, by the items of their calls.
+    asked: BTreeMap<ItemId, PermissionId>,
 }
 
 /// A folder whose instructions the model was given.
@@ -117,7 +121,7 @@ impl Thread {
     /// session's is not looked at.
     pub fn apply(&mut self, record: Record) -> Vec<Event> {
         match record {
-            Record::Prompt { turn, queued: _, item, content, parts: _ } => {
+            Record::Prompt { turn, queued: _, item, content, parts: _, options: _ } => {
                 self.close_calls();
                 let (items, place) = (self.items.len(), self.place());
                 (self.is_steered, self.is_fresh) = (false, true);
@@ -150,6 +154,7 @@ impl Thread {
             }
             Record::Answer { turn: _, message, items, usage, streamed } => {
                 self.close_calls();
+                self.streaming.clear();
                 (self.is_steered, self.is_fresh) = (false, false);
                 if let (Some(origin), true) = (&message.origin, usage.prompt_tokens() > 0) {
                     let (tokens, messages) = (usage.prompt_tokens(), self.messages.len());
@@ -163,10 +168,19 @@ impl Thread {
                 let told = |item: Item| self.put_and_tell(streamed.contains(&item.id), item);
                 items.into_iter().map(told).collect()
             }
-            Record::Item { item, streamed } => vec![self.put_and_tell(streamed, item)],
-            Record::CallMoved { item, at, state, title } => self.move_call(&item, at, state, title),
+            Record::Streamed { item } => vec![self.begin_to_show(item)],
+            Record::Grown { item, text } => self.grow(item, text).into_iter().collect(),
+            Record::Item { item, streamed } => {
+                self.streaming.retain(|streaming| *streaming != item.id);
+                vec![self.put_and_tell(streamed, item)]
+            }
+            Record::CallMoved { item, at, state, title, permission } => {
+                self.note_asked(&item, permission);
+                self.move_call(&item, at, state, title)
+            }
             Record::CallEnded { item, at, outcome, result, instructed, executed } => {
                 self.note_instructed(instructed);
+                self.asked.remove(&item);
                 let (refused, executed) = told::execution(&outcome, &result, executed);
                 let call = self.call_mut(&item).map(|call| call.end(outcome, at));
                 let ended = call.and_then(|()| self.item(&item).cloned()).map(|item| Event::ToolEnd { item });
@@ -344,6 +358,8 @@ impl Thread {
     pub(super) fn rewind(&mut self, gone: &BTreeSet<TurnId>) -> Option<Cut> {
         let at = self.turns.iter().position(|start| gone.contains(&start.turn))?;
         self.close_calls();
+        self.streaming.clear();
+        self.asked.clear();
         let turns = self.turns.split_off(at);
         let TurnStart { items, place, .. } = turns[0];
         let items = self.items.split_off(items.min(self.items.len()));
@@ -436,16 +452,6 @@ impl Thread {
     #[must_use]
     pub fn item(&self, id: &ItemId) -> Option<&Item> {
         self.places.get(id).map(|place| &self.items[*place])
-    }
-
-    /// Adds text to the end of a growing item.
-    pub fn grow(&mut self, id: &ItemId, more: &str) {
-        let Some(place) = self.places.get(id) else { return };
-        if let ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. } =
-            &mut self.items[*place].body
-        {
-            text.push_str(more);
-        }
     }
 
     fn note_instructed(&mut self, folders: Vec<AbsPath>) {
@@ -565,5 +571,7 @@ fn last_text(items: &[Item]) -> String {
     items.iter().rev().find_map(text).unwrap_or_default()
 }
 
+pub(crate) mod open;
+mod streaming;
 #[cfg(test)]
 mod tests;

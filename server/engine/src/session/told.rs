@@ -3,7 +3,7 @@
 //! Rule: what is told follows from the record and the state it is folded into, and from nothing else: so a replay tells
 //! what was told live.
 
-use crate::event::{CallOutcome, CompressionStep, Event, RunState, TurnEnd};
+use crate::event::{CallOutcome, CallState, CompressionStep, Event, RunState, SealedCall, TurnEnd};
 use crate::ids::{AgentId, CallId, CheckpointId, TaskId, TurnId};
 use crate::journal::record::{Executed, TurnFigures};
 use crate::model::price::Cost;
@@ -52,6 +52,12 @@ pub(super) fn execution(
         _ => None,
     };
     (refused, Some(Event::ToolExecuted { call, name, duration_ms, ok: !is_error }))
+}
+
+/// The calls that were sealed; where an older journal does not say in which states they were, that is not known.
+pub(super) fn sealed(calls: Vec<CallId>, states: Vec<CallState>) -> Vec<SealedCall> {
+    let states = states.into_iter().map(Some).chain(std::iter::repeat(None));
+    calls.into_iter().zip(states).map(|(call, state)| SealedCall { call, state }).collect()
 }
 
 /// What makes an event of a background command.
