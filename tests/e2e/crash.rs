@@ -136,7 +136,9 @@ struct Life<'a> {
 impl Player {
     fn new(dice: Dice) -> Self {
         let project = Project::new(&script());
-        FILES.iter().for_each(|name| drop(project.write(name, ORIGINAL)));
+        for name in FILES {
+            project.write(name, ORIGINAL);
+        }
         let (text, accepted) = (ORIGINAL.to_owned(), BTreeSet::new());
         let mirror = Mirror::default();
         Self { project, dice, id: String::new(), mirror, text, accepted, asked: 0, is_going_back: false }
@@ -176,9 +178,11 @@ impl Player {
         let params = json!({ "since": self.mirror.seq, "items": ITEMS });
         let snapshot = session.call("agent/session/load", params);
         let shown = Mirror::of(&snapshot);
-        if std::mem::take(&mut self.is_going_back) && !self.mirror.is_kept_in(&shown) {
+        let went_back = std::mem::take(&mut self.is_going_back);
+        if went_back {
             self.accepted.retain(|text| shown.has_asked(text));
-        } else {
+        }
+        if !went_back || self.mirror.is_kept_in(&shown) {
             self.mirror.assert_kept_in(&shown);
         }
         for text in &self.accepted {

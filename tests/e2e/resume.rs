@@ -62,6 +62,12 @@ fn killed_at(project: &Project, point: Point) -> (String, Vec<Value>) {
     (session.id.clone(), items)
 }
 
+/// Allows what the snapshot says is asked.
+fn allow_what_waits(session: &Session<'_>) {
+    let prompt = session.snapshot()["pendingPermissions"][0].clone();
+    session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).expect("the answer is taken");
+}
+
 fn loaded<'a>(client: &'a Client, id: &str) -> Session<'a> {
     let session = Session::new(client, id);
     session.call("agent/session/load", json!({}));
@@ -112,7 +118,7 @@ fn a_killed_server_goes_on_where_it_was() {
         assert_eq!(unfinished, usize::from(matches!(point, Point::Running)), "{point:?}");
 
         if asks {
-            session.allow(0);
+            allow_what_waits(&session);
             session.wait_event("the end of the turn", |event| event["type"] == "done");
             assert_eq!(session.items().pop().unwrap()["body"]["text"], "Thanks.");
         }
@@ -183,8 +189,8 @@ fn what_waited_for_the_user_is_asked_again_and_nothing_runs_before_the_answer() 
 
     let client = project.open();
     let session = loaded(&client, &id);
+    allow_what_waits(&session);
     session.allow(0);
-    session.allow(1);
     let done = session.wait_event("the end of the turn", |event| event["type"] == "done");
     assert_eq!((&done["stopReason"], &done["modelCalls"]), (&json!("end_turn"), &json!(2)));
     assert_eq!(project.read("log"), "one\ntwo\n");
@@ -223,7 +229,7 @@ fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
     let snapshot = session.snapshot();
     assert_eq!(snapshot["pendingPermissions"][0]["permissionId"], asked["permissionId"], "{snapshot}");
     assert_eq!(session.calls()[0]["state"], "EXECUTING");
-    session.allow(0);
+    allow_what_waits(&session);
     session.wait_event("the end of the turn", |event| event["type"] == "done");
     let (text, is_error) = project.model.last_results().remove(0);
     assert!(text.starts_with("It is done.") && !is_error, "{text}");
@@ -238,11 +244,11 @@ fn a_session_survives_kill_after_kill() {
     for round in 1..=3 {
         let client = project.open();
         let session = loaded(&client, &id);
-        session.allow(0);
+        allow_what_waits(&session);
         session.wait_event("the end of the turn", |event| event["type"] == "done");
         assert_eq!(session.run("go on")["stopReason"], "end_turn", "round {round}");
         session.prompt("Asking");
-        session.wait_permission(1);
+        session.wait_permission(0);
         let asked = session.items().iter().filter(|item| item["body"]["text"] == "Asking").count();
         assert_eq!(asked, 1 + round, "every prompt of every round is there");
         client.kill();

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 /// What a client shows of a session.
 #[derive(Clone, Debug, Default)]
-pub struct Mirror {
+pub(super) struct Mirror {
     /// The number of the newest event that is in it.
-    pub seq: u64,
+    pub(super) seq: u64,
     /// What the session is doing.
-    pub state: String,
+    pub(super) state: String,
     /// What waits for the user, by id.
-    pub waiting: BTreeMap<String, Value>,
+    pub(super) waiting: BTreeMap<String, Value>,
     /// The turns that have ended.
-    pub ended: BTreeSet<String>,
+    pub(super) ended: BTreeSet<String>,
     items: Vec<Value>,
     queue: Value,
     steering: Value,
@@ -27,7 +27,7 @@ pub struct Mirror {
 }
 
 /// Whether a call is in one of some states.
-pub fn is_of(call: &Value, states: &[&str]) -> bool {
+pub(super) fn is_of(call: &Value, states: &[&str]) -> bool {
     call["state"].as_str().is_some_and(|state| states.contains(&state))
 }
 
@@ -38,7 +38,7 @@ fn id_of(waiting: &Value) -> String {
 
 impl Mirror {
     /// What a snapshot shows.
-    pub fn of(snapshot: &Value) -> Self {
+    pub(super) fn of(snapshot: &Value) -> Self {
         let list = |name: &str| snapshot[name].as_array().cloned().unwrap_or_default();
         assert_eq!(snapshot["moreItems"], false, "all items are in the snapshot");
         let waiting = [list("pendingPermissions"), list("questions")].concat();
@@ -58,7 +58,7 @@ impl Mirror {
     }
 
     /// Takes in an event.
-    pub fn take(&mut self, record: &Value) {
+    pub(super) fn take(&mut self, record: &Value) {
         let event = &record["event"];
         match event["type"].as_str().expect("a type") {
             "item_added" | "item_updated" | "tool:start" | "tool:end" => self.put(&event["item"]),
@@ -94,17 +94,17 @@ impl Mirror {
     }
 
     /// The tool calls.
-    pub fn calls(&self) -> impl Iterator<Item = &Value> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().map(|item| &item["body"]).filter(|body| body["type"] == "toolCall")
     }
 
     /// The notices.
-    pub fn notices(&self) -> impl Iterator<Item = &Value> {
+    pub(super) fn notices(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().map(|item| &item["body"]).filter(|body| body["type"] == "notice")
     }
 
     /// Whether a text was asked, or waits to be.
-    pub fn has_asked(&self, text: &str) -> bool {
+    pub(super) fn has_asked(&self, text: &str) -> bool {
         let waits =
             |list: &Value| list.as_array().is_some_and(|list| list.iter().any(|one| one["text"] == text));
         let mut items = self.items.iter().map(|item| &item["body"]);
@@ -114,18 +114,18 @@ impl Mirror {
     }
 
     /// Whether prompts wait.
-    pub fn has_queue(&self) -> bool {
+    pub(super) fn has_queue(&self) -> bool {
         self.queue.as_array().is_some_and(|queue| !queue.is_empty())
     }
 
     /// Whether all that this shows is in the other one too.
-    pub fn is_kept_in(&self, other: &Self) -> bool {
+    pub(super) fn is_kept_in(&self, other: &Self) -> bool {
         self.lost_in(other).is_none()
     }
 
     /// Sees that all that this shows is in the other one too: every item, with at least its text, and what is over as it
     /// was.
-    pub fn assert_kept_in(&self, other: &Self) {
+    pub(super) fn assert_kept_in(&self, other: &Self) {
         if let Some(lost) = self.lost_in(other) {
             panic!("shown and lost: {lost}");
         }
@@ -147,7 +147,7 @@ impl Mirror {
     }
 
     /// Sees that this shows the same as the other one.
-    pub fn assert_shows(&self, other: &Self) {
+    pub(super) fn assert_shows(&self, other: &Self) {
         for (one, two) in self.items.iter().zip(&other.items) {
             assert_eq!(one, two);
         }
