@@ -1,6 +1,6 @@
 //! A server that is killed, at any point: what was shown is there again, and the session goes on.
 
-use kode_e2e::{Client, Project, Script, Session, call, say, step};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
 use serde_json::{Value, json};
 
 /// Where the server is killed.
@@ -196,6 +196,64 @@ fn what_waited_for_the_user_is_asked_again_and_nothing_runs_before_the_answer() 
     assert_eq!(project.read("log"), "one\ntwo\n");
     assert_eq!(project.model.requests().len(), 2);
     assert_eq!(session.items().last().unwrap()["body"]["text"], "Both ran.");
+}
+
+/// A session in which the user is asked about an edit of a file, whose server is then killed.
+fn killed_before_an_edit(project: &Project, open: bool) -> (String, Value) {
+    project.write("a.txt", "one\ntwo\n");
+    let client = project.connect(&Offer::kode());
+    if open {
+        client.editor.open(&project.uri("a.txt"), "one\ntwo\n");
+    }
+    let session = client.session();
+    session.prompt("go");
+    let asked = session.wait_permission(0);
+    client.kill();
+    (session.id.clone(), asked)
+}
+
+fn editing() -> Project {
+    let path = json!("{{cwd}}/a.txt");
+    let edit = json!({ "file_path": path, "old_string": "two", "new_string": "TWO" });
+    let steps = [call("Read", json!({ "file_path": path })), call("Edit", edit), say("Edited.")];
+    Project::new(&Script::default().when("continue$", [say("So be it.")]).otherwise(steps))
+}
+
+#[test]
+fn an_edit_that_is_asked_again_is_proposed_anew() {
+    for open in [false, true] {
+        let project = editing();
+        let (id, asked) = killed_before_an_edit(&project, open);
+        let client = project.connect(&Offer::kode());
+        if open {
+            client.editor.open(&project.uri("a.txt"), "one\ntwo\n");
+        }
+        let session = loaded(&client, &id);
+        let snapshot = session.snapshot();
+        assert_eq!(snapshot["pendingPermissions"][0]["permissionId"], asked["permissionId"], "{snapshot}");
+        assert_eq!(session.hunks().len(), 1, "open: {open}");
+        allow_what_waits(&session);
+        session.wait_event("the end of the turn", |event| event["type"] == "done");
+        assert_eq!(session.items().last().unwrap()["body"]["text"], "Edited.");
+        let text = if open { client.editor.text(&project.uri("a.txt")) } else { project.read("a.txt") };
+        assert_eq!(text, "one\nTWO\n", "open: {open}");
+    }
+}
+
+#[test]
+fn an_edit_whose_text_has_changed_is_not_asked_again_and_nothing_goes_on_by_itself() {
+    let project = editing();
+    let (id, _) = killed_before_an_edit(&project, false);
+    project.write("a.txt", "other\n");
+    let asked = project.model.requests().len();
+    let client = project.open();
+    let session = loaded(&client, &id);
+    let snapshot = session.snapshot();
+    assert_eq!((&snapshot["state"], &snapshot["pendingPermissions"]), (&json!("READY"), &json!([])));
+    assert_eq!(session.calls()[1]["state"], "FAILED");
+    assert_eq!(session.notices()[0]["text"], "The server ended in the middle of this turn.");
+    assert_eq!((project.model.requests().len(), project.read("a.txt")), (asked, "other\n".to_owned()));
+    assert_eq!(session.run("continue")["stopReason"], "end_turn");
 }
 
 #[test]

@@ -98,9 +98,10 @@ impl Mirror {
         self.items.iter().map(|item| &item["body"]).filter(|body| body["type"] == "toolCall")
     }
 
-    /// The notices.
-    pub(super) fn notices(&self) -> impl Iterator<Item = &Value> {
-        self.items.iter().map(|item| &item["body"]).filter(|body| body["type"] == "notice")
+    /// Sees that the model was never asked what it refuses.
+    pub(super) fn assert_every_request_was_valid(&self) {
+        let refused = self.items.iter().find(|item| item["body"]["kind"] == "apiError");
+        assert!(refused.is_none(), "{refused:?}");
     }
 
     /// Whether a text was asked, or waits to be.

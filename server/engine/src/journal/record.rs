@@ -22,6 +22,7 @@ use crate::session::queue::QueueChange;
 use crate::todo::Todo;
 use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
+use crate::workspace::KnownText;
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -180,6 +181,9 @@ pub enum Record {
         /// The permission prompt it waits for; absent where it waits for something else, and in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permission: Option<PermissionId>,
+        /// What was known then of the texts that it changes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        known: Vec<KnownText>,
     },
     /// A call ended.
     CallEnded {

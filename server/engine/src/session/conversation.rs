@@ -25,6 +25,7 @@ use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn::Spent;
 use crate::turn::phases::{Phase, Phases};
+use crate::workspace::KnownText;
 
 /// A conversation in which a turn runs.
 pub(crate) struct Conversation<'a> {
@@ -194,7 +195,13 @@ impl<'a> Conversation<'a> {
     }
 
     /// Notes that a call waits for the user, and for which permission prompt if it is one; nothing new where that is known.
-    pub(crate) fn call_waits(&self, item: &ItemId, title: &str, permission: Option<&PermissionId>) {
+    pub(crate) fn call_waits(
+        &self,
+        item: &ItemId,
+        title: &str,
+        permission: Option<&PermissionId>,
+        known: Vec<KnownText>,
+    ) {
         let is_known = self.read(|thread| match thread.item(item).map(|item| &item.body) {
             Some(ItemBody::ToolCall(call)) => {
                 let waits = call.state == CallState::ApprovalRequired && call.title == title;
@@ -205,7 +212,7 @@ impl<'a> Conversation<'a> {
         if !is_known {
             let (item, title, permission) = (item.clone(), title.to_owned(), permission.cloned());
             let (at, state) = (Timestamp::now(), CallState::ApprovalRequired);
-            self.commit(Record::CallMoved { item, at, state, title, permission });
+            self.commit(Record::CallMoved { item, at, state, title, permission, known });
         }
     }
 
@@ -214,9 +221,9 @@ impl<'a> Conversation<'a> {
         if let Some(assignment) = &self.assignment {
             (assignment.tell)(title);
         }
-        let (item, title, permission) = (item.clone(), title.to_owned(), None);
+        let (item, title) = (item.clone(), title.to_owned());
         let (at, state) = (Timestamp::now(), CallState::Executing);
-        self.commit(Record::CallMoved { item, at, state, title, permission });
+        self.commit(Record::CallMoved { item, at, state, title, permission: None, known: Vec::new() });
     }
 
     /// Ends a call with its result, which has the instructions of some folders in it; `executed` where it was carried out or

@@ -58,7 +58,8 @@ impl Conversation<'_> {
             draft,
             timestamp: Timestamp::now(),
         };
-        self.put(question, |conversation| conversation.call_waits(item, title, None), cancel).await
+        self.put(question, |conversation| conversation.call_waits(item, title, None, Vec::new()), cancel)
+            .await
     }
 
     /// Asks the user what the turn waits for; `None` when it was cancelled first. `again` is what they were asked before

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 
 use crate::context::normalise::{append, normalise};
 use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
-use crate::ids::{ItemId, PermissionId, TurnId, WindowId};
+use crate::ids::{ItemId, TurnId, WindowId};
 use crate::journal::Record;
 use crate::model::{Block, History, Message, Role};
 use crate::paths::AbsPath;
 use crate::session::compaction::{Compaction, Window};
+use crate::session::thread::open::Asked;
 use crate::session::told;
 use crate::turn::compact::{self, pictures};
 
@@ -45,7 +46,7 @@ pub struct Thread {
     /// The items that stream: the answer they are of has not come.
     streaming: Vec<ItemId>,
     /// The permission prompts that were not answered, by the items of their calls.
-    asked: BTreeMap<ItemId, PermissionId>,
+    asked: BTreeMap<ItemId, Asked>,
 }
 
 /// A folder whose instructions the model was given.
@@ -174,8 +175,8 @@ impl Thread {
                 self.streaming.retain(|streaming| *streaming != item.id);
                 vec![self.put_and_tell(streamed, item)]
             }
-            Record::CallMoved { item, at, state, title, permission } => {
-                self.note_asked(&item, permission);
+            Record::CallMoved { item, at, state, title, permission, known } => {
+                self.note_asked(&item, permission, known);
                 self.move_call(&item, at, state, title)
             }
             Record::CallEnded { item, at, outcome, result, instructed, executed } => {

@@ -37,7 +37,7 @@ pub(super) async fn ask(
     }
     let again = match &call.again {
         Some(Again::Question(question)) => Some(question.clone()),
-        Some(Again::Permission(_) | Again::Agent(..)) | None => None,
+        Some(Again::Permission(..) | Again::Agent(..)) | None => None,
     };
     let (question, reply) = conversation.ask((&call.id, &call.item, title), again, draft, cancel).await;
     let Some(mut reply) = reply else { return Err(cancelled()) };

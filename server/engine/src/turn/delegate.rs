@@ -49,7 +49,7 @@ pub(super) fn run<'a>(
         let kind = types.find(&delegation.kind)?;
         let again = match &call.again {
             Some(Again::Agent(agent, taken_up)) => Some((agent.clone(), taken_up.as_ref().clone())),
-            Some(Again::Permission(_) | Again::Question(_)) | None => None,
+            Some(Again::Permission(..) | Again::Question(_)) | None => None,
         };
         let id = again.as_ref().map(|(agent, _)| agent.clone());
         let id = id.or_else(|| delegation.resume.clone()).unwrap_or_else(AgentId::generate);

@@ -98,6 +98,9 @@ impl Pipeline<'_> {
         let mut context = self.context();
 
         trace(self.call, Stage::Permission);
+        if let Some(Again::Permission(_, known)) = &self.call.again {
+            known.iter().for_each(|known| self.session.workspace.recall(known));
+        }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
         let judged = self.judge(tool.as_ref(), &plan, &self.call.input)?;
 
@@ -189,7 +192,7 @@ impl Pipeline<'_> {
 
     /// Whether the user was asked for permission when the server ended, and has not answered.
     fn was_asked(&self) -> bool {
-        matches!(self.call.again, Some(Again::Permission(_)))
+        matches!(self.call.again, Some(Again::Permission(..)))
     }
 
     /// Whether the call's sub-agent goes on where it was when the server ended.
@@ -251,7 +254,18 @@ impl Pipeline<'_> {
             | Action::SetTodos(_)
             | Action::Delegate(_) => Proposal::default(),
         };
-        self.conversation.call_waits(&self.call.item, &plan.title, Some(&id));
+        let known = match &plan.action {
+            Action::Change(change) => {
+                let targets = change.files.iter().map(|file| &file.target);
+                targets.filter_map(|target| self.session.workspace.known_text(target)).collect()
+            }
+            Action::Run(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_) => Vec::new(),
+        };
+        self.conversation.call_waits(&self.call.item, &plan.title, Some(&id), known);
         self.session.begin_waiting();
         let answered = self.session.broker.ask(prompt, self.cancel).await;
         self.session.end_waiting();

@@ -35,7 +35,7 @@ pub(super) fn prompt(
     scopes.extend(offers.iter().map(|offer| offer.scope));
     PermissionPrompt {
         id: match &call.again {
-            Some(Again::Permission(id)) => id.clone(),
+            Some(Again::Permission(id, _)) => id.clone(),
             Some(Again::Question(_) | Again::Agent(..)) | None => PermissionId::generate(),
         },
         call: call.id.clone(),

@@ -11,6 +11,7 @@ use crate::session::Session;
 use crate::session::state::SessionState;
 use crate::session::thread::open::OpenCall;
 use crate::turn::sample::Call;
+use crate::workspace::KnownText;
 
 /// What a conversation goes on with.
 #[derive(Clone, Debug)]
@@ -24,8 +25,8 @@ pub(crate) enum TakenUp {
 /// What a call waited for when the server ended.
 #[derive(Clone, Debug)]
 pub(crate) enum Again {
-    /// The answer to a permission prompt.
-    Permission(PermissionId),
+    /// The answer to a permission prompt; with what was known of the texts that the call changes.
+    Permission(PermissionId, Vec<KnownText>),
     /// The answer to a question.
     Question(QuestionId),
     /// A sub-agent whose own calls wait.
@@ -61,7 +62,7 @@ impl TakenUp {
         let Some(wanted) = agent else { return calls.iter().map(|call| call.id.clone()).collect() };
         let of_agents = calls.iter().filter_map(|call| match &call.again {
             Some(Again::Agent(agent, taken_up)) => Some((agent, taken_up)),
-            Some(Again::Permission(_) | Again::Question(_)) | None => None,
+            Some(Again::Permission(..) | Again::Question(_)) | None => None,
         });
         let mut of_agents = of_agents.map(|(agent, taken_up)| match agent == wanted {
             true => taken_up.calls_of(None),
@@ -74,7 +75,7 @@ impl TakenUp {
     pub(crate) fn asked_again(&self) -> Vec<AskedAgain> {
         let Self::Calls(calls) = self else { return vec![None] };
         let asked = calls.iter().flat_map(|call| match &call.again {
-            Some(Again::Permission(_) | Again::Question(_)) => vec![Some(call.id.clone())],
+            Some(Again::Permission(..) | Again::Question(_)) => vec![Some(call.id.clone())],
             Some(Again::Agent(_, taken_up)) => taken_up.asked_again(),
             None => Vec::new(),
         });
@@ -98,7 +99,9 @@ fn taken_up(state: &SessionState, turn: &TurnId, open: OpenCall) -> Option<Call>
             let taken_up = TakenUp::of_conversation(state, turn, Some(agent))?;
             Some(Again::Agent(agent.clone(), Box::new(taken_up)))
         }
-        (CallState::ApprovalRequired, None) => open.permission.map(Again::Permission),
+        (CallState::ApprovalRequired, None) => {
+            open.permission.map(|permission| Again::Permission(permission, open.known))
+        }
         (CallState::Pending, _) => None,
         (CallState::Completed | CallState::Failed | CallState::Denied | CallState::Sealed, _) => return None,
     };

@@ -7,6 +7,7 @@ use crate::event::{CallState, Item, ItemBody};
 use crate::ids::{CallId, ItemId, PermissionId};
 use crate::model::Block;
 use crate::session::thread::Thread;
+use crate::workspace::KnownText;
 
 /// A call of the newest answer that has no result yet.
 #[derive(Clone, Debug)]
@@ -17,6 +18,15 @@ pub(crate) struct OpenCall {
     pub(crate) item: Option<Item>,
     /// The permission prompt it waits for.
     pub(crate) permission: Option<PermissionId>,
+    /// What was known, when that was asked, of the texts it changes.
+    pub(crate) known: Vec<KnownText>,
+}
+
+/// A permission prompt that was not answered.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    permission: PermissionId,
+    known: Vec<KnownText>,
 }
 
 impl OpenCall {
@@ -49,15 +59,16 @@ impl Thread {
                 _ => false,
             };
             let item = items.iter().find(of_it).cloned();
-            let permission = item.as_ref().and_then(|item| self.asked.get(&item.id).cloned());
-            OpenCall { block: block.clone(), item, permission }
+            let asked = item.as_ref().and_then(|item| self.asked.get(&item.id).cloned());
+            let (permission, known) = asked.map(|asked| (asked.permission, asked.known)).unzip();
+            OpenCall { block: block.clone(), item, permission, known: known.unwrap_or_default() }
         });
         open.collect()
     }
 
     /// The permission prompt that the call of an item waits for.
     pub(crate) fn asked(&self, item: &ItemId) -> Option<&PermissionId> {
-        self.asked.get(item)
+        self.asked.get(item).map(|asked| &asked.permission)
     }
 
     /// The item of an open call.
@@ -69,15 +80,20 @@ impl Thread {
     }
 
     /// Notes what a call waits for from now on.
-    pub(super) fn note_asked(&mut self, item: &ItemId, permission: Option<PermissionId>) {
+    pub(super) fn note_asked(
+        &mut self,
+        item: &ItemId,
+        permission: Option<PermissionId>,
+        known: Vec<KnownText>,
+    ) {
         match permission {
-            Some(permission) => drop(self.asked.insert(item.clone(), permission)),
+            Some(permission) => drop(self.asked.insert(item.clone(), Asked { permission, known })),
             None => drop(self.asked.remove(item)),
         }
     }
 
     /// Notes that a prompt was decided about.
     pub(in crate::session) fn note_decided(&mut self, permission: &PermissionId) {
-        self.asked.retain(|_, asked| asked != permission);
+        self.asked.retain(|_, asked| asked.permission != *permission);
     }
 }
