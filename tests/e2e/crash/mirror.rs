@@ -98,6 +98,11 @@ impl Mirror {
         self.items.iter().map(|item| &item["body"]).filter(|body| body["type"] == "toolCall")
     }
 
+    /// Whether they wait for a person.
+    pub(super) fn is_queue_paused(&self) -> bool {
+        self.paused == true
+    }
+
     /// Sees that the model was never asked what it refuses.
     pub(super) fn assert_every_request_was_valid(&self) {
         let refused = self.items.iter().find(|item| item["body"]["kind"] == "apiError");
