@@ -373,7 +373,9 @@ impl Player {
         let shown = Mirror::of(&snapshot);
         shown.assert_every_request_was_valid();
         self.assert_nothing_ran_twice();
-        if env::var("JR_NOEDIT").is_ok() { return; }
+        if env::var("JR_NOEDIT").is_ok() {
+            return;
+        }
         for (name, text) in [
             (FILES[0], client.editor.text(&self.project.uri(FILES[0]))),
             (FILES[1], self.project.read(FILES[1])),

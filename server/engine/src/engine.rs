@@ -255,6 +255,7 @@ impl Engine {
             .ok_or_else(unknown)?;
         let session = self.start(in_background(path, open_session).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
+        session.enter_lost_changes().await;
         session.catch_up_with_texts().await;
         let looked_at = Arc::clone(&session);
         blocking(move || looked_at.replace_lost_mode()).await;

@@ -5,7 +5,7 @@
 
 pub mod agents;
 pub mod background;
-mod changes;
+pub mod changes;
 mod checkpoint;
 mod command;
 mod committed;

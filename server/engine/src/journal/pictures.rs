@@ -125,6 +125,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Charged { .. }
         | Record::Configured { .. }
         | Record::Edits { .. }
+        | Record::Writing { .. }
         | Record::Delivering { .. }
         | Record::Rewound { .. }
         | Record::Unwound { .. }

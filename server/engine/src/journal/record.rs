@@ -16,6 +16,7 @@ use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
 use crate::question::{Question, Resolved};
 use crate::session::background::TaskEntry;
+use crate::session::changes::ahead::Intent;
 use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::queue::QueueChange;
@@ -278,6 +279,13 @@ pub enum Record {
     Edits {
         /// What.
         entry: Entry,
+    },
+    /// Texts are about to be changed: what of it is not entered was not made, or not entered any more. Replaces what was
+    /// said before.
+    Writing {
+        /// The changes, text by text; none when all is known about them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        intents: Vec<Intent>,
     },
     /// How changes reach the files in this session, instead of as the user has set for all.
     Delivering {

@@ -17,6 +17,7 @@ use crate::permission::{DeliveryRule, Grant, Mode};
 use crate::question::{Question, QuestionKind};
 use crate::session::agents::Agent;
 use crate::session::background::Background;
+use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
@@ -89,6 +90,8 @@ pub struct SessionState {
     pub options: TurnOptions,
     /// How often the model has answered in the running turn since the user last let it go on.
     pub rounds: u32,
+    /// Changes that were about to be made, until their call has ended.
+    pub writing: Vec<Intent>,
     /// The questions of the running turn that were not answered.
     pub asked: Vec<Question>,
 }
@@ -159,6 +162,7 @@ impl SessionState {
             cut: None,
             options: TurnOptions::default(),
             rounds: 0,
+            writing: Vec::new(),
             asked: Vec::new(),
         })
     }
@@ -176,11 +180,13 @@ impl SessionState {
 
     /// Folds one record into the state, and answers the events that it tells, in their order.
     pub fn apply(&mut self, record: Record) -> Vec<Event> {
+        self.forget_written(&record);
         match record {
             // What became of the agent's changes is the ledger's to fold.
-            Record::Opened { .. } | Record::Edits { .. } | Record::Delivering { .. } => {
-                self.apply_quiet(record)
-            }
+            Record::Opened { .. }
+            | Record::Edits { .. }
+            | Record::Delivering { .. }
+            | Record::Writing { .. } => self.apply_quiet(record),
             Record::Queued { prompt, content, parts, steering } => {
                 let sent = self.send_draft();
                 let waiting = Waiting { prompt, content, parts };
@@ -268,6 +274,20 @@ impl SessionState {
         }
     }
 
+    /// Forgets what was about to be changed by a call that has ended by itself: it is entered by then.
+    fn forget_written(&mut self, record: &Record) {
+        let ended = match record {
+            Record::InAgent { record, .. } => record,
+            other => other,
+        };
+        if let Record::CallEnded {
+            result: Block::ToolResult { tool_use_id, .. }, executed: Some(_), ..
+        } = ended
+        {
+            self.writing.retain(|intent| intent.change.call.as_str() != tool_use_id);
+        }
+    }
+
     fn apply_prompt(&mut self, record: Record) -> Vec<Event> {
         let Record::Prompt { turn, queued, item, parts, options, .. } = &record else { return Vec::new() };
         let (dequeued, turn) = (!self.queue.is_empty(), turn.clone());
@@ -312,6 +332,7 @@ impl SessionState {
                 }
             }
             Record::Delivering { rules } => self.deliveries = Some(rules),
+            Record::Writing { intents } => self.writing = intents,
             _ => {}
         }
         Vec::new()

@@ -209,6 +209,7 @@ impl Thread {
             | Record::Charged { .. }
             | Record::Configured { .. }
             | Record::Edits { .. }
+            | Record::Writing { .. }
             | Record::Delivering { .. }
             | Record::Background { .. }
             | Record::Rewound { .. }
