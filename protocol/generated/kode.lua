@@ -38,6 +38,7 @@
 ---@field complete boolean Whether the text is whole; false while it streams.
 ---@field interrupted boolean Whether it broke off: cancelled, cut or lost with the connection.
 ---@field model? string The model that said it, as the provider knows it.
+---@field durationMs? integer Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and where it is not known.
 
 --- A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
 --- told again, under the same id.
@@ -61,6 +62,21 @@
 --- What was approved.
 ---@class kode.ApproveSettingsResult
 ---@field approved integer How many settings count from now on.
+
+--- Whether a session is put away.
+---@class kode.ArchiveSessionParams
+---@field sessionId kode.SessionId The session, live or not.
+---@field archived boolean Whether it is put away from now on.
+
+--- The session was put away, or taken out again.
+---@class kode.ArchivedChanged
+---@field archived boolean Whether it is put away now.
+
+--- Whether sessions that were put away are listed.
+---@alias kode.ArchivedFilter
+---| "hide" # They are left out.
+---| "only" # They alone.
+---| "include" # They as well.
 
 --- What went with a prompt to the model.
 ---@class kode.Attachment
@@ -316,6 +332,7 @@
 ---@field mode? kode.Mode The mode from now on.
 ---@field model? string The name of the model profile from the next model call on.
 ---@field effort? kode.EffortChoice How hard models think from the next model call on; `auto` is what the profile and the settings say.
+---@field outputStyle? string The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is what the settings say.
 ---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
 --- What is in force in a session.
@@ -323,6 +340,7 @@
 ---@field mode kode.Mode The mode.
 ---@field model kode.ModelRef The model.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field delivery kode.EditDeliveryRule[] How changes reach the files.
 
 --- A conversation is being compacted, or was.
@@ -351,6 +369,10 @@
 ---@field reserved integer Tokens that are kept free for the answer.
 ---@field free integer Tokens that are neither taken nor kept free.
 ---@field parts kode.ContextParts What the number is made of.
+
+--- Which session is deleted.
+---@class kode.DeleteSessionParams
+---@field sessionId kode.SessionId The session; one that is live is closed first.
 
 --- What happens to a prompt when a turn runs already.
 ---@alias kode.Delivery
@@ -707,6 +729,14 @@
 ---@class kode.Event.QueueChanged: kode.QueueChanged
 ---@field type "queue_changed"
 
+--- The session has another title.
+---@class kode.Event.TitleChanged: kode.TitleChanged
+---@field type "title_changed"
+
+--- The session was put away, or taken out again.
+---@class kode.Event.ArchivedChanged: kode.ArchivedChanged
+---@field type "archived_changed"
+
 --- The unsent prompt changed.
 ---@class kode.Event.DraftChanged: kode.DraftChanged
 ---@field type "draft_changed"
@@ -825,6 +855,8 @@
 ---| kode.Event.StateChanged
 ---| kode.Event.ModeChanged
 ---| kode.Event.QueueChanged
+---| kode.Event.TitleChanged
+---| kode.Event.ArchivedChanged
 ---| kode.Event.DraftChanged
 ---| kode.Event.ToolQueued
 ---| kode.Event.ToolTimeout
@@ -866,6 +898,60 @@
 ---@field reason string Why, for people.
 ---@field proposed? string[] Rules that would let it run unasked, where a rule can.
 
+--- The form of an export.
+---@alias kode.ExportFormat
+---| "markdown" # A document for people.
+---| "json" # What machines read.
+
+--- Which session is exported.
+---@class kode.ExportSessionParams
+---@field sessionId kode.SessionId The session. It may be live, also in another server.
+---@field format? kode.ExportFormat The form.
+
+--- An export.
+---@class kode.ExportSessionResult
+---@field title string What people call the session.
+---@field fileName string A name for the file, without a folder.
+---@field document kode.ExportedDocument What was asked for.
+
+--- A document for people.
+---@class kode.ExportedDocument.Markdown
+---@field format "markdown"
+---@field text string Its text.
+
+--- What machines read.
+---@class kode.ExportedDocument.Json
+---@field format "json"
+---@field session kode.ExportedSession The session.
+
+--- The document of an export.
+---@alias kode.ExportedDocument
+---| kode.ExportedDocument.Markdown
+---| kode.ExportedDocument.Json
+
+--- A session as an export in JSON has it.
+---@class kode.ExportedSession
+---@field formatVersion integer The form of the document, 1.
+---@field sessionId kode.SessionId The session.
+---@field forkedFrom? kode.SessionId The session it was forked from.
+---@field title string What people call it.
+---@field folder string Where it works, as a path of the machine it was made on.
+---@field mode kode.Mode Its mode.
+---@field model string The name of its model profile.
+---@field usage kode.Usage Tokens of all turns.
+---@field costUsd? number What they cost in US dollars, if that is known.
+---@field items kode.Item[] Its transcript, oldest first.
+---@field subagents kode.ExportedSubagent[] The transcripts of its sub-agents.
+---@field todos kode.Todo[] Its todo list.
+---@field skippedRecords integer Lines of its journal that could not be read and are missing.
+
+--- A sub-agent in an export.
+---@class kode.ExportedSubagent
+---@field agentId kode.AgentId The sub-agent.
+---@field kind string The name of its type.
+---@field description string What it is about.
+---@field items kode.Item[] Its transcript, oldest first.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -888,6 +974,12 @@
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- Which session is forked, and where; without a place after all there is.
+---@class kode.ForkSessionParams
+---@field sessionId kode.SessionId The session. It may be live, also in another server, and stays as it is.
+---@field afterItemId? kode.ItemId The last item that the fork has; an item of the session's own transcript.
+---@field beforeItemId? kode.ItemId The first item that the fork does not have; the words of a prompt become the fork's draft. Not together with `afterItemId`.
 
 --- The client was too slow, and events were dropped: it must load the session again. The bookmark of this event is
 --- the client's own place, up to which it has missed nothing.
@@ -954,6 +1046,19 @@
 ---@class kode.ImagePart
 ---@field mediaType string Its type, for example `image/png`.
 ---@field data string Its bytes in base64; at most 5 MiB of them.
+
+--- What is imported.
+---@class kode.ImportSessionParams
+---@field from kode.Uri The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or with these in `runtime/` and `meta.json`.
+---@field workspaceFolder? kode.Uri The workspace folder that the new session works in; the first one when there is none.
+
+--- What was imported.
+---@class kode.ImportSessionResult
+---@field sessionId kode.SessionId The new session; `agent/session/load` takes it up.
+---@field agentId string The agent it was.
+---@field templateId string The template the agent was made from.
+---@field messages integer Messages that were taken over.
+---@field skipped integer Messages and parts of them that have no form here and were left out.
 
 --- Words of the user.
 ---@class kode.InputPart.Text: kode.TextPart
@@ -1123,11 +1228,15 @@
 ---@class kode.ListSessionsParams
 ---@field limit? integer The most sessions of one answer; the server may give fewer.
 ---@field cursor? string `nextCursor` of the answer before.
+---@field archived? kode.ArchivedFilter Whether sessions that were put away are listed.
+---@field folder? kode.Uri Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
+---@field totals? boolean Whether the answer says what all sessions take together; it costs a look at every file.
 
 --- A page of the list.
 ---@class kode.ListSessionsResult
----@field sessions kode.SessionSummary[] The sessions of this workspace, the one last used first.
+---@field sessions kode.SessionSummary[] The sessions, the one in which something happened last first.
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
+---@field totals? kode.SessionTotals What all sessions take together; absent unless asked for.
 
 --- Whose background commands are wanted.
 ---@class kode.ListTasksParams
@@ -1180,11 +1289,12 @@
 ---| "approval" # Everything asks, reads too.
 ---| "readonly" # Reads run; edits are refused; commands that do more than look ask.
 
---- The session's mode or model changed.
+--- The session's mode, model, effort or style of answers changed.
 ---@class kode.ModeChanged
 ---@field mode kode.Mode The mode now.
 ---@field model string The name of the model profile now.
 ---@field effort? kode.Effort How hard models think now, where the user has said so for this session.
+---@field outputStyle? string The style of the answers from the next turn on, where the user has chosen one for this session.
 
 --- What a model can do, as its provider serves it.
 ---@class kode.ModelCapabilities
@@ -1300,6 +1410,7 @@
 ---| "incompleteIntent" # An answer only announced what it was going to do.
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
+---| "damaged" # Parts of the session's journal were damaged.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -1554,6 +1665,11 @@
 ---@class kode.RemoveRuleResult
 ---@field removed boolean False when it did not stand there.
 
+--- What a session is called from now on.
+---@class kode.RenameSessionParams
+---@field sessionId kode.SessionId The session, live or not.
+---@field title string The title, of at most 200 characters; line breaks become spaces.
+
 --- An act that was begun.
 ---@class kode.Resolution
 ---@field sessionId kode.SessionId The session.
@@ -1705,6 +1821,19 @@
 ---@field callId kode.CallId The call.
 ---@field state? kode.CallState The state it was in; absent where an older journal does not say.
 
+--- What is searched for.
+---@class kode.SearchSessionsParams
+---@field query string The words as they stand one after the other, at most 200 characters; capitals do not matter.
+---@field limit? integer The most hits of one answer; the server may give fewer.
+---@field cursor? string `nextCursor` of the answer before.
+---@field folder? kode.Uri Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
+
+--- A page of what was found.
+---@class kode.SearchSessionsResult
+---@field hits kode.SessionHit[] What was found: the session last used first, and in it the newest first.
+---@field nextCursor? string What to ask with for more; absent when all was searched.
+---@field outOfTime? boolean Whether it ended because it took long; `nextCursor` goes on.
+
 --- Text that the user has selected.
 ---@class kode.SelectionPart
 ---@field uri kode.Uri The document.
@@ -1718,6 +1847,25 @@
 ---@field commands string[] The commands of `workspace/executeCommand`.
 ---@field schemaHash string SHA-256 of the server's schema in lower-case hex.
 
+--- What was found where.
+---@class kode.SessionHit
+---@field sessionId kode.SessionId The session.
+---@field title string What people call it.
+---@field itemId? kode.ItemId The item of the transcript; absent for the title of the session. After the conversation went back, the item may be one that is in the journal alone.
+---@field kind kode.SessionHitKind What it was found in.
+---@field writtenAt? kode.Timestamp When that was written.
+---@field snippet string The text around it, on one line.
+---@field start integer Where in `snippet` it begins, counted as positions are.
+---@field end integer Where in `snippet` it ends, counted as positions are.
+
+--- What something was found in.
+---@alias kode.SessionHitKind
+---| "prompt" # What the user said.
+---| "answer" # What the model said.
+---| "title" # The title that a session was given.
+---| "toolTitle" # What a tool call does, in one line.
+---| "toolOutput" # What a tool call came to.
+
 --- Names a session: one conversation with its journal.
 ---@alias kode.SessionId string
 
@@ -1725,10 +1873,12 @@
 ---@class kode.SessionPart
 ---@field session string Its id, or a part of its title.
 
---- Whether a session is live.
+--- Where a session is.
 ---@alias kode.SessionPresence
 ---| "live" # It runs in this server.
 ---| "stored" # It is kept on disk and can be loaded.
+---| "elsewhere" # It is open in another window: another server runs it.
+---| "unreadable" # It is kept on disk and cannot be read; `problem` says why.
 
 --- All hunks of a session.
 ---@class kode.SessionSelection
@@ -1738,10 +1888,25 @@
 ---@class kode.SessionSummary
 ---@field sessionId kode.SessionId The session.
 ---@field title string What people call it; empty before the first prompt.
----@field createdAt? kode.Timestamp When it began; absent where that cannot be told without reading all of it.
----@field updatedAt kode.Timestamp When something last happened in it.
----@field state kode.SessionPresence Whether it is live.
----@field mode? kode.Mode Its mode; absent where that cannot be told without reading all of it.
+---@field titledBy? kode.TitledBy Who named it so; absent for the first line of its first prompt.
+---@field createdAt? kode.Timestamp When it began; absent where its journal does not say.
+---@field updatedAt kode.Timestamp When something last happened in it. To be renamed or archived is nothing that happens in it.
+---@field state kode.SessionPresence Where it is.
+---@field runState? kode.RunState What it is doing; absent unless it is live in this server.
+---@field problem? string Why it cannot be read; absent unless `state` is `unreadable`.
+---@field archived? boolean Whether it was put away.
+---@field turns? integer Its turns so far, those that the conversation went back before included; absent where a large journal was not read as a whole yet.
+---@field model? string The name of its model profile; absent where its journal does not say.
+---@field mode? kode.Mode Its mode; absent where its journal does not say.
+---@field folder? kode.Uri Its working directory; absent where its journal does not say.
+---@field bytes? integer The room it takes on the disk, in bytes: journal, kept contents of files, output of commands.
+---@field cost? number What it cost in US dollars; absent where a part is not known.
+---@field lastAnswer? string The first words of its last answer; absent where there is none.
+
+--- What sessions take together, those that were put away included.
+---@class kode.SessionTotals
+---@field sessions integer How many there are.
+---@field bytes integer The room they take on the disk, in bytes.
 
 --- What a session has taken of its models since it began, with its sub-agents.
 ---@class kode.SessionUsage
@@ -1788,6 +1953,7 @@
 ---@field draft? kode.Draft The unsent prompt; absent when there is none.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
+---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
@@ -1805,6 +1971,8 @@
 ---@field delivery? kode.Delivery What happens when a turn runs already.
 ---@field maxTurns? integer The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
 ---@field candidateAnswers? boolean Whether the prompt is answered twice, for the user to choose; absent as the settings say.
+---@field maxCostUsd? number What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above 0. What has no known price is not counted. Absent as the settings say.
+---@field maxMinutes? number How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
 
 --- Its turn began.
 ---@class kode.StartTurnResult.Started: kode.StartedTurn
@@ -1846,6 +2014,7 @@
 ---| "end_turn" # The model had said all.
 ---| "max_tokens" # The answer was cut by the token limit.
 ---| "max_turns" # The limit of model calls was reached.
+---| "budget" # The turn had cost as much, or gone on as long, as it may.
 ---| "refusal" # The model, or a filter, declined.
 ---| "cancelled" # The user cancelled.
 ---| "error" # A fault ended it; an `error` event or a notice says which.
@@ -1859,9 +2028,11 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written; what is missing is kept in memory and written later.
+--- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+--- when it begins and once, with `recovered`, when it is over.
 ---@class kode.StorageFailure
----@field message string What happened and where.
+---@field message string What happened and where, how much waits, and what to do.
+---@field recovered? boolean Whether all is written again.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -1916,6 +2087,16 @@
 
 --- A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`.
 ---@alias kode.Timestamp string
+
+--- The session has another title than the first line of its first prompt, or that one again.
+---@class kode.TitleChanged
+---@field title string What people call it now.
+---@field by? kode.TitledBy Who named it so; absent for the first line of its first prompt.
+
+--- Who gave a session its title.
+---@alias kode.TitledBy
+---| "user" # The user.
+---| "model" # A model.
 
 --- One thing to do.
 ---@class kode.Todo
@@ -2124,10 +2305,17 @@
 --- All requests of the client.
 ---@class kode.Requests
 ---@field ["agent/session/new"] fun(params: kode.NewSessionParams): kode.NewSessionResult Begins a session and follows it: its events are sent from now on. Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
----@field ["agent/session/list"] fun(params: kode.ListSessionsParams): kode.ListSessionsResult Lists the sessions of this workspace. Errors: `invalidParams`.
+---@field ["agent/session/list"] fun(params: kode.ListSessionsParams): kode.ListSessionsResult Lists the sessions of this workspace, also those that cannot be read. Errors: `invalidParams`.
+---@field ["agent/session/rename"] fun(params: kode.RenameSessionParams) Gives a session a title, whether it is live or not; `title_changed` tells clients that follow it. No model gives it another one then. Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `storageFailure`.
+---@field ["agent/session/archive"] fun(params: kode.ArchiveSessionParams) Puts a session away, so that it is not listed unless asked for and never deleted for its age, or takes it out again. `archived_changed` tells clients that follow it. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+---@field ["agent/session/delete"] fun(params: kode.DeleteSessionParams) Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it is open in another window. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+---@field ["agent/session/search"] fun(params: kode.SearchSessionsParams): kode.SearchSessionsResult Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled. Errors: `invalidParams`.
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
+---@field ["agent/session/fork"] fun(params: kode.ForkSessionParams): kode.NewSessionResult Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/session/export"] fun(params: kode.ExportSessionParams): kode.ExportSessionResult Gives a session as a document. Nothing is written or sent anywhere. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/session/import"] fun(params: kode.ImportSessionParams): kode.ImportSessionResult Makes a session from the folder of an agent of the Kode SDK, which stays as it is. Errors: `invalidParams`, `storageFailure`.
 ---@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and says what is in force now. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/usage/get"] fun(params: kode.GetUsageParams): kode.SessionUsage Says what a live session has taken of its models since it began: tokens and money, by model and by turn. Errors: `unknownSession`.
 ---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
@@ -2177,6 +2365,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "5444679185d495a0c7aa2372351f66f67e8c8b2b14aa53d6090e6f5aa6ea68a3"
+M.schema_hash = "1ceca46bf8eca4a703ef043a215d19bb0cec90385269ed015b3f0a5e838e5802"
 
 return M

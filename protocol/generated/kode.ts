@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "5444679185d495a0c7aa2372351f66f67e8c8b2b14aa53d6090e6f5aa6ea68a3";
+export const SCHEMA_HASH = "1ceca46bf8eca4a703ef043a215d19bb0cec90385269ed015b3f0a5e838e5802";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -67,6 +67,11 @@ export interface AgentMessage {
     interrupted: boolean;
     /** The model that said it, as the provider knows it. */
     model?: string;
+    /**
+     * Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and
+     * where it is not known.
+     */
+    durationMs?: number;
 }
 
 /**
@@ -106,6 +111,29 @@ export interface ApproveSettingsResult {
     /** How many settings count from now on. */
     approved: number;
 }
+
+/** Whether a session is put away. */
+export interface ArchiveSessionParams {
+    /** The session, live or not. */
+    sessionId: SessionId;
+    /** Whether it is put away from now on. */
+    archived: boolean;
+}
+
+/** The session was put away, or taken out again. */
+export interface ArchivedChanged {
+    /** Whether it is put away now. */
+    archived: boolean;
+}
+
+/** Whether sessions that were put away are listed. */
+export type ArchivedFilter =
+    /** They are left out. */
+    | "hide"
+    /** They alone. */
+    | "only"
+    /** They as well. */
+    | "include";
 
 /** What went with a prompt to the model. */
 export interface Attachment {
@@ -500,6 +528,11 @@ export interface ConfigureSessionParams {
     model?: string;
     /** How hard models think from the next model call on; `auto` is what the profile and the settings say. */
     effort?: EffortChoice;
+    /**
+     * The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is
+     * what the settings say.
+     */
+    outputStyle?: string;
     /** How changes reach the files from the next call on, instead of as the user has set for all sessions. */
     delivery?: EditDeliveryRule[];
 }
@@ -512,6 +545,8 @@ export interface ConfigureSessionResult {
     model: ModelRef;
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** How changes reach the files. */
     delivery: EditDeliveryRule[];
 }
@@ -562,6 +597,12 @@ export interface ContextUse {
     free: number;
     /** What the number is made of. */
     parts: ContextParts;
+}
+
+/** Which session is deleted. */
+export interface DeleteSessionParams {
+    /** The session; one that is live is closed first. */
+    sessionId: SessionId;
 }
 
 /** What happens to a prompt when a turn runs already. */
@@ -909,6 +950,10 @@ export type Event =
     | ({ type: "mode_changed" } & ModeChanged)
     /** What waits for its turn, or for the running one, changed. */
     | ({ type: "queue_changed" } & QueueChanged)
+    /** The session has another title. */
+    | ({ type: "title_changed" } & TitleChanged)
+    /** The session was put away, or taken out again. */
+    | ({ type: "archived_changed" } & ArchivedChanged)
     /** The unsent prompt changed. */
     | ({ type: "draft_changed" } & DraftChanged)
     /** A call waits for its turn to run. */
@@ -986,6 +1031,80 @@ export interface ExplainPermissionResult {
     proposed?: string[];
 }
 
+/** The form of an export. */
+export type ExportFormat =
+    /** A document for people. */
+    | "markdown"
+    /** What machines read. */
+    | "json";
+
+/** Which session is exported. */
+export interface ExportSessionParams {
+    /** The session. It may be live, also in another server. */
+    sessionId: SessionId;
+    /** The form. */
+    format?: ExportFormat;
+}
+
+/** An export. */
+export interface ExportSessionResult {
+    /** What people call the session. */
+    title: string;
+    /** A name for the file, without a folder. */
+    fileName: string;
+    /** What was asked for. */
+    document: ExportedDocument;
+}
+
+/** The document of an export. */
+export type ExportedDocument =
+    /** A document for people. */
+    | { format: "markdown"; text: string }
+    /** What machines read. */
+    | { format: "json"; session: ExportedSession };
+
+/** A session as an export in JSON has it. */
+export interface ExportedSession {
+    /** The form of the document, 1. */
+    formatVersion: number;
+    /** The session. */
+    sessionId: SessionId;
+    /** The session it was forked from. */
+    forkedFrom?: SessionId;
+    /** What people call it. */
+    title: string;
+    /** Where it works, as a path of the machine it was made on. */
+    folder: string;
+    /** Its mode. */
+    mode: Mode;
+    /** The name of its model profile. */
+    model: string;
+    /** Tokens of all turns. */
+    usage: Usage;
+    /** What they cost in US dollars, if that is known. */
+    costUsd?: number;
+    /** Its transcript, oldest first. */
+    items: Item[];
+    /** The transcripts of its sub-agents. */
+    subagents: ExportedSubagent[];
+    /** Its todo list. */
+    todos: Todo[];
+    /** Lines of its journal that could not be read and are missing. */
+    skippedRecords: number;
+}
+
+/** A sub-agent in an export. */
+export interface ExportedSubagent {
+    /** The sub-agent. */
+    agentId: AgentId;
+    /** The name of its type. */
+    kind: string;
+    /** What it is about. */
+    description: string;
+    /** Its transcript, oldest first. */
+    items: Item[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -1022,6 +1141,19 @@ export interface FileSelection {
     sessionId?: SessionId;
     /** The file or document. */
     uri: Uri;
+}
+
+/** Which session is forked, and where; without a place after all there is. */
+export interface ForkSessionParams {
+    /** The session. It may be live, also in another server, and stays as it is. */
+    sessionId: SessionId;
+    /** The last item that the fork has; an item of the session's own transcript. */
+    afterItemId?: ItemId;
+    /**
+     * The first item that the fork does not have; the words of a prompt become the fork's draft. Not together with
+     * `afterItemId`.
+     */
+    beforeItemId?: ItemId;
 }
 
 /**
@@ -1135,6 +1267,31 @@ export interface ImagePart {
     mediaType: string;
     /** Its bytes in base64; at most 5 MiB of them. */
     data: string;
+}
+
+/** What is imported. */
+export interface ImportSessionParams {
+    /**
+     * The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or
+     * with these in `runtime/` and `meta.json`.
+     */
+    from: Uri;
+    /** The workspace folder that the new session works in; the first one when there is none. */
+    workspaceFolder?: Uri;
+}
+
+/** What was imported. */
+export interface ImportSessionResult {
+    /** The new session; `agent/session/load` takes it up. */
+    sessionId: SessionId;
+    /** The agent it was. */
+    agentId: string;
+    /** The template the agent was made from. */
+    templateId: string;
+    /** Messages that were taken over. */
+    messages: number;
+    /** Messages and parts of them that have no form here and were left out. */
+    skipped: number;
 }
 
 /** A part of a prompt. */
@@ -1315,14 +1472,22 @@ export interface ListSessionsParams {
     limit?: number;
     /** `nextCursor` of the answer before. */
     cursor?: string;
+    /** Whether sessions that were put away are listed. */
+    archived?: ArchivedFilter;
+    /** Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders. */
+    folder?: Uri;
+    /** Whether the answer says what all sessions take together; it costs a look at every file. */
+    totals?: boolean;
 }
 
 /** A page of the list. */
 export interface ListSessionsResult {
-    /** The sessions of this workspace, the one last used first. */
+    /** The sessions, the one in which something happened last first. */
     sessions: SessionSummary[];
     /** What to ask with for the next page; absent on the last. */
     nextCursor?: string;
+    /** What all sessions take together; absent unless asked for. */
+    totals?: SessionTotals;
 }
 
 /** Whose background commands are wanted. */
@@ -1408,7 +1573,7 @@ export type Mode =
     /** Reads run; edits are refused; commands that do more than look ask. */
     | "readonly";
 
-/** The session's mode or model changed. */
+/** The session's mode, model, effort or style of answers changed. */
 export interface ModeChanged {
     /** The mode now. */
     mode: Mode;
@@ -1416,6 +1581,8 @@ export interface ModeChanged {
     model: string;
     /** How hard models think now, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers from the next turn on, where the user has chosen one for this session. */
+    outputStyle?: string;
 }
 
 /** What a model can do, as its provider serves it. */
@@ -1614,6 +1781,8 @@ export type NoticeKind =
     | "turnLimit"
     /** The turn was interrupted. */
     | "interrupted"
+    /** Parts of the session's journal were damaged. */
+    | "damaged"
     /** A kind that this build does not know. */
     | "other";
 
@@ -1995,6 +2164,14 @@ export interface RemoveRuleResult {
     removed: boolean;
 }
 
+/** What a session is called from now on. */
+export interface RenameSessionParams {
+    /** The session, live or not. */
+    sessionId: SessionId;
+    /** The title, of at most 200 characters; line breaks become spaces. */
+    title: string;
+}
+
 /** An act that was begun. */
 export interface Resolution {
     /** The session. */
@@ -2234,6 +2411,28 @@ export interface SealedCall {
     state?: CallState;
 }
 
+/** What is searched for. */
+export interface SearchSessionsParams {
+    /** The words as they stand one after the other, at most 200 characters; capitals do not matter. */
+    query: string;
+    /** The most hits of one answer; the server may give fewer. */
+    limit?: number;
+    /** `nextCursor` of the answer before. */
+    cursor?: string;
+    /** Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders. */
+    folder?: Uri;
+}
+
+/** A page of what was found. */
+export interface SearchSessionsResult {
+    /** What was found: the session last used first, and in it the newest first. */
+    hits: SessionHit[];
+    /** What to ask with for more; absent when all was searched. */
+    nextCursor?: string;
+    /** Whether it ended because it took long; `nextCursor` goes on. */
+    outOfTime?: boolean;
+}
+
 /** Text that the user has selected. */
 export interface SelectionPart {
     /** The document. */
@@ -2256,6 +2455,42 @@ export interface ServerKode {
     schemaHash: string;
 }
 
+/** What was found where. */
+export interface SessionHit {
+    /** The session. */
+    sessionId: SessionId;
+    /** What people call it. */
+    title: string;
+    /**
+     * The item of the transcript; absent for the title of the session. After the conversation went back, the item may
+     * be one that is in the journal alone.
+     */
+    itemId?: ItemId;
+    /** What it was found in. */
+    kind: SessionHitKind;
+    /** When that was written. */
+    writtenAt?: Timestamp;
+    /** The text around it, on one line. */
+    snippet: string;
+    /** Where in `snippet` it begins, counted as positions are. */
+    start: number;
+    /** Where in `snippet` it ends, counted as positions are. */
+    end: number;
+}
+
+/** What something was found in. */
+export type SessionHitKind =
+    /** What the user said. */
+    | "prompt"
+    /** What the model said. */
+    | "answer"
+    /** The title that a session was given. */
+    | "title"
+    /** What a tool call does, in one line. */
+    | "toolTitle"
+    /** What a tool call came to. */
+    | "toolOutput";
+
 /** Names a session: one conversation with its journal. */
 export type SessionId = string;
 
@@ -2265,12 +2500,16 @@ export interface SessionPart {
     session: string;
 }
 
-/** Whether a session is live. */
+/** Where a session is. */
 export type SessionPresence =
     /** It runs in this server. */
     | "live"
     /** It is kept on disk and can be loaded. */
-    | "stored";
+    | "stored"
+    /** It is open in another window: another server runs it. */
+    | "elsewhere"
+    /** It is kept on disk and cannot be read; `problem` says why. */
+    | "unreadable";
 
 /** All hunks of a session. */
 export interface SessionSelection {
@@ -2284,14 +2523,45 @@ export interface SessionSummary {
     sessionId: SessionId;
     /** What people call it; empty before the first prompt. */
     title: string;
-    /** When it began; absent where that cannot be told without reading all of it. */
+    /** Who named it so; absent for the first line of its first prompt. */
+    titledBy?: TitledBy;
+    /** When it began; absent where its journal does not say. */
     createdAt?: Timestamp;
-    /** When something last happened in it. */
+    /** When something last happened in it. To be renamed or archived is nothing that happens in it. */
     updatedAt: Timestamp;
-    /** Whether it is live. */
+    /** Where it is. */
     state: SessionPresence;
-    /** Its mode; absent where that cannot be told without reading all of it. */
+    /** What it is doing; absent unless it is live in this server. */
+    runState?: RunState;
+    /** Why it cannot be read; absent unless `state` is `unreadable`. */
+    problem?: string;
+    /** Whether it was put away. */
+    archived?: boolean;
+    /**
+     * Its turns so far, those that the conversation went back before included; absent where a large journal was not
+     * read as a whole yet.
+     */
+    turns?: number;
+    /** The name of its model profile; absent where its journal does not say. */
+    model?: string;
+    /** Its mode; absent where its journal does not say. */
     mode?: Mode;
+    /** Its working directory; absent where its journal does not say. */
+    folder?: Uri;
+    /** The room it takes on the disk, in bytes: journal, kept contents of files, output of commands. */
+    bytes?: number;
+    /** What it cost in US dollars; absent where a part is not known. */
+    cost?: number;
+    /** The first words of its last answer; absent where there is none. */
+    lastAnswer?: string;
+}
+
+/** What sessions take together, those that were put away included. */
+export interface SessionTotals {
+    /** How many there are. */
+    sessions: number;
+    /** The room they take on the disk, in bytes. */
+    bytes: number;
 }
 
 /** What a session has taken of its models since it began, with its sub-agents. */
@@ -2377,6 +2647,8 @@ export interface Snapshot {
     tasks?: BackgroundTask[];
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
+    /** The style of the answers, where the user has chosen one for this session. */
+    outputStyle?: string;
     /** Tokens of all turns. */
     usage: Usage;
     /** What they cost in US dollars; absent where a part is not known. */
@@ -2407,6 +2679,13 @@ export interface StartTurnParams {
     maxTurns?: number;
     /** Whether the prompt is answered twice, for the user to choose; absent as the settings say. */
     candidateAnswers?: boolean;
+    /**
+     * What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+     * 0. What has no known price is not counted. Absent as the settings say.
+     */
+    maxCostUsd?: number;
+    /** How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say. */
+    maxMinutes?: number;
 }
 
 /** What became of a prompt. */
@@ -2452,6 +2731,8 @@ export type StopReason =
     | "max_tokens"
     /** The limit of model calls was reached. */
     | "max_turns"
+    /** The turn had cost as much, or gone on as long, as it may. */
+    | "budget"
     /** The model, or a filter, declined. */
     | "refusal"
     /** The user cancelled. */
@@ -2475,10 +2756,15 @@ export interface StopTaskParams {
     taskId: TaskId;
 }
 
-/** The journal could not be written; what is missing is kept in memory and written later. */
+/**
+ * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+ * when it begins and once, with `recovered`, when it is over.
+ */
 export interface StorageFailure {
-    /** What happened and where. */
+    /** What happened and where, how much waits, and what to do. */
     message: string;
+    /** Whether all is written again. */
+    recovered?: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
@@ -2566,6 +2852,21 @@ export interface Thinking {
 
 /** A time in UTC as RFC 3339, for example `2025-03-01T09:30:00.123456Z`. */
 export type Timestamp = string;
+
+/** The session has another title than the first line of its first prompt, or that one again. */
+export interface TitleChanged {
+    /** What people call it now. */
+    title: string;
+    /** Who named it so; absent for the first line of its first prompt. */
+    by?: TitledBy;
+}
+
+/** Who gave a session its title. */
+export type TitledBy =
+    /** The user. */
+    | "user"
+    /** A model. */
+    | "model";
 
 /** One thing to do. */
 export interface Todo {
@@ -2914,11 +3215,38 @@ export interface Requests {
      */
     "agent/session/new": { params: NewSessionParams; result: NewSessionResult };
     /**
-     * Lists the sessions of this workspace.
+     * Lists the sessions of this workspace, also those that cannot be read.
      *
      * Errors: `invalidParams`.
      */
     "agent/session/list": { params: ListSessionsParams; result: ListSessionsResult };
+    /**
+     * Gives a session a title, whether it is live or not; `title_changed` tells clients that follow it. No model gives
+     * it another one then.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/rename": { params: RenameSessionParams; result: null };
+    /**
+     * Puts a session away, so that it is not listed unless asked for and never deleted for its age, or takes it out
+     * again. `archived_changed` tells clients that follow it.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+     */
+    "agent/session/archive": { params: ArchiveSessionParams; result: null };
+    /**
+     * Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it
+     * is open in another window.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+     */
+    "agent/session/delete": { params: DeleteSessionParams; result: null };
+    /**
+     * Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled.
+     *
+     * Errors: `invalidParams`.
+     */
+    "agent/session/search": { params: SearchSessionsParams; result: SearchSessionsResult };
     /**
      * Follows a session, taking it up from its journal when it is not live, and tells all about it.
      *
@@ -2937,6 +3265,25 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/session/close": { params: CloseSessionParams; result: null };
+    /**
+     * Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that
+     * is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/session/fork": { params: ForkSessionParams; result: NewSessionResult };
+    /**
+     * Gives a session as a document. Nothing is written or sent anywhere.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/session/export": { params: ExportSessionParams; result: ExportSessionResult };
+    /**
+     * Makes a session from the folder of an agent of the Kode SDK, which stays as it is.
+     *
+     * Errors: `invalidParams`, `storageFailure`.
+     */
+    "agent/session/import": { params: ImportSessionParams; result: ImportSessionResult };
     /**
      * Changes mode and model of a session and says what is in force now.
      *

@@ -15,6 +15,7 @@ use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::queue::Draft;
 use crate::session::Effort;
 use crate::session::RunState;
+use crate::sessions::TitledBy;
 use crate::task::BackgroundTask;
 use crate::text::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
@@ -98,6 +99,10 @@ pub enum Event {
     ModeChanged(ModeChanged),
     /// What waits for its turn, or for the running one, changed.
     QueueChanged(QueueChanged),
+    /// The session has another title.
+    TitleChanged(TitleChanged),
+    /// The session was put away, or taken out again.
+    ArchivedChanged(ArchivedChanged),
     /// The unsent prompt changed.
     DraftChanged(DraftChanged),
     /// A call waits for its turn to run.
@@ -374,7 +379,7 @@ pub struct StateChanged {
     pub state: RunState,
 }
 
-/// The session's mode or model changed.
+/// The session's mode, model, effort or style of answers changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModeChanged {
@@ -385,6 +390,9 @@ pub struct ModeChanged {
     /// How hard models think now, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The style of the answers from the next turn on, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
 }
 
 /// What waits for its turn, or for the running one, changed.
@@ -400,6 +408,25 @@ pub struct QueueChanged {
     /// prompt, or `agent/queue/update` with `promote`, lets it go on.
     #[serde(default)]
     pub paused: bool,
+}
+
+/// The session has another title than the first line of its first prompt, or that one again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TitleChanged {
+    /// What people call it now.
+    pub title: String,
+    /// Who named it so; absent for the first line of its first prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<TitledBy>,
+}
+
+/// The session was put away, or taken out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchivedChanged {
+    /// Whether it is put away now.
+    pub archived: bool,
 }
 
 /// The unsent prompt changed.
@@ -673,12 +700,16 @@ pub struct AgentResumed {
     pub skipped_records: u64,
 }
 
-/// The journal could not be written; what is missing is kept in memory and written later.
+/// The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
+/// when it begins and once, with `recovered`, when it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageFailure {
-    /// What happened and where.
+    /// What happened and where, how much waits, and what to do.
     pub message: String,
+    /// Whether all is written again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recovered: bool,
 }
 
 /// Something failed that is not part of a call.

@@ -122,6 +122,10 @@ pub struct AgentMessage {
     /// The model that said it, as the provider knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and
+    /// where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
 }
 
 /// What the model thought; Markdown.
@@ -166,6 +170,8 @@ pub enum NoticeKind {
     TurnLimit,
     /// The turn was interrupted.
     Interrupted,
+    /// Parts of the session's journal were damaged.
+    Damaged,
     /// A kind that this build does not know.
     #[serde(other)]
     Other,

@@ -29,9 +29,11 @@ pub mod permission;
 pub mod question;
 pub mod queue;
 pub mod session;
+pub mod sessions;
 pub mod task;
 mod text;
 pub mod todo;
+pub mod transfer;
 pub mod turn;
 
 #[cfg(test)]
@@ -53,7 +55,9 @@ pub use permission::*;
 pub use question::*;
 pub use queue::*;
 pub use session::*;
+pub use sessions::*;
 pub use task::*;
 pub use text::*;
 pub use todo::*;
+pub use transfer::*;
 pub use turn::*;

@@ -31,12 +31,18 @@ use crate::permission::{
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
 use crate::session::{
-    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetUsageParams, ListSessionsParams,
-    ListSessionsResult, LoadSessionParams, LoadSubagentParams, NewSessionParams, NewSessionResult,
-    SessionUsage, Snapshot, Subagent,
+    CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetUsageParams, LoadSessionParams,
+    LoadSubagentParams, NewSessionParams, NewSessionResult, SessionUsage, Snapshot, Subagent,
+};
+use crate::sessions::{
+    ArchiveSessionParams, DeleteSessionParams, ListSessionsParams, ListSessionsResult, RenameSessionParams,
+    SearchSessionsParams, SearchSessionsResult,
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
+use crate::transfer::{
+    ExportSessionParams, ExportSessionResult, ForkSessionParams, ImportSessionParams, ImportSessionResult,
+};
 use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
 
 /// A request as the bindings need it.
@@ -124,10 +130,29 @@ requests! {
     ///
     /// Errors: `invalidParams`, `modelNotConfigured`, `storageFailure`.
     NewSession = "agent/session/new", NewSessionParams => NewSessionResult;
-    /// Lists the sessions of this workspace.
+    /// Lists the sessions of this workspace, also those that cannot be read.
     ///
     /// Errors: `invalidParams`.
     ListSessions = "agent/session/list", ListSessionsParams => ListSessionsResult;
+    /// Gives a session a title, whether it is live or not; `title_changed` tells clients that follow it. No model gives
+    /// it another one then.
+    ///
+    /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `storageFailure`.
+    RenameSession = "agent/session/rename", RenameSessionParams => ();
+    /// Puts a session away, so that it is not listed unless asked for and never deleted for its age, or takes it out
+    /// again. `archived_changed` tells clients that follow it.
+    ///
+    /// Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+    ArchiveSession = "agent/session/archive", ArchiveSessionParams => ();
+    /// Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it
+    /// is open in another window.
+    ///
+    /// Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
+    DeleteSession = "agent/session/delete", DeleteSessionParams => ();
+    /// Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled.
+    ///
+    /// Errors: `invalidParams`.
+    SearchSessions = "agent/session/search", SearchSessionsParams => SearchSessionsResult;
     /// Follows a session, taking it up from its journal when it is not live, and tells all about it.
     ///
     /// Errors: `unknownSession`, `storageFailure`.
@@ -140,6 +165,19 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     CloseSession = "agent/session/close", CloseSessionParams => ();
+    /// Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that
+    /// is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    ForkSession = "agent/session/fork", ForkSessionParams => NewSessionResult;
+    /// Gives a session as a document. Nothing is written or sent anywhere.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    ExportSession = "agent/session/export", ExportSessionParams => ExportSessionResult;
+    /// Makes a session from the folder of an agent of the Kode SDK, which stays as it is.
+    ///
+    /// Errors: `invalidParams`, `storageFailure`.
+    ImportSession = "agent/session/import", ImportSessionParams => ImportSessionResult;
     /// Changes mode and model of a session and says what is in force now.
     ///
     /// Errors: `unknownSession`, `modelNotConfigured`.

@@ -1,4 +1,4 @@
-//! Sessions: begin, list, load, configure and close them, and the snapshot a client starts from.
+//! Sessions: begin, load, configure and close them, and the snapshot a client starts from.
 //!
 //! Rule: a snapshot is what all events up to its bookmark add up to; a client folds the later ones into it and
 //! needs nothing else.
@@ -13,7 +13,7 @@ use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
 use crate::queue::Draft;
 use crate::task::BackgroundTask;
-use crate::text::{AgentId, SessionId, Timestamp, TurnId, Uri};
+use crate::text::{AgentId, SessionId, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
@@ -40,59 +40,6 @@ pub struct NewSessionResult {
     pub session_id: SessionId,
     /// The session as it is now.
     pub snapshot: Snapshot,
-}
-
-/// Which part of the list is wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListSessionsParams {
-    /// The most sessions of one answer; the server may give fewer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-    /// `nextCursor` of the answer before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-}
-
-/// A page of the list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListSessionsResult {
-    /// The sessions of this workspace, the one last used first.
-    pub sessions: Vec<SessionSummary>,
-    /// What to ask with for the next page; absent on the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
-/// A session in the list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionSummary {
-    /// The session.
-    pub session_id: SessionId,
-    /// What people call it; empty before the first prompt.
-    pub title: String,
-    /// When it began; absent where that cannot be told without reading all of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_at: Option<Timestamp>,
-    /// When something last happened in it.
-    pub updated_at: Timestamp,
-    /// Whether it is live.
-    pub state: SessionPresence,
-    /// Its mode; absent where that cannot be told without reading all of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-}
-
-/// Whether a session is live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum SessionPresence {
-    /// It runs in this server.
-    Live,
-    /// It is kept on disk and can be loaded.
-    Stored,
 }
 
 /// Which session is loaded, and how much of it.
@@ -156,6 +103,9 @@ pub struct Snapshot {
     /// How hard models think, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The style of the answers, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
     /// Tokens of all turns.
     pub usage: Usage,
     /// What they cost in US dollars; absent where a part is not known.
@@ -243,6 +193,10 @@ pub struct ConfigureSessionParams {
     /// How hard models think from the next model call on; `auto` is what the profile and the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<EffortChoice>,
+    /// The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is
+    /// what the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
     /// How changes reach the files from the next call on, instead of as the user has set for all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Vec<EditDeliveryRule>>,
@@ -279,6 +233,9 @@ pub struct ConfigureSessionResult {
     /// How hard models think, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The style of the answers, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_style: Option<String>,
     /// How changes reach the files.
     pub delivery: Vec<EditDeliveryRule>,
 }

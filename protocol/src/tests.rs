@@ -220,6 +220,7 @@ fn every_event_keeps_its_form() {
             }),
             json!({ "type": "agent_resumed", "sealed": ["call_1"], "skippedRecords": 0 }),
             json!({ "type": "storage_failure", "message": "disk full" }),
+            json!({ "type": "storage_failure", "message": "written again", "recovered": true }),
             json!({ "type": "error", "message": "no key", "hint": "set one" }),
             json!({ "type": "gap", "since": 3, "oldest": 9 }),
         ],

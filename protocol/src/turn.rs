@@ -9,7 +9,7 @@ use crate::lsp::RangeShape;
 use crate::text::{CallId, QueueId, SessionId, TurnId, Uri};
 
 /// A prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartTurnParams {
     /// The session.
@@ -28,6 +28,13 @@ pub struct StartTurnParams {
     /// Whether the prompt is answered twice, for the user to choose; absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_answers: Option<bool>,
+    /// What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+    /// 0. What has no known price is not counted. Absent as the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_minutes: Option<f64>,
 }
 
 /// A part of a prompt.
@@ -276,6 +283,8 @@ pub enum StopReason {
     MaxTokens,
     /// The limit of model calls was reached.
     MaxTurns,
+    /// The turn had cost as much, or gone on as long, as it may.
+    Budget,
     /// The model, or a filter, declined.
     Refusal,
     /// The user cancelled.

@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use kode_engine::engine::{Engine, EngineOptions, NewSession, SessionError};
+use jiff::Timestamp;
+use kode_engine::engine::{Engine, EngineOptions, NewSession, Policies, SessionError};
 use kode_engine::ids::SessionId;
 use kode_engine::input::complete::Completer;
 use kode_engine::model::models::{Pointer, ProfileLayer};
@@ -14,6 +16,9 @@ use kode_engine::model::profile::ProfileOptions;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
+use kode_engine::sessions::{CleanupOptions, Workspaces};
+use kode_engine::settings::SettingsPolicies;
+use kode_engine::transfer::{ForkError, ForkPoint};
 use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,6 +29,9 @@ use crate::follow::{self, Follower};
 use crate::home;
 use crate::host::LspHost;
 use crate::policies;
+
+/// How long after the agent was first needed it is looked whether old sessions are to be deleted.
+const CLEANUP_DELAY: Duration = Duration::from_secs(10);
 
 /// What an editor can set in `initializationOptions`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -85,6 +93,7 @@ impl Agent {
         let options = options.unwrap_or_default();
         let policies = policies::all()?;
         let equipment = policies::equipment(&policies);
+        let policies = Arc::new(policies);
         if let Some(problem) = equipment.search.problem() {
             let client = shared.client.clone();
             tokio::spawn(async move { client.show_message(MessageType::WARNING, readable(&problem)).await });
@@ -94,7 +103,7 @@ impl Agent {
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: policies::models(&policies, own_models(&options)),
             deliveries: Deliveries::new(options.delivery.clone())?,
-            policies: Arc::new(policies),
+            policies: Arc::clone(&policies) as Arc<dyn Policies>,
             concurrency: equipment.concurrency,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         };
@@ -107,6 +116,7 @@ impl Agent {
             followed: Mutex::default(),
             plain: Mutex::default(),
         });
+        agent.begin_cleanup(policies);
         let ending = Arc::clone(&agent);
         shared.lifecycle.at_end(async move { ending.engine.shutdown().await });
         Ok(agent)
@@ -164,6 +174,16 @@ impl Agent {
         Ok(session)
     }
 
+    /// Begins a session with what another one said up to some place, and follows it.
+    ///
+    /// # Errors
+    /// As [`Engine::fork_session`].
+    pub async fn fork_session(&self, id: &SessionId, at: ForkPoint) -> Result<Arc<Session>, ForkError> {
+        let session = self.engine.fork_session(&self.folders(), id, at).await?;
+        self.follow(&session, session.events().newest());
+        Ok(session)
+    }
+
     /// The session that prompts without one of their own go to; begun at the first of them.
     ///
     /// # Errors
@@ -176,6 +196,17 @@ impl Agent {
         let session = self.new_session(None, None, None)?;
         *plain = Some(session.id().clone());
         Ok(session)
+    }
+
+    /// Lets prompts without a session of their own go to that one, which is taken up from its journal when it is not
+    /// live. Answers its title.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub async fn go_on_with(&self, id: &SessionId) -> Result<String, SessionError> {
+        let session = self.load_session(id, None).await?;
+        *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+        Ok(session.snapshot(0).title)
     }
 
     /// Lets the next prompt without a session begin a new one.
@@ -194,6 +225,46 @@ impl Agent {
             follower.follow_to_the_end();
         }
         Ok(())
+    }
+
+    /// Deletes a session; a live one in which no turn runs is closed first.
+    ///
+    /// # Errors
+    /// As [`Engine::delete_session`].
+    pub async fn delete_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.engine.delete_session(&Workspaces::All, id).await?;
+        if let Some(follower) = self.followed().remove(id) {
+            follower.follow_to_the_end();
+        }
+        Ok(())
+    }
+
+    /// Removes sessions nobody has touched for long and what others keep and need no more, at most once a day; what was
+    /// deleted is told. Nothing waits for it.
+    fn begin_cleanup(&self, policies: Arc<SettingsPolicies>) {
+        let (catalogue, shared) = (Arc::clone(self.engine.catalogue()), Arc::clone(&self.shared));
+        tokio::spawn(async move {
+            // What the agent was made for comes first.
+            tokio::time::sleep(CLEANUP_DELAY).await;
+            let cleaning = tokio::task::spawn_blocking(move || {
+                let days = policies.values().stated.preferences().cleanup_days;
+                catalogue.clean_up(CleanupOptions { now: Timestamp::now(), days }).map(|done| (done, days))
+            });
+            match cleaning.await {
+                Ok(Ok((Some(cleaned), Some(days)))) if cleaned.sessions > 0 => {
+                    let text = format!(
+                        "Kode: deleted {} sessions ({} MB) that nobody has touched for {days} days. \
+                         `cleanupPeriodDays` in your settings says how long they are kept; archived ones stay.",
+                        cleaned.sessions,
+                        cleaned.bytes.div_ceil(1_000_000)
+                    );
+                    shared.client.show_message(MessageType::INFO, text).await;
+                }
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the stored sessions were not cleaned up"),
+                Err(error) => tracing::error!(%error, "cleaning up the stored sessions broke off"),
+            }
+        });
     }
 
     /// Sends the client what happens in a session after event number `since`, once however often it is asked for.

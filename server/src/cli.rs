@@ -11,6 +11,7 @@ mod questions;
 pub mod run;
 pub mod sandbox;
 pub mod scripted;
+pub mod sessions;
 mod terminal;
 mod watch;
 
@@ -58,6 +59,8 @@ enum Command {
     Permissions(permissions::PermissionsArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
+    /// List, show, rename, archive, delete and search the stored sessions
+    Sessions(sessions::SessionsArgs),
     /// Say what keeps commands in check on this machine, and which models there are
     Doctor(doctor::DoctorArgs),
     /// Serve a scripted model on loopback, for tests of clients
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Some(Command::Sandbox(args)) => sandbox::run(args),
         Some(Command::Permissions(args)) => permissions::run(args),
         Some(Command::Models(args)) => models::run(&args),
+        Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
     };

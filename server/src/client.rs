@@ -19,6 +19,8 @@ pub struct ClientFacts {
     pub name: Option<String>,
     /// The client's version, for logs and reports only.
     pub version: Option<String>,
+    /// The language of the client's own texts, such as `de` or `pt-BR`.
+    pub locale: Option<String>,
     /// The process whose end is our end.
     pub process_id: Option<u32>,
     /// The folders of the workspace; empty for a single file.
@@ -67,8 +69,15 @@ impl ClientFacts {
     #[must_use]
     pub fn new(params: InitializeParams) -> Self {
         let roots = roots(&params);
-        let InitializeParams { process_id, initialization_options, capabilities, trace, client_info, .. } =
-            params;
+        let InitializeParams {
+            process_id,
+            initialization_options,
+            capabilities,
+            trace,
+            client_info,
+            locale,
+            ..
+        } = params;
         let ClientCapabilities { workspace, window, general, experimental, text_document, .. } = capabilities;
         let text_document = text_document.unwrap_or_default();
         let code_action = text_document.code_action.unwrap_or_default();
@@ -84,6 +93,7 @@ impl ClientFacts {
         Self {
             name,
             version,
+            locale,
             process_id,
             roots,
             trace: trace.unwrap_or_default(),

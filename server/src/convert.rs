@@ -9,12 +9,13 @@ pub mod models;
 pub mod question;
 pub mod review;
 pub mod rules;
+pub mod sessions;
 mod task;
+pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
 use kode_engine::context::meter::ContextUse;
-use kode_engine::engine::{Engine, SessionSummary};
 use kode_engine::event::{
     AuditEntry, Bookmark, CallState, Channel, Event, EventRecord, Gap, Item, ItemBody, NoticeLevel,
     QueuedPrompt, RunState, ToolCallItem,
@@ -140,6 +141,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         draft: snapshot.draft.map(draft),
         tasks: snapshot.tasks.into_iter().map(task).collect(),
         effort: snapshot.effort.map(models::effort),
+        output_style: snapshot.output_style,
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
@@ -156,20 +158,6 @@ pub fn sub_agent(agent: AgentView) -> wire::Subagent {
         items: agent.items.into_iter().map(item).collect(),
         more_items: agent.more_items,
         usage: usage(agent.usage),
-    }
-}
-
-/// A session in a list.
-#[must_use]
-pub fn summary(engine: &Engine, summary: SessionSummary) -> wire::SessionSummary {
-    let live = engine.session(&summary.id).ok();
-    wire::SessionSummary {
-        session_id: session_id(&summary.id),
-        title: summary.title,
-        created_at: None,
-        updated_at: timestamp(summary.updated),
-        state: if summary.live { wire::SessionPresence::Live } else { wire::SessionPresence::Stored },
-        mode: live.map(|session| mode(session.mode())),
     }
 }
 
@@ -282,7 +270,7 @@ fn bookmark(bookmark: Bookmark) -> wire::Bookmark {
 
 // -- items --------------------------------------------------------------------------------------------------------
 
-fn item(item: Item) -> wire::Item {
+pub(crate) fn item(item: Item) -> wire::Item {
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),
@@ -296,8 +284,14 @@ fn item(item: Item) -> wire::Item {
                     attachments: attachments.into_iter().map(input::attachment).collect(),
                 })
             }
-            ItemBody::AgentMessage { text, complete, interrupted, model } => {
-                wire::ItemBody::AgentMessage(wire::AgentMessage { text, complete, interrupted, model })
+            ItemBody::AgentMessage { text, complete, interrupted, model, duration_ms } => {
+                wire::ItemBody::AgentMessage(wire::AgentMessage {
+                    text,
+                    complete,
+                    interrupted,
+                    model,
+                    duration_ms,
+                })
             }
             ItemBody::Thinking { text, complete } => {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })
@@ -528,12 +522,20 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
         }
-        Event::ModeChanged { mode: now, model, effort } => mode_changed(now, model, effort),
+        Event::ModeChanged { mode: now, model, effort, output_style } => {
+            mode_changed(now, model, effort, output_style)
+        }
         Event::QueueChanged { queue, steering, paused } => wire::Event::QueueChanged(wire::QueueChanged {
             queue: queue.into_iter().map(queued).collect(),
             steering: steering.into_iter().map(queued).collect(),
             paused,
         }),
+        Event::TitleChanged { title, by } => {
+            wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
+        }
+        Event::ArchivedChanged { archived } => {
+            wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
+        }
         Event::DraftChanged { draft: now } => {
             wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
@@ -575,14 +577,21 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::AgentResumed { sealed, strategy, skipped_records } => {
             wire::Event::AgentResumed(turn::resumed(&sealed, strategy, skipped_records))
         }
-        Event::StorageFailure { message } => wire::Event::StorageFailure(wire::StorageFailure { message }),
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
 }
 
-fn mode_changed(now: Mode, model: String, effort: Option<Effort>) -> wire::Event {
+fn mode_changed(
+    now: Mode,
+    model: String,
+    effort: Option<Effort>,
+    output_style: Option<String>,
+) -> wire::Event {
     let effort = effort.map(models::effort);
-    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort })
+    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort, output_style })
 }
 
 fn token_usage(

@@ -17,5 +17,7 @@ pub mod progress;
 pub mod question;
 pub mod queue;
 pub mod session;
+pub mod sessions;
 pub mod task;
+pub mod transfer;
 pub mod turn;

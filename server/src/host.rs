@@ -182,6 +182,10 @@ impl Host for LspHost {
         }
     }
 
+    fn locale(&self) -> Option<String> {
+        self.shared.facts.get().and_then(|facts| facts.locale.clone())
+    }
+
     fn can_diagnose(&self) -> bool {
         self.shared.facts.get().is_some_and(|facts| facts.kode.diagnostics)
     }

@@ -8,6 +8,7 @@ mod models;
 mod questions;
 mod queue;
 pub(crate) mod review;
+mod sessions;
 pub(crate) mod settings;
 
 use std::sync::Arc;
@@ -152,7 +153,10 @@ impl PlainSurface {
                 let how = task.ended.as_ref().map(|(_, end)| end.to_string()).unwrap_or_default();
                 self.log(MessageType::LOG, &format!("{} (`{}`) {how}", task.id, task.title)).await;
             }
-            Event::StorageFailure { message } => self.message(MessageType::ERROR, message).await,
+            Event::StorageFailure { message, recovered } => {
+                let kind = if *recovered { MessageType::INFO } else { MessageType::ERROR };
+                self.message(kind, message).await;
+            }
             Event::Done { reason, .. } => self.end(*reason).await,
             _ => {}
         }
@@ -253,6 +257,7 @@ impl PlainSurface {
             TurnEnd::Cancelled => "cancelled",
             TurnEnd::MaxTokens
             | TurnEnd::MaxTurns
+            | TurnEnd::Budget
             | TurnEnd::Refusal
             | TurnEnd::Error
             | TurnEnd::Repetition

@@ -12,7 +12,7 @@ use tower_lsp::{ClientSocket, LspService};
 use crate::backend::{self, Backend};
 use crate::handlers::{
     catalogue, checkpoint, complete, context, document, draft, edits, permission, progress, question, queue,
-    session, task, turn,
+    session, sessions, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
@@ -26,10 +26,17 @@ const WORKER_THREADS: usize = 2;
 pub fn service() -> (LspService<Backend>, ClientSocket) {
     backend::builder()
         .custom_method("agent/session/new", session::new)
-        .custom_method("agent/session/list", session::list)
+        .custom_method("agent/session/list", sessions::list)
+        .custom_method("agent/session/rename", sessions::rename)
+        .custom_method("agent/session/archive", sessions::archive)
+        .custom_method("agent/session/delete", sessions::delete)
+        .custom_method("agent/session/search", sessions::search)
         .custom_method("agent/session/load", session::load)
         .custom_method("agent/subagent/load", session::load_sub_agent)
         .custom_method("agent/session/close", session::close)
+        .custom_method("agent/session/fork", transfer::fork)
+        .custom_method("agent/session/export", transfer::export)
+        .custom_method("agent/session/import", transfer::import)
         .custom_method("agent/session/configure", session::configure)
         .custom_method("agent/usage/get", session::usage)
         .custom_method("agent/session/compact", context::compact)

@@ -7,6 +7,7 @@
 
 mod agents;
 mod background;
+mod catalogue;
 mod checkpoints;
 mod context;
 mod crash;
@@ -29,7 +30,9 @@ mod sandbox;
 mod schedules;
 mod sessions;
 mod steering;
+mod styles;
 mod survival;
+mod transfer;
 mod transport;
 mod turn;
 mod typing;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::extension::FOLDERS;
 use crate::ids::AgentId;
+use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::tools::{Registry, ToolError, ToolErrorKind};
@@ -54,6 +55,8 @@ pub struct AgentType {
     pub model: Option<String>,
     /// The mode it works in where the session's is not stricter; `None` for the session's.
     pub mode: Option<Mode>,
+    /// How hard its model thinks; `None` for as hard as without it.
+    pub effort: Option<Effort>,
     /// The most model calls of one turn, where it is less than the usual limit.
     pub max_turns: Option<u32>,
     /// The file it is from; `None` when it is built in.
@@ -238,6 +241,7 @@ fn built_in() -> [AgentType; 4] {
         tools: tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
         disallowed_tools: Vec::new(),
         model: None,
+        effort: None,
         max_turns: None,
         file: None,
     };

@@ -5,6 +5,7 @@
 
 pub mod meter;
 pub(crate) mod normalise;
+pub(crate) mod overview;
 mod system;
 pub mod tokens;
 
@@ -35,7 +36,7 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,
-        effort: state.effort.or(profile.effort).or(preferences.effort),
+        effort: conversation.effort(state.effort).or(profile.effort).or(preferences.effort),
         cache_key: Some(cache_key(session.id(), conversation.agent.as_ref())),
     }
 }

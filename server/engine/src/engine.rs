@@ -3,10 +3,9 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -16,26 +15,29 @@ use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
-use crate::journal::{self, Blobs, Journal, Record};
+use crate::journal::disk::{self, Disk};
+use crate::journal::{self, Blobs, Journal, Record, Stamp};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::replay::Replay;
+use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState};
+use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::{Workspace, blocking};
 
 /// The name of a session's journal in its folder.
-const JOURNAL: &str = "journal.jsonl";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The name of a session's folder of blobs beside it.
-const BLOBS: &str = "blobs";
+pub(crate) const BLOBS: &str = "blobs";
 
 /// The name of a session's folder of commands' output beside it.
-const OUTPUT: &str = "output";
+pub(crate) const OUTPUT: &str = "output";
 
 /// What an engine is made with.
 pub struct EngineOptions {
@@ -90,25 +92,18 @@ pub struct NewSession {
     pub model: Option<String>,
 }
 
-/// A session in a list.
-#[derive(Clone, Debug)]
-pub struct SessionSummary {
-    /// The session.
-    pub id: SessionId,
-    /// What people call it; empty before the first prompt.
-    pub title: String,
-    /// When its journal was last written.
-    pub updated: Timestamp,
-    /// Whether it is live in this process.
-    pub live: bool,
-}
-
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// No session of that id.
     #[error("there is no session `{0}` for this workspace")]
     Unknown(SessionId),
+    /// A turn runs in it.
+    #[error("a turn runs in the session `{0}`")]
+    Running(SessionId),
+    /// It cannot be called so.
+    #[error(transparent)]
+    Title(#[from] TitleError),
     /// A session needs a folder to work in.
     #[error("there is no workspace folder; open one, or name a folder for the session")]
     NoFolder,
@@ -139,7 +134,7 @@ pub enum SessionError {
 
 /// All sessions of a server.
 pub struct Engine {
-    home: AbsPath,
+    catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
     models: Arc<Models>,
     tools: Arc<Registry>,
@@ -151,6 +146,8 @@ pub struct Engine {
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// What journals and blobs are written to.
+    disk: Arc<dyn Disk>,
     /// Held while a session is loaded, so that none is loaded twice.
     loading: tokio::sync::Mutex<()>,
 }
@@ -168,7 +165,7 @@ impl Engine {
         let EngineOptions { home, host, models, save_before_commands, deliveries, policies, concurrency } =
             options;
         Self {
-            home,
+            catalogue: Arc::new(Catalogue::new(&home)),
             host,
             models: Arc::new(models),
             tools: Arc::new(tools),
@@ -178,8 +175,15 @@ impl Engine {
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Mutex::default(),
+            disk: disk::real(),
             loading: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The same with journals and blobs on another disk.
+    #[cfg(test)]
+    pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
     }
 
     /// The models.
@@ -207,9 +211,10 @@ impl Engine {
         };
         let mode = beginning.mode(new.mode)?;
         let id = SessionId::generate();
-        let record = Record::Opened { session: id.clone(), roots: new.roots, cwd: cwd.clone(), mode, model };
+        let (session, forked_from) = (id.clone(), None);
+        let record = Record::Opened { session, roots: new.roots, cwd: cwd.clone(), mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let (journal, blobs) = (open_journal(&path)?, blobs_beside(&path));
+        let (journal, blobs) = open_journal(&self.disk, &path)?;
         journal.append(&record).map_err(|error| SessionError::Storage { path, source: error.source })?;
         let state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
         let events = EventLog::new(state.id.clone(), 0);
@@ -243,17 +248,10 @@ impl Engine {
         if let Some(session) = closing {
             session.closed().await;
         }
-        // An id is looked up as one path component: it must not be able to name anything else.
-        let unknown = || SessionError::Unknown(id.clone());
-        if !id.as_str().chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
-            return Err(unknown());
-        }
-        let path = folders
-            .iter()
-            .map(|folder| self.folder(folder).join(id.as_str()).join(JOURNAL))
-            .find(|path| path.is_file())
-            .ok_or_else(unknown)?;
-        let session = self.start(in_background(path, open_session).await?);
+        let (path, folder) = self.stored_journal(folders, id)?;
+        let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
+        let open = move |path: &Path| open_session(&disk, path, beginning);
+        let session = self.start(in_background(path, open).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.enter_lost_changes().await;
         session.catch_up_with_texts().await;
@@ -263,17 +261,108 @@ impl Engine {
         Ok(session)
     }
 
-    /// The sessions of the workspace folders, newest first. A session that cannot be read does not hide the others.
+    /// The stored sessions, for whoever may wait for the disk.
     #[must_use]
-    pub fn list_sessions(&self, folders: &[AbsPath]) -> Vec<SessionSummary> {
-        let mut summaries: Vec<_> = folders
-            .iter()
-            .filter_map(|folder| std::fs::read_dir(self.folder(folder)).ok())
-            .flat_map(|entries| entries.flatten())
-            .filter_map(|entry| self.summary(&entry.path().join(JOURNAL)))
-            .collect();
-        summaries.sort_by_key(|summary| Reverse(summary.updated));
-        summaries
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
+    }
+
+    /// A page of the list of sessions. Reads the disk: call it from a thread that may wait.
+    ///
+    /// # Errors
+    /// [`BadCursor`].
+    pub fn list_sessions(&self, query: &ListSessions) -> Result<SessionPage, BadCursor> {
+        self.catalogue.list(query, &|id| {
+            let session = self.sessions().get(id).cloned()?;
+            // One that is ending holds its journal still, and is nobody else's.
+            Some(if session.is_closing() {
+                Presence::Stored
+            } else {
+                Presence::Live(session.snapshot(0).state)
+            })
+        })
+    }
+
+    /// Gives a session a title of the user's, whether it is live or not.
+    ///
+    /// # Errors
+    /// [`SessionError`]: a title that cannot be taken, unknown, or open elsewhere.
+    pub async fn rename_session(
+        &self,
+        workspaces: &Workspaces,
+        id: &SessionId,
+        title: &str,
+    ) -> Result<(), SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        match self.live_or_gone(id).await {
+            Some(session) => Ok(session.rename(title)?),
+            None => {
+                let (id, title) = (id.clone(), title.to_owned());
+                self.stored(workspaces, move |stored, workspaces| stored.rename(workspaces, &id, &title))
+                    .await
+            }
+        }
+    }
+
+    /// Puts a session away, or takes it out again, whether it is live or not.
+    ///
+    /// # Errors
+    /// [`SessionError`]: unknown, or open elsewhere.
+    pub async fn archive_session(
+        &self,
+        workspaces: &Workspaces,
+        id: &SessionId,
+        archived: bool,
+    ) -> Result<(), SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        match self.live_or_gone(id).await {
+            Some(session) if session.archive(archived) => Ok(()),
+            Some(_) => Err(SessionError::Unknown(id.clone())),
+            None => {
+                let id = id.clone();
+                self.stored(workspaces, move |stored, workspaces| stored.archive(workspaces, &id, archived))
+                    .await
+            }
+        }
+    }
+
+    /// Deletes a session with all that was kept for it; a live one in which no turn runs is closed first.
+    ///
+    /// # Errors
+    /// [`SessionError`]: a turn runs, unknown, or open elsewhere.
+    pub async fn delete_session(&self, workspaces: &Workspaces, id: &SessionId) -> Result<(), SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        let mut workspaces = workspaces.clone();
+        if let Some(session) = self.live_or_gone(id).await {
+            if !session.close_if_idle() {
+                return Err(SessionError::Running(id.clone()));
+            }
+            session.closed().await;
+            workspaces = Workspaces::These(session.roots());
+        }
+        self.sessions().remove(id);
+        let id = id.clone();
+        self.stored(&workspaces, move |stored, workspaces| stored.delete(workspaces, &id)).await
+    }
+
+    /// The live session of that id; one that is being closed is waited for.
+    async fn live_or_gone(&self, id: &SessionId) -> Option<Arc<Session>> {
+        let session = self.sessions().get(id).cloned()?;
+        if session.is_closing() {
+            session.closed().await;
+            return None;
+        }
+        Some(session)
+    }
+
+    /// Does something with stored sessions on a thread that may wait.
+    async fn stored<T: Send + 'static>(
+        &self,
+        workspaces: &Workspaces,
+        act: impl FnOnce(&Catalogue, &Workspaces) -> T + Send + 'static,
+    ) -> T {
+        let (catalogue, workspaces) = (Arc::clone(&self.catalogue), workspaces.clone());
+        blocking(move || act(&catalogue, &workspaces)).await
     }
 
     /// Ends a live session; its journal stays.
@@ -310,6 +399,32 @@ impl Engine {
         })
     }
 
+    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost.
+    fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
+        let (mode, model) = self.beginning_of(folder)?;
+        let (roots, cwd) = (vec![folder.clone()], folder.clone());
+        Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
+    }
+
+    /// The journal of a stored session of the folders, and that of them in which it was begun.
+    pub(crate) fn stored_journal<'f>(
+        &self,
+        folders: &'f [AbsPath],
+        id: &SessionId,
+    ) -> Result<(PathBuf, &'f AbsPath), SessionError> {
+        // An id is looked up as one path component: it must not be able to name anything else.
+        let path = |folder: &AbsPath| self.folder(folder).join(id.as_str()).join(JOURNAL);
+        let paths = folders.iter().map(|folder| (path(folder), folder));
+        let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| path.is_file());
+        found.ok_or_else(|| SessionError::Unknown(id.clone()))
+    }
+
+    /// The mode and the model profile that new sessions of a folder begin with.
+    pub(crate) fn beginning_of(&self, root: &AbsPath) -> Result<(Mode, String), SessionError> {
+        let beginning = self.policies.beginning(std::slice::from_ref(root));
+        Ok((beginning.mode(None)?, self.model_of(&beginning)))
+    }
+
     fn start(&self, opened: Opened) -> Arc<Session> {
         let Opened { journal, blobs, state, events, ledger, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
@@ -340,19 +455,9 @@ impl Engine {
         session
     }
 
-    fn summary(&self, journal: &std::path::Path) -> Option<SessionSummary> {
-        let modified = std::fs::metadata(journal).and_then(|metadata| metadata.modified()).ok()?;
-        let id = SessionId::from_external(journal.parent()?.file_name()?.to_str()?);
-        let title = match self.session(&id) {
-            Ok(session) => session.snapshot(0).title,
-            Err(_) => journal::title(journal),
-        };
-        let live = self.session(&id).is_ok();
-        Some(SessionSummary { id, title, updated: Timestamp::try_from(modified).ok()?, live })
-    }
-
-    fn folder(&self, workspace: &AbsPath) -> PathBuf {
-        self.home.join("sessions").join(slug(workspace)).as_path().to_path_buf()
+    /// Where the sessions of a workspace folder are.
+    pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
+        self.catalogue.folder(workspace)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
@@ -374,7 +479,7 @@ struct Opened {
 /// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
 async fn in_background(
     journal: PathBuf,
-    open: fn(&std::path::Path) -> Result<Opened, SessionError>,
+    open: impl FnOnce(&Path) -> Result<Opened, SessionError> + Send + 'static,
 ) -> Result<Opened, SessionError> {
     let path = journal.clone();
     tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
@@ -383,23 +488,41 @@ async fn in_background(
     })
 }
 
-/// Opens a stored session for writing and folds its journal.
-fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
+/// Opens a stored session for writing and folds its journal. `beginning` is taken for its first record when that is
+/// lost.
+fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: Record) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read.
-    let journal = open_journal(path)?;
-    let read =
-        journal::read(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let skipped = read.skipped;
+    let (journal, blobs) = open_journal(disk, path)?;
+    let read = journal::read_on(&**disk, path)
+        .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    let mut skipped = read.skipped;
+    if read.records.is_empty() {
+        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
+    }
+    let id = if let Record::Opened { session, .. } = &beginning { Some(session.clone()) } else { None };
+    let lost = match read.records.iter().any(|record| matches!(record, Record::Opened { .. })) {
+        true => None,
+        false => {
+            tracing::warn!(path = %path.display(), "the beginning of the session is lost");
+            // A line that is gone without a trace is told as well.
+            skipped = skipped.max(1);
+            let written = read.stamps.first().map_or(Timestamp::UNIX_EPOCH, |stamp| stamp.written);
+            Some((Stamp { seq: 0, written, after_damage: false }, beginning))
+        }
+    };
     let mut entries = Vec::new();
     let lines = read.stamps.into_iter().zip(read.records).inspect(|(_, record)| {
         if let Record::Edits { entry } = record {
             entries.push(entry.clone());
         }
     });
-    let Some(Replay { state, kept }) = Replay::of(lines) else {
+    let Some(Replay { mut state, kept }) = Replay::of(lost.into_iter().chain(lines)) else {
         return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
     };
-    let blobs = blobs_beside(path);
+    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
+    if let Some(id) = id {
+        state.id = id;
+    }
     let (ledger, problems) = Ledger::fold(entries, &blobs);
     for error in problems {
         tracing::warn!(%error, path = %path.display(), "the changes of a file are not known any more");
@@ -408,17 +531,16 @@ fn open_session(path: &std::path::Path) -> Result<Opened, SessionError> {
     Ok(Opened { journal, blobs, state, events, ledger, resumed: Some(skipped) })
 }
 
-/// The blobs of the session with this journal.
-fn blobs_beside(journal: &std::path::Path) -> Blobs {
-    Blobs::new(journal.with_file_name(BLOBS))
-}
-
-fn open_journal(path: &std::path::Path) -> Result<Journal, SessionError> {
-    Journal::open(path).map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })
+/// The journal at a place, and the blobs beside it.
+fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), SessionError> {
+    let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
+    let journal = Journal::open_on(Arc::clone(disk), path, Some(blobs.clone()));
+    let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
+    Ok((journal, blobs))
 }
 
 /// A folder name for a workspace: readable, and different for different paths.
-fn slug(workspace: &AbsPath) -> String {
+pub(crate) fn slug(workspace: &AbsPath) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(workspace.as_path().as_os_str().as_encoded_bytes());
     let name: String = workspace

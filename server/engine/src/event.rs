@@ -22,6 +22,7 @@ use crate::session::compaction::{Cause, Compaction};
 use crate::session::draft::Draft;
 use crate::session::reminders::ReminderKind;
 use crate::session::review::ResolutionOutcome;
+use crate::session::title::TitledBy;
 use crate::settings::Withheld;
 use crate::todo::{Todo, TodoReminder};
 use crate::turn::limit::TurnOptions;
@@ -86,6 +87,8 @@ pub enum TurnEnd {
     MaxTokens,
     /// The turn limit was reached.
     MaxTurns,
+    /// It had cost as much, or gone on as long, as it may.
+    Budget,
     /// The model, or a filter, declined.
     Refusal,
     /// The user cancelled.
@@ -238,7 +241,7 @@ pub enum Event {
         /// The state now.
         state: RunState,
     },
-    /// The session's mode or model changed.
+    /// The session's mode, model, effort or style of answers changed.
     ModeChanged {
         /// The mode now.
         mode: crate::permission::Mode,
@@ -246,6 +249,8 @@ pub enum Event {
         model: String,
         /// How hard models think now, where the user has said so for this session.
         effort: Option<Effort>,
+        /// The name of the style of the answers from the next turn on, where the user has chosen one for this session.
+        output_style: Option<String>,
     },
     /// What waits for its turn, or for the running one, changed.
     QueueChanged {
@@ -255,6 +260,18 @@ pub enum Event {
         steering: Vec<QueuedPrompt>,
         /// Whether prompts wait and nothing begins them by itself.
         paused: bool,
+    },
+    /// The session has another title than its prompts give it, or that of its prompts again.
+    TitleChanged {
+        /// What people call it now.
+        title: String,
+        /// Who named it so; `None` for the first line of its first prompt.
+        by: Option<TitledBy>,
+    },
+    /// The session was put away, or taken out again.
+    ArchivedChanged {
+        /// Whether it is put away now.
+        archived: bool,
     },
     /// The unsent prompt changed.
     DraftChanged {
@@ -420,10 +437,12 @@ pub enum Event {
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },
-    /// The journal could not be written; the records are kept and tried again.
+    /// The journal could not be written, and its records are kept and tried again; or that is over.
     StorageFailure {
-        /// What happened and where.
+        /// What happened and where, how much waits, and what to do.
         message: String,
+        /// Whether all is written again.
+        recovered: bool,
     },
     /// Something failed that is not part of a call.
     Error {
@@ -468,6 +487,8 @@ impl Event {
             Self::StateChanged { .. }
             | Self::ModeChanged { .. }
             | Self::QueueChanged { .. }
+            | Self::TitleChanged { .. }
+            | Self::ArchivedChanged { .. }
             | Self::DraftChanged { .. }
             | Self::ToolQueued { .. }
             | Self::ToolTimeout { .. }
@@ -540,7 +561,7 @@ impl From<WatchReport> for Event {
 }
 
 /// A prompt that waits for the turn before it to end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
     /// Its id.

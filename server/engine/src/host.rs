@@ -191,6 +191,11 @@ pub trait Host: Send + Sync + 'static {
     /// Asks the editor to save an open document and waits, for a limited time, until it has.
     async fn save_document(&self, target: &Target) -> SaveOutcome;
 
+    /// The language of the editor's own texts as it names it, such as `de` or `pt-BR`, if it does.
+    fn locale(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the editor tells what its language servers say.
     fn can_diagnose(&self) -> bool {
         false

@@ -4,12 +4,17 @@
 //! the records, and a session that is taken up again goes through the same fold.
 
 mod blobs;
+pub(crate) mod disk;
 mod pictures;
 mod reader;
 pub mod record;
+#[cfg(test)]
+mod survival;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use reader::{ReadJournal, Stamp, read, title};
+pub use disk::write_atomically;
+pub(crate) use reader::{LINE_LIMIT, read_on};
+pub use reader::{ReadJournal, Stamp, read};
 pub use record::Record;
-pub use writer::{Journal, JournalError, PreparedLine};
+pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

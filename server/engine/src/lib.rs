@@ -3,7 +3,7 @@
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
 //! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
-//! [`journal`] and [`settings`].
+//! [`journal`], [`sessions`], [`transfer`] and [`settings`].
 
 pub mod agents;
 pub mod broker;
@@ -24,11 +24,13 @@ pub mod preferences;
 pub mod question;
 pub mod sandbox;
 pub mod session;
+pub mod sessions;
 pub mod settings;
 pub mod shell;
 pub mod style;
 pub mod todo;
 pub mod tools;
+pub mod transfer;
 pub mod turn;
 pub mod web;
 pub mod workspace;

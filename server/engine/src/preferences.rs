@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Effort;
 use crate::model::models::Pointer;
+use crate::turn::limit::Budget;
 
 /// The share of a model's context window at which a conversation is compacted, unless the settings say otherwise.
 pub const COMPACT_THRESHOLD: f64 = 0.8;
@@ -15,6 +16,9 @@ pub const COMPACT_THRESHOLD: f64 = 0.8;
 /// After so many rounds of work without a word about the todo list the model is reminded of it, unless the settings say
 /// otherwise.
 pub const TODO_REMINDER_ROUNDS: u32 = 10;
+
+/// After so many days untouched a session is deleted, unless the settings say otherwise.
+pub const CLEANUP_DAYS: u32 = 30;
 
 /// How the user wants the agent to work.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,10 +43,19 @@ pub struct Preferences {
     pub compact_threshold: f64,
     /// `maxTurns`: the most model calls of one turn. −1 means the built-in limit, 0 that nothing is asked at all.
     pub max_turns: Option<i64>,
+    /// `maxCostUsd` and `maxMinutes`: what a turn may take before the user is asked.
+    pub budget: Budget,
     /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
+    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    pub project_overview: bool,
+    /// `sessionTitles`: whether a model is asked for titles of sessions; where nothing is said, only if `quick` points to
+    /// another profile than the session's.
+    pub session_titles: Option<bool>,
+    /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
+    pub cleanup_days: Option<u32>,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
@@ -73,8 +86,12 @@ impl Default for Preferences {
             auto_compact: true,
             compact_threshold: COMPACT_THRESHOLD,
             max_turns: None,
+            budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
             candidate_answers: false,
+            project_overview: true,
+            session_titles: None,
+            cleanup_days: Some(CLEANUP_DAYS),
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

@@ -31,9 +31,12 @@ pub mod spending;
 pub mod standing;
 pub mod state;
 pub mod steering;
+mod storage;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod title;
 pub mod todos;
 mod told;
 
@@ -112,6 +115,19 @@ pub enum SubmitError {
     ChatDisabled,
 }
 
+/// What is to change in a session; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The mode.
+    pub mode: Option<Mode>,
+    /// The name of the model profile.
+    pub model: Option<String>,
+    /// How hard models think; `Some(None)` is as the profile and the settings say.
+    pub effort: Option<Option<Effort>>,
+    /// The name of the style of the answers; `Some(None)` is that of the settings.
+    pub output_style: Option<Option<String>>,
+}
+
 /// A live session.
 pub struct Session {
     id: SessionId,
@@ -131,6 +147,8 @@ pub struct Session {
     guard: guard::Guard,
     kept: standing::Kept,
     unwritten: draft::Unwritten,
+    /// Held while it is told what is new of the disk.
+    telling: Mutex<()>,
     /// Places to run a call in; those that wait for the user or for other calls take none.
     pub(crate) places: Semaphore,
     deliveries: Mutex<Arc<Deliveries>>,
@@ -142,9 +160,12 @@ pub struct Session {
     waiting: AtomicUsize,
     /// The turn limit of the command line.
     turn_limit: OnceLock<i64>,
+    budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
     resumption: resume::Resumption,
+    /// A model that is being asked for a title.
+    titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
 }
@@ -217,6 +238,7 @@ impl Session {
             guard: guard::Guard::new(policy, own),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
+            telling: Mutex::default(),
             places: Semaphore::new(concurrency.max(1)),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
@@ -225,8 +247,10 @@ impl Session {
             active: Mutex::new(None),
             waiting: AtomicUsize::new(0),
             turn_limit: OnceLock::new(),
+            budgets: limits::Budgets::default(),
             resting: Resting::default(),
             resumption: resume::Resumption::default(),
+            titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
         });
@@ -238,6 +262,7 @@ impl Session {
         tokio::spawn(drive::drive(Arc::clone(&session), receiver));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
+        tokio::spawn(storage::keep(Arc::clone(&session)));
         session
     }
 
@@ -303,6 +328,7 @@ impl Session {
         let queue = prompt.id.clone();
         let record = Record::Queued { prompt, content, parts, steering };
         self.commit_locked(&mut state, record);
+        self.sync_soon();
         Ok(if steering { Submitted::Steering { turn, queue } } else { Submitted::Queued(queue) })
     }
 
@@ -381,21 +407,25 @@ impl Session {
 
     /// Changes mode and model; what is `None` stays. The model is used from the next model call on.
     pub fn configure(&self, mode: Option<Mode>, model: Option<String>) {
-        self.configure_all(mode, model, None);
+        self.configure_all(Configuration { mode, model, ..Configuration::default() });
     }
 
-    /// Changes mode, model and effort; what is `None` stays, and the effort `Some(None)` is that of the profile again.
-    /// Model and effort are used from the next model call on.
-    pub fn configure_all(&self, mode: Option<Mode>, model: Option<String>, effort: Option<Option<Effort>>) {
+    /// Changes what is said; what is `None` stays. Model and effort are used from the next model call on, the style of the
+    /// answers from the next turn on.
+    pub fn configure_all(&self, wanted: Configuration) {
         let mut state = self.state();
-        let mode = mode.unwrap_or(state.mode);
-        let model = model.unwrap_or_else(|| state.model.clone());
-        let effort = effort.unwrap_or(state.effort);
-        let is_same = mode == state.mode && model == state.model && effort == state.effort;
+        let mode = wanted.mode.unwrap_or(state.mode);
+        let model = wanted.model.unwrap_or_else(|| state.model.clone());
+        let effort = wanted.effort.unwrap_or(state.effort);
+        let output_style = wanted.output_style.unwrap_or_else(|| state.output_style.clone());
+        let is_same = mode == state.mode
+            && model == state.model
+            && effort == state.effort
+            && output_style == state.output_style;
         if self.cancel.is_cancelled() || is_same {
             return;
         }
-        self.commit_locked(&mut state, Record::Configured { mode, model, effort });
+        self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
     }
 
     /// What the session has taken of its models since it began.
@@ -536,13 +566,6 @@ impl Session {
         self.active().is_some()
     }
 
-    /// Waits until the disk has what was committed. A failure is told and the work goes on: the records are kept.
-    pub(crate) async fn sync(&self) {
-        if let Err(error) = self.journal.sync().await {
-            self.events.publish(Event::StorageFailure { message: error.to_string() });
-        }
-    }
-
     pub(crate) fn publish(&self, event: Event) {
         self.events.publish(event);
     }
@@ -594,20 +617,15 @@ impl Session {
     fn commit_locked(&self, state: &mut SessionState, record: Record) {
         let prepared = self.journal.prepare(&record);
         let events = state.apply(record);
-        let mut failure = None;
         match prepared {
             Ok(line) => {
                 let at = line.written;
-                self.events.tell(at, events, |seq| failure = self.journal.append_line(line, seq).err());
+                self.events.tell(at, events, |seq| self.write_line(line, seq));
             }
             Err(error) => {
                 self.events.tell(Timestamp::now(), events, |_| {});
-                failure = Some(error);
+                self.journal.note_refused(&error);
             }
-        }
-        if let Some(error) = failure {
-            tracing::error!(%error, "journal");
-            self.events.publish(Event::StorageFailure { message: error.to_string() });
         }
     }
 

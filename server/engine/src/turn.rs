@@ -39,7 +39,7 @@ use crate::session::resume::interrupted;
 use crate::session::steering;
 use compact::Cause;
 use ending::{close, report, seal};
-pub(crate) use ending::{failed, seal_but};
+pub(crate) use ending::{failed, seal_but, sealing};
 use limit::{Repeats, TurnLimit, TurnOptions};
 use next::{Cut, Facts, Moment, Next, Pause, Why, next};
 use phases::{Phase, PhaseTimes};
@@ -173,6 +173,9 @@ impl<'a> Course<'a> {
         let in_force = session.in_force();
         let preferences = &in_force.policy.preferences;
         let is_own = conversation.agent.is_none();
+        if is_own {
+            session.begin_budget(turn);
+        }
         let options = if is_own { session.turn_options() } else { TurnOptions::default() };
         let candidates = is_own && options.candidate_answers.unwrap_or(preferences.candidate_answers);
         Self {
@@ -341,6 +344,7 @@ impl<'a> Course<'a> {
                 TurnLimit::Unlimited => None,
                 TurnLimit::Disabled => Some(0),
             },
+            used_up: self.conversation.session.used_up(self.turn),
             repeats: self.repeats.count(),
             // A sub-agent reports to the call it works for.
             may_ask: self.conversation.agent.is_none(),
@@ -386,6 +390,16 @@ impl<'a> Course<'a> {
     async fn goes_on(&mut self, pause: Pause) -> bool {
         let question = match pause {
             Pause::Limit => format!("The turn has made {} model calls. Shall it go on?", self.model_calls),
+            Pause::Cost => {
+                let cost = self.conversation.session.spent_since(self.turn).0;
+                format!("The turn has cost ${cost:.2}, as much as its budget is. Shall it go on?")
+            }
+            Pause::Time => {
+                let minutes = self.conversation.session.spent_since(self.turn).1.as_secs() / 60;
+                format!(
+                    "The turn has gone on for {minutes} minutes, as long as its budget is. Shall it go on?"
+                )
+            }
             Pause::Repeats => {
                 let times = self.repeats.count();
                 format!("The same call was made {times} times in a row with the same result. Shall it go on?")
@@ -406,6 +420,7 @@ impl<'a> Course<'a> {
         let (began, request) = (Instant::now(), compact::Request { cause: Cause::TurnLimit, focus: None });
         let outcome = compact::compact(self.conversation, self.turn, request, self.cancel).await;
         self.conversation.note_phase(Phase::CompactCheck, began);
+        self.conversation.session.begin_budget(self.turn);
         outcome != compact::Outcome::Cancelled
     }
 

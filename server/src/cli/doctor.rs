@@ -18,7 +18,7 @@ use kode_engine::sandbox::{Support, detect, secrets};
 use kode_engine::settings::Severity;
 use serde_json::{Value, json};
 
-use crate::cli::{models, terminal, working_directory};
+use crate::cli::{models, sessions, terminal, working_directory};
 use crate::display::printable;
 use crate::home;
 use crate::policies::{self, Search};
@@ -87,6 +87,7 @@ fn findings(support: &Support, folder: &AbsPath) -> anyhow::Result<Value> {
         "extensions": extensions(folder, home.as_ref()),
         "webSearch": web_search()?,
         "models": models()?,
+        "sessions": sessions::totals()?,
         "tools": tools.collect::<serde_json::Map<_, _>>(),
     }))
 }
@@ -236,6 +237,12 @@ fn text(findings: &Value) -> String {
     lines.push(format!("{:<18}{}; usable: {}", "models", said(&models["main"]), said(&models["usable"])));
     let problems = models["problems"].as_array().into_iter().flatten();
     lines.extend(problems.map(|problem| format!("  {}", said(problem))));
+    let stored = &findings["sessions"];
+    let room = sessions::bytes(stored["bytes"].as_u64().unwrap_or_default());
+    lines.push(format!(
+        "{:<18}{} stored, {room}; `kode-ls sessions` lists them",
+        "sessions", stored["sessions"]
+    ));
     lines.push(String::new());
     let tools = findings["tools"].as_object().into_iter().flatten();
     lines.extend(tools.map(|(tool, path)| match path.as_str() {

@@ -13,9 +13,15 @@ use clap::{Args, ValueEnum};
 use kode_engine::engine::{Engine, EngineOptions, NewSession};
 use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
 use kode_engine::host::NoEditor;
+use kode_engine::ids::SessionId;
+use kode_engine::model::Role;
+use kode_engine::paths::AbsPath;
 use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
+use kode_engine::sessions::{ListSessions, Workspaces};
+use kode_engine::transfer::ForkPoint;
+use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
 
 use crate::cli::watch::{Answerer, Finished, watch};
@@ -33,6 +39,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
 
+    /// Go on with the session of the folder that was used last
+    #[arg(short, long, conflicts_with = "resume", help_heading = "Session")]
+    r#continue: bool,
+    /// Go on with this session; the beginning of its id, or of what follows `ses_`, is enough
+    #[arg(short, long, value_name = "ID", help_heading = "Session")]
+    resume: Option<String>,
+    /// Leave that session as it is and go on in a copy of it
+    #[arg(long, help_heading = "Session")]
+    fork: bool,
+
     /// What standard output gets
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     output_format: OutputFormat,
@@ -44,6 +60,14 @@ pub struct RunArgs {
     /// The most model calls; -1 is the built-in limit of 100 [default: as the settings say]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Safety")]
     max_turns: Option<i64>,
+
+    /// What the turn may cost in US dollars, as far as prices are known [default: as the settings say]
+    #[arg(long, value_name = "USD", value_parser = parse_amount, help_heading = "Safety")]
+    max_cost_usd: Option<f64>,
+
+    /// How many minutes the turn may go on [default: as the settings say]
+    #[arg(long, value_name = "N", value_parser = parse_amount, help_heading = "Safety")]
+    max_minutes: Option<f64>,
 
     #[command(flatten)]
     model: ModelArgs,
@@ -59,6 +83,11 @@ enum OutputFormat {
     Json,
     /// One JSON object a line: start, messages as they come, result
     StreamJson,
+}
+
+fn parse_amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|amount| Budget::is_amount(*amount));
+    amount.ok_or_else(|| "a number above 0".to_owned())
 }
 
 fn parse_mode(name: &str) -> Result<Mode, String> {
@@ -98,16 +127,29 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         deliveries: Deliveries::default(),
     };
     let engine = Engine::with_tools(options, equipment.tools);
-    let session = engine.new_session(NewSession { roots: vec![cwd], mode: args.mode, model: profile })?;
+    let beginning = Beginning { mode: args.mode, profile, fork: args.fork };
+    let session = match (args.resume.as_deref(), args.r#continue) {
+        (None, false) => {
+            anyhow::ensure!(!args.fork, "--fork needs a session to copy: add --continue or --resume ID");
+            engine.new_session(NewSession {
+                roots: vec![cwd],
+                mode: beginning.mode,
+                model: beginning.profile,
+            })?
+        }
+        (id, _) => taken_up(&engine, &cwd, id, beginning).await?,
+    };
     if let Some(max_turns) = args.max_turns {
         session.limit_turns(max_turns);
     }
+    let printed = messages_with_prompt(&session);
+    let mut printer = Printer { format: args.output_format, session: Arc::clone(&session), printed };
+    session.limit_budget(Budget { max_cost_usd: args.max_cost_usd, max_minutes: args.max_minutes });
     let events = session.events().subscribe(session.events().newest(), vec![]);
     let Submitted::Started(turn) = session.submit(Prompt::text(text))? else {
-        anyhow::bail!("a new session was busy");
+        anyhow::bail!("the session was busy");
     };
 
-    let mut printer = Printer { format: args.output_format, session: Arc::clone(&session), printed: 1 };
     let outcome = async {
         printer.start(&engine)?;
         let finished =
@@ -121,12 +163,65 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     outcome
 }
 
+/// What the arguments say of a session.
+struct Beginning {
+    mode: Option<Mode>,
+    profile: Option<String>,
+    fork: bool,
+}
+
+/// The session of the folder with this id, or the one used last, or a copy of it.
+async fn taken_up(
+    engine: &Engine,
+    cwd: &AbsPath,
+    id: Option<&str>,
+    beginning: Beginning,
+) -> anyhow::Result<Arc<Session>> {
+    let folders = std::slice::from_ref(cwd);
+    let id = which(engine, id, cwd).await?;
+    let Beginning { mode, profile, fork } = beginning;
+    let session = match fork {
+        true => engine.fork_session(folders, &id, ForkPoint::End).await?,
+        false => engine.load_session(folders, &id).await?,
+    };
+    if let Some(mode) = mode {
+        session.allow_mode(mode).await?;
+    }
+    let model = profile.map(|name| session.model_named(&name)).transpose()?;
+    session.configure(mode, model);
+    Ok(session)
+}
+
+/// The session that is meant, among those of a folder: the one that is named, or the one used last.
+async fn which(engine: &Engine, id: Option<&str>, cwd: &AbsPath) -> anyhow::Result<SessionId> {
+    let (catalogue, here) = (Arc::clone(engine.catalogue()), Workspaces::These(vec![cwd.clone()]));
+    let wanted = id.map(str::to_owned);
+    let found = tokio::task::spawn_blocking(move || match wanted {
+        Some(wanted) => catalogue.complete(&here, &wanted).map(Some).map_err(anyhow::Error::from),
+        None => {
+            let page = catalogue.list(&ListSessions::newest(here, 1), &|_| None)?;
+            Ok(page.sessions.into_iter().next().map(|session| session.id))
+        }
+    });
+    found.await??.with_context(|| format!("there is no session of {cwd} to go on with"))
+}
+
+/// How many messages the conversation has once the prompt is in it: behind results, it stands in their message.
+fn messages_with_prompt(session: &Session) -> usize {
+    match session.messages_from(0).last() {
+        Some((number, message)) if message.role == Role::User => number + 1,
+        Some((number, _)) => number + 2,
+        None => 1,
+    }
+}
+
 fn exit_code(reason: TurnEnd) -> ExitCode {
     match reason {
         TurnEnd::EndTurn => ExitCode::SUCCESS,
         TurnEnd::Cancelled => ExitCode::from(130),
         TurnEnd::MaxTokens
         | TurnEnd::MaxTurns
+        | TurnEnd::Budget
         | TurnEnd::Refusal
         | TurnEnd::Error
         | TurnEnd::Repetition
@@ -139,7 +234,7 @@ fn exit_code(reason: TurnEnd) -> ExitCode {
 struct Printer {
     format: OutputFormat,
     session: Arc<Session>,
-    /// Messages of the history that were printed; the first is the prompt itself.
+    /// Messages of the history that were printed, or were there before; the prompt itself is not printed.
     printed: usize,
 }
 
@@ -228,7 +323,10 @@ pub(super) fn narrate(event: &Event) {
                 terminal::error_line(&format!("{mark} {} {}", printable(text), printable(hint)));
             }
         }
-        Event::StorageFailure { message } => terminal::error_line(&format!("! {}", printable(message))),
+        Event::StorageFailure { message, recovered } => {
+            let mark = if *recovered { "i" } else { "!" };
+            terminal::error_line(&format!("{mark} {}", printable(message)));
+        }
         _ => {}
     }
 }

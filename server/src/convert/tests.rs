@@ -15,6 +15,7 @@ use kode_engine::question::{Draft, Question, QuestionKind, QuestionOutcome, Reso
 use kode_engine::session::background::BackgroundTask;
 use kode_engine::session::reminders::ReminderKind;
 use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
+use kode_engine::session::title::TitledBy;
 use kode_engine::shell::TaskEnd;
 use kode_engine::todo::TodoReminder;
 use kode_engine::turn::limit::TurnOptions;
@@ -154,12 +155,18 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "monitor",
         ),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
-        (Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None }, "mode_changed", "monitor"),
+        (
+            Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None, output_style: None },
+            "mode_changed",
+            "monitor",
+        ),
         (
             Event::QueueChanged { queue: vec![queued.clone()], steering: vec![queued], paused: true },
             "queue_changed",
             "monitor",
         ),
+        (Event::TitleChanged { title: name(), by: Some(TitledBy::Model) }, "title_changed", "monitor"),
+        (Event::ArchivedChanged { archived: true }, "archived_changed", "monitor"),
         (Event::DraftChanged { draft: None }, "draft_changed", "monitor"),
         (Event::ToolQueued { call: call(), name: name(), queue_length: 3 }, "tool:queued", "monitor"),
         (Event::ToolTimeout { call: call(), name: name() }, "tool:timeout", "monitor"),
@@ -203,7 +210,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "agent_resumed",
             "monitor",
         ),
-        (Event::StorageFailure { message: text() }, "storage_failure", "monitor"),
+        (Event::StorageFailure { message: text(), recovered: true }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),
     ]
 }
@@ -337,8 +344,16 @@ fn every_item_has_its_type() {
     let bodies = [
         (ItemBody::user_message(text()), json!({ "type": "userMessage", "text": "text" })),
         (
-            ItemBody::AgentMessage { text: text(), complete: true, interrupted: false, model: None },
-            json!({ "type": "agentMessage", "text": "text", "complete": true, "interrupted": false }),
+            ItemBody::AgentMessage {
+                text: text(),
+                complete: true,
+                interrupted: false,
+                model: None,
+                duration_ms: Some(7),
+            },
+            json!({
+                "type": "agentMessage", "text": "text", "complete": true, "interrupted": false, "durationMs": 7,
+            }),
         ),
         (
             ItemBody::Thinking { text: text(), complete: false },

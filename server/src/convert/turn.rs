@@ -36,6 +36,7 @@ pub(super) fn stop_reason(reason: TurnEnd) -> wire::StopReason {
         TurnEnd::EndTurn => wire::StopReason::EndTurn,
         TurnEnd::MaxTokens => wire::StopReason::MaxTokens,
         TurnEnd::MaxTurns => wire::StopReason::MaxTurns,
+        TurnEnd::Budget => wire::StopReason::Budget,
         TurnEnd::Refusal => wire::StopReason::Refusal,
         TurnEnd::Cancelled => wire::StopReason::Cancelled,
         TurnEnd::Error => wire::StopReason::Error,
@@ -75,6 +76,7 @@ pub(super) fn notice_kind(kind: NoticeKind) -> wire::NoticeKind {
         NoticeKind::IncompleteIntent => wire::NoticeKind::IncompleteIntent,
         NoticeKind::TurnLimit => wire::NoticeKind::TurnLimit,
         NoticeKind::Interrupted => wire::NoticeKind::Interrupted,
+        NoticeKind::Damaged => wire::NoticeKind::Damaged,
     }
 }
 

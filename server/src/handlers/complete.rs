@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kode_engine::input::complete::{CompletionKind, Known, word_at};
 use kode_engine::paths::AbsPath;
+use kode_engine::sessions::{ListSessions, Workspaces};
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -33,9 +34,10 @@ pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::
     let own = session.as_ref().map(|session| session.id().clone());
     let lister = Arc::clone(&agent);
     let sessions = if word.typed.starts_with("session:") {
-        let listed =
-            tokio::task::spawn_blocking(move || lister.engine.list_sessions(&lister.folders())).await;
+        let query = ListSessions::newest(Workspaces::These(agent.folders()), MAX_SESSIONS + 1);
+        let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
         let listed = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
+        let listed = listed.map_err(|bad| error::internal(&bad.to_string()))?.sessions;
         let others = listed.into_iter().filter(|session| Some(&session.id) != own.as_ref());
         others.take(MAX_SESSIONS).map(|session| (session.title, session.id.to_string())).collect()
     } else {
@@ -51,7 +53,7 @@ pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::
         insert_text: found.insert,
         detail: found.detail,
     });
-    Ok(wire::CompleteResult { start: units(encoding, &text[..word.start]), items: items.collect() })
+    Ok(wire::CompleteResult { start: encoding.units(&text[..word.start]), items: items.collect() })
 }
 
 fn kind(kind: CompletionKind) -> wire::CompletionKind {
@@ -64,16 +66,6 @@ fn kind(kind: CompletionKind) -> wire::CompletionKind {
         CompletionKind::Command => wire::CompletionKind::Command,
         CompletionKind::Skill => wire::CompletionKind::Skill,
     }
-}
-
-/// How much a text counts in the client's encoding.
-fn units(encoding: PositionEncoding, text: &str) -> u32 {
-    let count = match encoding {
-        PositionEncoding::Utf8 => text.len(),
-        PositionEncoding::Utf16 => text.encode_utf16().count(),
-        PositionEncoding::Utf32 => text.chars().count(),
-    };
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// The byte that a place counted in the client's encoding means: the end when it is past it, the beginning of a
@@ -104,7 +96,7 @@ mod tests {
             [(PositionEncoding::Utf8, 5), (PositionEncoding::Utf16, 3), (PositionEncoding::Utf32, 2)]
         {
             assert_eq!(byte_at(encoding, "😀a@b", place), 5, "{encoding:?}");
-            assert_eq!(units(encoding, "😀a"), place);
+            assert_eq!(encoding.units("😀a"), place);
         }
         assert_eq!(byte_at(PositionEncoding::Utf16, "😀", 1), 0);
         assert_eq!(byte_at(PositionEncoding::Utf16, "a", 9), 1);

@@ -14,6 +14,9 @@ use kode_engine::session::background::OutputError;
 use kode_engine::session::draft::DraftError;
 use kode_engine::session::queue::QueueError;
 use kode_engine::session::review::ResolveError;
+use kode_engine::session::title::TitleError;
+use kode_engine::sessions::BadQuery;
+use kode_engine::transfer::{ForkError, ImportFailure};
 use kode_protocol::{ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -50,6 +53,15 @@ pub(crate) fn session(error: SessionError) -> Failure {
         SessionError::Unknown(_) => {
             failure(ErrorKind::UnknownSession, message, "`agent/session/list` names the sessions there are.")
         }
+        SessionError::Running(_) => failure(
+            ErrorKind::SessionBusy,
+            message,
+            "Cancel the turn with `agent/turn/cancel`, or wait for it.",
+        ),
+        SessionError::Title(TitleError::Closed) => {
+            failure(ErrorKind::UnknownSession, message, "Try again: the session was just closed.")
+        }
+        SessionError::Title(TitleError::Empty | TitleError::TooLong) => invalid_params("title", &message),
         SessionError::NoFolder => invalid_params(
             "workspaceFolder",
             "there is no folder to work in: open a folder or file, or name one",
@@ -70,6 +82,31 @@ pub(crate) fn session(error: SessionError) -> Failure {
         SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),
     }
+}
+
+/// A session was not forked.
+pub(crate) fn fork(error: ForkError) -> Failure {
+    match error {
+        ForkError::Session(error) => session(error),
+        ForkError::Item(error) => invalid_params("itemId", &error.to_string()),
+    }
+}
+
+/// Nothing was imported.
+pub(crate) fn import(error: ImportFailure) -> Failure {
+    match error {
+        ImportFailure::Session(error) => session(error),
+        ImportFailure::Folder(error) => invalid_params("from", &error.to_string()),
+    }
+}
+
+/// Nothing is searched.
+pub(crate) fn query(error: &BadQuery) -> Failure {
+    let path = match error {
+        BadQuery::Empty | BadQuery::TooLong | BadQuery::Words(_) => "query",
+        BadQuery::Cursor => "cursor",
+    };
+    invalid_params(path, &error.to_string())
 }
 
 /// A mode is switched off.

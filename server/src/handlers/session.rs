@@ -1,10 +1,8 @@
 //! `agent/session/*`.
 
-use std::sync::Arc;
-
 use kode_engine::ids::{AgentId, SessionId};
 use kode_engine::permission::Mode;
-use kode_engine::session::Session;
+use kode_engine::session::{Configuration, Session};
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -14,13 +12,9 @@ use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Items of a snapshot, unless the client wants another number.
-const DEFAULT_ITEMS: usize = 200;
+pub(super) const DEFAULT_ITEMS: usize = 200;
 /// The most items of a snapshot.
 const MOST_ITEMS: usize = 2_000;
-/// Sessions of a page, unless the client wants another number.
-const DEFAULT_PAGE: usize = 50;
-/// The most sessions of a page.
-const MOST_PAGE: usize = 1_000;
 
 /// Begins a session.
 pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, Failure> {
@@ -43,28 +37,6 @@ pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSe
         session_id: convert::session_id(session.id()),
         snapshot: snapshot(backend, &session, DEFAULT_ITEMS)?,
     })
-}
-
-/// Lists the sessions of the workspace.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListSessionsResult, Failure> {
-    let params: wire::ListSessionsParams = params.read()?;
-    let agent = backend.agent()?;
-    let limit = limit(params.limit, DEFAULT_PAGE, MOST_PAGE);
-    let lister = Arc::clone(agent);
-    let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&lister.folders())).await;
-    let mut sessions = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
-    if let Some(cursor) = params.cursor {
-        // The cursor is the last session of the page before; one that is gone meanwhile would begin anew.
-        let last = sessions.iter().position(|session| session.id.as_str() == cursor);
-        let last =
-            last.ok_or_else(|| error::invalid_params("cursor", "the session this page began after is gone"))?;
-        sessions.drain(..=last);
-    }
-    let more = sessions.len() > limit;
-    sessions.truncate(limit);
-    let next_cursor = sessions.last().filter(|_| more).map(|session| session.id.as_str().to_owned());
-    let sessions = sessions.into_iter().map(|session| convert::summary(&agent.engine, session)).collect();
-    Ok(wire::ListSessionsResult { sessions, next_cursor })
 }
 
 /// Gives a session as it is now.
@@ -94,7 +66,7 @@ pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Failu
     backend.agent()?.close_session(&id).map_err(error::session)
 }
 
-/// Changes mode and model.
+/// Changes mode, model, effort, style of answers and delivery: all that is said, or nothing where something is wrong.
 pub(crate) async fn configure(
     backend: &Backend,
     params: Params,
@@ -110,7 +82,16 @@ pub(crate) async fn configure(
     }
     let deliveries = params.delivery.map(convert::deliveries_from_wire).transpose();
     let deliveries = deliveries.map_err(|bad| error::invalid_params("delivery", &bad.to_string()))?;
-    session.configure_all(mode, model, params.effort.map(convert::models::effort_from_wire));
+    let output_style = match params.output_style {
+        None => None,
+        Some(name) if name.trim().is_empty() => Some(None),
+        Some(name) => {
+            let found = session.style_named(&name).await;
+            Some(Some(found.map_err(|problem| error::invalid_params("outputStyle", &problem))?))
+        }
+    };
+    let effort = params.effort.map(convert::models::effort_from_wire);
+    session.configure_all(Configuration { mode, model, effort, output_style });
     if let Some(deliveries) = deliveries {
         session.deliver(deliveries);
     }
@@ -119,6 +100,7 @@ pub(crate) async fn configure(
         mode: convert::mode(now.mode),
         model: convert::model_ref(agent.engine.models(), &now.model),
         effort: now.effort.map(convert::models::effort),
+        output_style: now.output_style,
         delivery: convert::deliveries(&session.deliveries()),
     })
 }
@@ -133,6 +115,6 @@ fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::
     Ok(convert::snapshot(backend.agent()?.engine.models(), session.snapshot(items)))
 }
 
-fn limit(wanted: Option<u32>, default: usize, most: usize) -> usize {
+pub(super) fn limit(wanted: Option<u32>, default: usize, most: usize) -> usize {
     wanted.map_or(default, |wanted| usize::try_from(wanted).unwrap_or(most).clamp(1, most))
 }

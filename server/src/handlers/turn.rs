@@ -3,7 +3,7 @@
 use kode_engine::ids::CallId;
 use kode_engine::input::Prompt;
 use kode_engine::session::Submitted;
-use kode_engine::turn::limit::TurnOptions;
+use kode_engine::turn::limit::{Budget, TurnOptions};
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -15,7 +15,16 @@ use crate::handlers::params::Params;
 pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, Failure> {
     let params: wire::StartTurnParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    let options = TurnOptions { max_turns: params.max_turns, candidate_answers: params.candidate_answers };
+    for (name, amount) in [("maxCostUsd", params.max_cost_usd), ("maxMinutes", params.max_minutes)] {
+        if amount.is_some_and(|amount| !Budget::is_amount(amount)) {
+            return Err(error::invalid_params(name, "a budget is a number above 0"));
+        }
+    }
+    let options = TurnOptions {
+        max_turns: params.max_turns,
+        candidate_answers: params.candidate_answers,
+        budget: Budget { max_cost_usd: params.max_cost_usd, max_minutes: params.max_minutes },
+    };
     let prompt = convert::input::prompt(params.input, params.context)
         .map_err(|bad| error::invalid_params(&bad.path, &bad.message))?;
     let prompt = Prompt { options, ..prompt };

@@ -41,6 +41,17 @@ impl PositionEncoding {
         }
     }
 
+    /// How much a text counts.
+    #[must_use]
+    pub fn units(self, text: &str) -> u32 {
+        let count = match self {
+            Self::Utf8 => text.len(),
+            Self::Utf16 => text.encode_utf16().count(),
+            Self::Utf32 => text.chars().count(),
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
     /// The character index a position means. A character past the end of its line is the end of the line, a line
     /// past the end of the text is the end of the text, and a position inside a character is its start.
     #[must_use]

@@ -20,10 +20,10 @@ use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
-use crate::plain::{models, questions, queue, settings};
+use crate::plain::{models, questions, queue, sessions, settings};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 21] = [
+pub const NAMES: [&str; 26] = [
     "kode.ask",
     queue::STEER,
     queue::QUEUE,
@@ -34,6 +34,11 @@ pub const NAMES: [&str; 21] = [
     "kode.setMode",
     models::MODEL,
     "kode.newSession",
+    sessions::SESSIONS,
+    sessions::RENAME,
+    sessions::ARCHIVE,
+    sessions::DELETE,
+    sessions::SEARCH,
     "kode.compact",
     "kode.acceptEdits",
     "kode.rejectEdits",
@@ -95,6 +100,11 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
+        sessions::SESSIONS => sessions::choose(agent, parse(command, argument)?).await,
+        sessions::RENAME => sessions::rename(agent, parse(command, argument)?).await,
+        sessions::ARCHIVE => sessions::archive(agent, parse(command, argument)?).await,
+        sessions::DELETE => sessions::delete(agent, parse(command, argument)?).await,
+        sessions::SEARCH => shown(agent, sessions::search(agent, parse(command, argument)?).await?),
         "kode.compact" => compact(agent, &parse(command, argument)?),
         "kode.acceptEdits" => resolve(agent, ReviewAction::Accept, &parse(command, argument)?),
         "kode.rejectEdits" => resolve(agent, ReviewAction::Reject, &parse(command, argument)?),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::agents::AgentType;
 use crate::extension::front_matter;
+use crate::model::Effort;
 use crate::permission::Mode;
 
 /// The most bytes of a file.
@@ -38,6 +39,7 @@ struct Written {
     #[serde(rename = "model_name")]
     model_name: Option<String>,
     permission_mode: Option<String>,
+    effort: Option<String>,
     #[serde(alias = "max-turns")]
     max_turns: Option<u32>,
 }
@@ -127,6 +129,10 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<AgentType, String> {
         disallowed_tools: written.disallowed_tools.map(Names::tools).unwrap_or_default(),
         model: model.filter(|model| !model.is_empty() && model != "inherit"),
         mode: written.permission_mode.as_deref().map(mode).transpose()?,
+        effort: match &written.effort {
+            Some(name) => effort(name.trim())?,
+            None => None,
+        },
         max_turns: written.max_turns.map(|turns| turns.max(1)),
         file: Some(path.to_owned()),
     })
@@ -145,6 +151,17 @@ fn mode(name: &str) -> Result<Mode, String> {
             let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
             format!("its `permissionMode` is `{name}` and not one of {}", known.join(", "))
         }),
+    }
+}
+
+/// Other agents know levels above `high`; it is the highest there is here.
+fn effort(name: &str) -> Result<Option<Effort>, String> {
+    match name.to_lowercase().as_str() {
+        "low" => Ok(Some(Effort::Low)),
+        "medium" => Ok(Some(Effort::Medium)),
+        "high" | "xhigh" | "max" => Ok(Some(Effort::High)),
+        "" | "auto" | "inherit" => Ok(None),
+        _ => Err(format!("its `effort` is `{name}` and not one of low, medium, high")),
     }
 }
 

@@ -74,6 +74,17 @@ fn a_file_says_tools_model_mode_and_limit_in_any_dialect() {
         (Some("quick"), Some(Mode::AcceptEdits), Some(7))
     );
     assert_eq!(parsed("model: inherit\n").unwrap().model, None);
+    for (written, expected) in [
+        ("low", Some(Effort::Low)),
+        ("Medium", Some(Effort::Medium)),
+        ("high", Some(Effort::High)),
+        ("max", Some(Effort::High)),
+        ("auto", None),
+    ] {
+        assert_eq!(parsed(&format!("effort: {written}\n")).unwrap().effort, expected, "{written}");
+    }
+    let wrong = parsed("effort: heroic\n").unwrap_err();
+    assert!(wrong.contains("`effort` is `heroic`") && wrong.contains("low, medium, high"), "{wrong}");
     let broken = file::parse("---\nname: n\ndescription: One.\\nTwo.\n---\nx", Path::new("n.md")).unwrap();
     assert_eq!(broken.description, "One.\nTwo.");
     for (text, expected) in [

@@ -52,6 +52,7 @@ pub(super) fn system_prompt(
         roots: &state.roots,
         date: started(state),
         branch: standing.branch.as_deref(),
+        overview: &standing.overview,
     };
     compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing)
 }
@@ -62,6 +63,7 @@ struct Facts<'a> {
     roots: &'a [AbsPath],
     date: jiff::civil::Date,
     branch: Option<&'a str>,
+    overview: &'a str,
 }
 
 fn compose(facts: &Facts<'_>, mode: Mode, agent: Option<&str>, standing: &Standing) -> SystemPrompt {
@@ -113,7 +115,13 @@ fn language(standing: &Standing) -> String {
     match &standing.language {
         // A name is one line: what stands in a settings file must not be able to begin another.
         Some(language) => format!("Answer in {}.", language.split_whitespace().collect::<Vec<_>>().join(" ")),
-        None => "Answer in the language of the user's message.".to_owned(),
+        None => match &standing.locale {
+            Some(locale) => format!(
+                "Answer in the language of the user's message; where that does not tell one, in that of the user's editor \
+                 ({locale})."
+            ),
+            None => "Answer in the language of the user's message.".to_owned(),
+        },
     }
 }
 
@@ -135,6 +143,9 @@ fn environment(facts: &Facts<'_>) -> String {
     }
     if let Some(branch) = facts.branch {
         lines.push(format!("Git branch when the session began: {branch}"));
+    }
+    if !facts.overview.is_empty() {
+        lines.push(format!("\n{}", facts.overview));
     }
     lines.join("\n")
 }

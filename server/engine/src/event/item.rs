@@ -88,6 +88,9 @@ pub enum ItemBody {
         /// The model that said it, as the provider knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// Milliseconds that the answer took of which it is the last text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// What the model thought.
     Thinking {
@@ -129,6 +132,8 @@ pub enum NoticeKind {
     TurnLimit,
     /// The turn was interrupted.
     Interrupted,
+    /// Parts of the session's journal were damaged.
+    Damaged,
 }
 
 /// How serious a notice is.

@@ -1,28 +1,24 @@
 //! Blobs: byte strings beside a session's journal, each named by the SHA-256 of its content.
 //!
 //! Rule: a blob is on the disk before a record names it, and what is read is what the name says or an error. Blobs
-//! are only ever added. They are not compressed: they are few and small, and a damaged one must cost itself alone.
+//! are only ever added. They are not compressed: they are few and small, and a damaged one must cost itself alone. While
+//! the disk refuses, contents wait in memory, and the journal takes no record for safe before they are kept.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
-use crate::journal::writer::create_private_folder;
+use crate::journal::disk::{self, Disk};
 
-/// From so many blobs on, the whole file system is synced once instead of each file: cheaper than a disk barrier
-/// for each, dearer than a few.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const SYNC_ALL_FROM: usize = 16;
-
-/// How names of unfinished blobs begin. No blob id begins so.
-const TEMPORARY_PREFIX: &str = ".tmp-";
+/// So many bytes of contents wait in memory while the disk refuses them; a single one may be longer.
+const WAITING_BYTES: usize = 64 << 20;
 
 /// The name of a blob: the SHA-256 of its content, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,9 +95,23 @@ fn digit(byte: u8) -> Option<u8> {
 /// The blobs of one session. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct Blobs {
+    disk: Arc<dyn Disk>,
     folder: PathBuf,
     /// Set once the folder is there and what a crash has left in it is gone.
     ready: Arc<OnceLock<()>>,
+    unkept: Arc<Mutex<Unkept>>,
+}
+
+/// What the disk does not have, or may not have.
+#[derive(Debug, Default)]
+struct Unkept {
+    /// Contents that wait to be kept.
+    waiting: BTreeMap<BlobId, Arc<[u8]>>,
+    bytes: usize,
+    /// Blobs that a sync has failed for: they may read well now and be gone after a power cut.
+    suspect: HashSet<BlobId>,
+    /// Folders whose names the disk may not have.
+    folders: Vec<PathBuf>,
 }
 
 impl Blobs {
@@ -109,7 +119,12 @@ impl Blobs {
     /// journal, only one process at a time may put blobs into a folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, ready: Arc::default() }
+        Self::on(disk::real(), folder)
+    }
+
+    /// The same on another disk.
+    pub(crate) fn on(disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
+        Self { disk, folder, ready: Arc::default(), unkept: Arc::default() }
     }
 
     /// Where the blobs are.
@@ -121,11 +136,44 @@ impl Blobs {
     /// Keeps a content, unless it is kept already. When this returns it survives a power cut.
     ///
     /// # Errors
-    /// What the system says about the folder or the file.
+    /// What the system says about the folder or the file. The content waits in memory then and is kept by
+    /// [`Blobs::retry`], if not too much waits: until then it can be read, and does not survive this process.
     pub fn put(&self, bytes: &[u8]) -> io::Result<BlobId> {
-        let id = self.put_unsynced(bytes)?;
-        self.sync(&[id])?;
-        Ok(id)
+        let kept = self.put_synced(bytes);
+        if kept.is_err() {
+            let mut unkept = self.unkept();
+            let id = BlobId::of(bytes);
+            let has_room = unkept.waiting.is_empty() || unkept.bytes + bytes.len() <= WAITING_BYTES;
+            if has_room && unkept.waiting.insert(id, bytes.into()).is_none() {
+                unkept.bytes += bytes.len();
+            }
+        }
+        kept
+    }
+
+    /// Keeps the contents that the disk has refused before.
+    ///
+    /// # Errors
+    /// What the system says now; what is not kept goes on waiting.
+    pub fn retry(&self) -> io::Result<()> {
+        loop {
+            let Some((id, bytes)) =
+                self.unkept().waiting.first_key_value().map(|(id, bytes)| (*id, Arc::clone(bytes)))
+            else {
+                return Ok(());
+            };
+            self.put_synced(&bytes)?;
+            let mut unkept = self.unkept();
+            if unkept.waiting.remove(&id).is_some() {
+                unkept.bytes -= bytes.len();
+            }
+        }
+    }
+
+    /// Whether contents wait to be kept.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        !self.unkept().waiting.is_empty()
     }
 
     /// Keeps a content in the operating system's memory: it survives the end of this process. No record may name it
@@ -137,35 +185,37 @@ impl Blobs {
         let id = BlobId::of(bytes);
         let path = self.path(&id);
         // Compared as a whole: a power cut may have left a damaged blob, and here is its content again.
-        if std::fs::read(&path).is_ok_and(|kept| kept == bytes) {
+        let is_suspect = self.unkept().suspect.contains(&id);
+        if !is_suspect && disk::read_all(&*self.disk, &path).is_ok_and(|kept| kept == bytes) {
             return Ok(id);
         }
         self.prepare()?;
-        let prefix = format!("{TEMPORARY_PREFIX}{}-", this_process().simple());
-        let mut temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(&self.folder)?;
-        temporary.write_all(bytes)?;
-        temporary.persist(&path)?;
+        disk::put_in_place(&*self.disk, &self.folder, &path, bytes, false)?;
+        self.unkept().suspect.remove(&id);
         Ok(id)
     }
 
     /// Makes blobs survive a power cut.
     ///
     /// # Errors
-    /// What the system says; how many of them are safe is not known then.
+    /// What the system says. How many of them are safe is not known then, and all are written anew when their contents
+    /// come again.
     pub fn sync(&self, ids: &[BlobId]) -> io::Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if ids.len() >= SYNC_ALL_FROM {
-            return Ok(rustix::fs::syncfs(File::open(&self.folder)?)?);
+        let names: Vec<String> = ids.iter().map(BlobId::to_string).collect();
+        let folders = self.unkept().folders.clone();
+        let synced = self
+            .disk
+            .sync_files(&self.folder, &names)
+            .and_then(|()| folders.iter().try_for_each(|folder| self.disk.sync_folder(folder)));
+        let mut unkept = self.unkept();
+        match &synced {
+            Ok(()) => unkept.folders.retain(|folder| !folders.contains(folder)),
+            Err(_) => unkept.suspect.extend(ids),
         }
-        for id in ids {
-            File::open(self.path(id))?.sync_all()?;
-        }
-        #[cfg(unix)]
-        File::open(&self.folder)?.sync_all()?;
-        Ok(())
+        synced
     }
 
     /// Reads a blob.
@@ -173,8 +223,11 @@ impl Blobs {
     /// # Errors
     /// What the system says; of kind [`io::ErrorKind::InvalidData`], naming the blob, when it is damaged.
     pub fn get(&self, id: &BlobId) -> io::Result<Vec<u8>> {
+        if let Some(bytes) = self.unkept().waiting.get(id) {
+            return Ok(bytes.to_vec());
+        }
         let path = self.path(id);
-        let bytes = std::fs::read(&path).map_err(|error| {
+        let bytes = disk::read_all(&*self.disk, &path).map_err(|error| {
             io::Error::new(
                 error.kind(),
                 format!("the kept content {} cannot be read: {error}", path.display()),
@@ -196,37 +249,33 @@ impl Blobs {
         tempfile::tempfile_in(&self.folder)
     }
 
+    fn put_synced(&self, bytes: &[u8]) -> io::Result<BlobId> {
+        let id = self.put_unsynced(bytes)?;
+        self.sync(&[id])?;
+        Ok(id)
+    }
+
     fn path(&self, id: &BlobId) -> PathBuf {
         self.folder.join(id.to_string())
     }
 
-    /// Makes the folder, and removes what a crash has left in it: temporaries of other processes than this one.
+    /// Makes the folder, and removes what a crash has left in it.
     fn prepare(&self) -> io::Result<()> {
         if self.ready.get().is_some() {
             return Ok(());
         }
-        create_private_folder(&self.folder)?;
-        let own = format!("{TEMPORARY_PREFIX}{}-", this_process().simple());
-        for entry in std::fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(TEMPORARY_PREFIX) && !name.starts_with(&own) {
-                // It takes room and harms nothing, so failing is only worth a note.
-                if let Err(error) = std::fs::remove_file(entry.path()) {
-                    tracing::warn!(path = %entry.path().display(), %error, "an unfinished blob stays");
-                }
-            }
-        }
+        let mut folders = disk::make_folders(&*self.disk, &self.folder)?;
+        // Whoever made it may have ended before the disk knew its name.
+        folders.extend(self.folder.parent().map(Path::to_path_buf));
+        self.unkept().folders.extend(folders);
+        disk::remove_unfinished(&*self.disk, &self.folder)?;
         self.ready.get_or_init(|| ());
         Ok(())
     }
-}
 
-/// Tells temporaries of this process from those of one that is gone. Process ids would not: they come again.
-fn this_process() -> Uuid {
-    static ID: OnceLock<Uuid> = OnceLock::new();
-    *ID.get_or_init(Uuid::now_v7)
+    fn unkept(&self) -> MutexGuard<'_, Unkept> {
+        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +283,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::journal::disk::{TEMPORARY_PREFIX, own_prefix};
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -280,8 +330,8 @@ mod tests {
     fn what_a_crash_has_left_is_removed_and_what_is_being_written_stays() {
         let session = tempfile::tempdir().unwrap();
         let blobs = Blobs::new(session.path().to_path_buf());
-        let own = format!("{TEMPORARY_PREFIX}{}-x", this_process().simple());
-        std::fs::write(session.path().join(".tmp-0-x"), "half").unwrap();
+        let own = format!("{}x", own_prefix());
+        std::fs::write(session.path().join(format!("{TEMPORARY_PREFIX}0-x")), "half").unwrap();
         std::fs::write(session.path().join(&own), "half").unwrap();
         let id = blobs.put(b"whole").unwrap().to_string();
         let mut names = names(session.path());

@@ -109,6 +109,8 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         }
         | Record::Opened { .. }
         | Record::Drafted { .. }
+        | Record::Titled { .. }
+        | Record::Archived { .. }
         | Record::Answer { .. }
         | Record::Streamed { .. }
         | Record::Grown { .. }

@@ -1,24 +1,24 @@
 //! Reads a journal back.
 //!
-//! Rule: what cannot be read is skipped and counted, never silently; one bad line costs that line alone.
+//! Rule: what cannot be read is skipped and counted, never silently; one bad line costs that line alone, and a
+//! line that comes again counts once.
 
-use std::collections::HashMap;
-use std::fs::File;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::event::ItemBody;
+use crate::journal::disk::{Disk, DiskReader, RealDisk};
 use crate::journal::pictures;
-use crate::journal::record::{Line, Record};
-use crate::session::title_from;
+use crate::journal::record::{Line, Record, VERSION};
 
 /// The longest line that is read, in bytes with its end; longer ones are skipped as damaged.
-pub(super) const LINE_LIMIT: usize = 64 * 1024 * 1024;
+pub(crate) const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// So many lines are looked through for the first prompt.
-const TITLE_LINES: usize = 64;
+/// So many bytes are read at once.
+const READ_STEP: usize = 64 << 10;
 
 /// What a journal held.
 #[derive(Debug, Default)]
@@ -47,13 +47,30 @@ pub struct Stamp {
 /// # Errors
 /// Only when the file itself cannot be read; damaged lines are counted in [`ReadJournal::skipped`].
 pub fn read(path: &Path) -> io::Result<ReadJournal> {
-    let mut reader = BufReader::new(File::open(path)?);
+    read_on(&RealDisk, path)
+}
+
+/// The same on another disk.
+pub(crate) fn read_on(disk: &dyn Disk, path: &Path) -> io::Result<ReadJournal> {
+    let mut reader = BufReader::with_capacity(READ_STEP, DiskReader::open(disk, path)?);
     let mut journal = ReadJournal::default();
-    let (mut line, mut pictures) = (Vec::new(), HashMap::new());
+    let (mut line, mut pictures, mut seen) = (Vec::new(), HashMap::new(), Seen::default());
     let mut after_damage = false;
-    while read_line(&mut reader, &mut line)? {
-        match serde_json::from_slice::<Line>(&line) {
-            Ok(Line { mut record, seq, written, v: _ }) => {
+    while let Some(end) = read_line(&mut reader, &mut line)? {
+        if end == LineEnd::Missing {
+            // It was being written when its writer ended, and nobody was told that it was.
+            tracing::warn!(path = %path.display(), bytes = line.len(), "the journal ends in the middle of a line");
+            break;
+        }
+        match parse(&line) {
+            Ok(Parsed { line: parsed, is_whole }) => {
+                journal.skipped += u64::from(!is_whole);
+                after_damage |= !is_whole;
+                if !seen.is_new(&parsed, &line) {
+                    tracing::warn!(path = %path.display(), "a line stands in the journal twice and counts once");
+                    continue;
+                }
+                let Line { mut record, seq, written, v: _ } = parsed;
                 pictures::restore(&mut record, &mut pictures);
                 journal.records.push(record);
                 journal.stamps.push(Stamp { seq, written, after_damage });
@@ -70,32 +87,64 @@ pub fn read(path: &Path) -> io::Result<ReadJournal> {
     Ok(journal)
 }
 
-/// The title of the session in a journal: from its first prompt, empty when there is none among the first lines.
-#[must_use]
-pub fn title(path: &Path) -> String {
-    let Ok(file) = File::open(path) else { return String::new() };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    for _ in 0..TITLE_LINES {
-        match read_line(&mut reader, &mut line) {
-            Ok(true) => {}
-            Ok(false) | Err(_) => break,
-        }
-        if let Ok(Line { record: Record::Prompt { item, .. }, .. }) = serde_json::from_slice(&line)
-            && let ItemBody::UserMessage { text, .. } = item.body
-        {
-            return title_from(&text);
-        }
+/// The lines that were read, to tell those that come again: no writer writes the same line twice.
+#[derive(Debug, Default)]
+pub(super) struct Seen(HashSet<(Timestamp, u64)>);
+
+impl Seen {
+    /// Whether a line comes for the first time.
+    pub(super) fn is_new(&mut self, line: &Line, bytes: &[u8]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        trimmed(bytes).hash(&mut hasher);
+        self.0.insert((line.written, hasher.finish()))
     }
-    String::new()
 }
 
-/// Reads one line without its end into `line`; an overlong one is passed over and comes out as a lone `!`, which
-/// no record parses from. False at the end of the file.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+/// A line that was read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) line: Line,
+    /// Whether nothing but the line stands there: a power cut can leave zeros where the lines before it were.
+    pub(super) is_whole: bool,
+}
+
+/// Reads a line, given with its end or without.
+///
+/// # Errors
+/// Why it is none of this build's.
+pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Parsed> {
+    let text = trimmed(bytes);
+    let line: Line = serde_json::from_slice(text)?;
+    if line.v != VERSION {
+        let other = format!("it is of version {}, and this build reads version {VERSION}", line.v);
+        return Err(serde::de::Error::custom(other));
+    }
+    Ok(Parsed { line, is_whole: !bytes.contains(&0) })
+}
+
+/// A line without its end, and without zeros around it.
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| *byte != 0 && !byte.is_ascii_whitespace();
+    let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &bytes[start..end]
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnd {
+    There,
+    /// The file ends first.
+    Missing,
+}
+
+/// Reads one line into `line`; of an overlong one nothing is remembered and it comes out as a lone `!`, which no record
+/// parses from. `None` at the end of the file.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<LineEnd>> {
     line.clear();
     let mut any = false;
-    let mut too_long = false;
+    let mut is_too_long = false;
+    let mut end = LineEnd::Missing;
     loop {
         let chunk = reader.fill_buf()?;
         if chunk.is_empty() {
@@ -106,20 +155,21 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
             Some(end) => (end + 1, true),
             None => (chunk.len(), false),
         };
-        if line.len() + taken > LINE_LIMIT {
-            too_long = true;
-            line.clear();
-        } else if !too_long {
+        if is_too_long || line.len() + taken > LINE_LIMIT {
+            is_too_long = true;
+            // Its room is given back at once.
+            *line = Vec::new();
+        } else {
             line.extend_from_slice(&chunk[..taken]);
         }
         reader.consume(taken);
         if ended {
+            end = LineEnd::There;
             break;
         }
     }
-    if too_long {
-        line.clear();
+    if is_too_long {
         line.push(b'!');
     }
-    Ok(any)
+    Ok(any.then_some(end))
 }

@@ -20,6 +20,7 @@ use crate::session::changes::ahead::Intent;
 use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::queue::QueueChange;
+use crate::session::title::TitledBy;
 use crate::todo::Todo;
 use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
@@ -60,6 +61,9 @@ pub enum Record {
         mode: Mode,
         /// The name of the model profile at the start.
         model: String,
+        /// The session it was forked from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<SessionId>,
     },
     /// A prompt waits behind a running turn.
     Queued {
@@ -146,6 +150,9 @@ pub enum Record {
         /// The items that were shown while they grew.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         streamed: Vec<ItemId>,
+        /// Milliseconds from the request that was answered to the end of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     /// Something the model says began to show, while the rest of it is still to come. The answer it is of says in the end
     /// what it is; without one it broke off.
@@ -265,7 +272,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<ContextUse>,
     },
-    /// The mode, the model or the effort changed.
+    /// The mode, the model, the effort or the style of the answers changed.
     Configured {
         /// The mode now.
         mode: Mode,
@@ -274,6 +281,9 @@ pub enum Record {
         /// How hard models think in this session now, instead of as their profiles say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<Effort>,
+        /// The name of the style of the answers in this session now, instead of that of the settings.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_style: Option<String>,
     },
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {
@@ -286,6 +296,18 @@ pub enum Record {
         /// The changes, text by text; none when all is known about them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         intents: Vec<Intent>,
+    },
+    /// The session was given a title.
+    Titled {
+        /// What people call it from now on.
+        title: String,
+        /// Who named it so.
+        by: TitledBy,
+    },
+    /// The session was put away, or taken out again.
+    Archived {
+        /// Whether it is put away now.
+        archived: bool,
     },
     /// How changes reach the files in this session, instead of as the user has set for all.
     Delivering {

@@ -1,27 +1,32 @@
 //! Appends records to a journal.
 //!
-//! Rule: a line is written whole or not at all. A stump left by a crash is cut before the next append; after a
-//! failed write the file is cut back to its last whole line and the records wait in memory for the next try.
+//! Rule: once [`Journal::sync`] has returned, what was appended before survives everything short of a broken disk. A
+//! record that could not be written waits in memory, is tried again before every other and until it is written, and
+//! that is told once when it begins and once when it is over.
+
+mod end;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashSet, VecDeque};
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
+use tokio::sync::Notify;
 
+use crate::journal::blobs::Blobs;
+use crate::journal::disk::{self, Disk};
 use crate::journal::pictures;
 use crate::journal::reader::LINE_LIMIT;
 use crate::journal::record::{Record, VERSION};
+use end::End;
 
-/// So many records wait in memory while the disk refuses them; more are refused until it takes some.
-const UNWRITTEN_LIMIT: usize = 1_000;
-
-/// A failed append.
+/// A failed append or sync.
 #[derive(Debug, thiserror::Error)]
-#[error("could not write the session's journal {}: {source}; {waiting} records wait in memory and are written with the next one", path.display())]
+#[error("could not write the session's journal {}: {source}; {waiting} records wait in memory and are tried again", path.display())]
 pub struct JournalError {
     /// The journal.
     pub path: PathBuf,
@@ -32,11 +37,30 @@ pub struct JournalError {
     pub source: io::Error,
 }
 
+/// What people are told of the disk below a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageNews {
+    /// What happened, where, how much waits, and what to do.
+    pub message: String,
+    /// Whether all is well again.
+    pub recovered: bool,
+}
+
 /// The journal of one session, open for appending. Clones write the same file.
 #[derive(Clone, Debug)]
 pub struct Journal {
     path: PathBuf,
-    writer: Arc<Mutex<Writer>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    writer: Mutex<Writer>,
+    /// Held while the disk is waited for: who comes meanwhile shares the next wait.
+    syncing: Arc<tokio::sync::Mutex<Syncs>>,
+    /// Called when the journal's keeper has something to do.
+    attention: Notify,
+    blobs: Option<Blobs>,
 }
 
 /// The line of a record, without the number that it is appended with.
@@ -58,52 +82,85 @@ struct Rest<'a> {
 
 #[derive(Debug)]
 struct Writer {
-    file: File,
-    /// Length of the file up to its last whole line.
-    length: u64,
-    unwritten: VecDeque<Vec<u8>>,
+    end: End,
     /// The hashes of the pictures that this writer has written, or that wait to be.
     pictures: HashSet<String>,
+    /// When the newest line was written: each is later than the one before, so no two lines are the same.
+    newest: Timestamp,
     /// Whether others may write the journal: this writer would write over what they have written.
     is_released: bool,
+    /// Whether the disk refuses.
+    is_failing: bool,
+    /// Whether somebody wants a sync and does not wait for it.
+    wants_sync: bool,
+    /// Records that are lost since the disk began to refuse.
+    lost: u64,
+    /// How many syncs have begun.
+    syncs: u64,
+    news: VecDeque<StorageNews>,
+}
+
+/// How the newest sync ended.
+#[derive(Debug, Default)]
+struct Syncs {
+    number: u64,
+    failure: Option<(io::ErrorKind, String)>,
 }
 
 impl Journal {
-    /// Opens a journal, making it and its folder when missing, and cuts a stump at its end.
+    /// Opens a journal, making it and its folder when missing. A stump at its end is cut before the first append.
     ///
     /// # Errors
     /// What the system says about the folder or the file; of kind [`io::ErrorKind::ResourceBusy`] when another process
     /// writes this journal.
     pub fn open(path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            create_private_folder(folder)?;
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
-        // Two writers would tell two stories. The lock is gone with the process, however it ends.
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                io::Error::new(io::ErrorKind::ResourceBusy, "another kode-ls has this session open")
-            }
-            TryLockError::Error(error) => error,
-        })?;
-        let length = whole_length(&mut file)?;
-        file.set_len(length)?;
-        let writer =
-            Writer { file, length, unwritten: VecDeque::new(), pictures: HashSet::new(), is_released: false };
-        Ok(Self { path: path.to_path_buf(), writer: Arc::new(Mutex::new(writer)) })
+        Self::open_on(disk::real(), path, None)
     }
 
-    /// Lets others write the journal from now on, and writes it no more.
-    pub fn release(&self) {
+    /// The same with the blobs that its records name: those that the disk refused are written before any record is
+    /// taken for safe.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub(crate) fn open_on(disk: Arc<dyn Disk>, path: &Path, blobs: Option<Blobs>) -> io::Result<Self> {
+        let writer = Writer {
+            end: End::open(disk, path)?,
+            pictures: HashSet::new(),
+            newest: Timestamp::MIN,
+            is_released: false,
+            is_failing: false,
+            wants_sync: false,
+            lost: 0,
+            syncs: 0,
+            news: VecDeque::new(),
+        };
+        let (writer, attention) = (Mutex::new(writer), Notify::new());
+        let shared = Arc::new(Shared { writer, syncing: Arc::default(), attention, blobs });
+        Ok(Self { path: path.to_path_buf(), shared })
+    }
+
+    /// Lets others write the journal from now on, and writes it no more. Answers how many records are lost by that, as
+    /// people are told.
+    pub fn release(&self) -> Option<StorageNews> {
         let mut writer = self.lock();
+        if writer.is_released {
+            return None;
+        }
         writer.is_released = true;
-        if let Err(error) = writer.file.unlock() {
+        if let Err(error) = writer.end.unlock() {
             tracing::warn!(%error, path = %self.path.display(), "the journal stays locked until this process ends");
         }
+        let lost = writer.lost + writer.end.waiting() as u64;
+        drop(writer);
+        (lost > 0).then(|| StorageNews {
+            message: format!(
+                "The session was closed while its journal {} could not be written: the newest {} not kept, and \
+                 the session will lack what they tell when it is loaded again.",
+                self.path.display(),
+                if lost == 1 { "record was".to_owned() } else { format!("{lost} records were") },
+            ),
+            recovered: false,
+        })
     }
 
     /// Where the journal is.
@@ -112,23 +169,45 @@ impl Journal {
         &self.path
     }
 
-    /// Waits until the disk has all that was written.
+    /// Waits until the disk has all that was appended before. Who waits at the same time shares one wait.
     ///
     /// # Errors
-    /// [`JournalError`] when the disk refuses.
+    /// [`JournalError`] when the disk refuses; what it does not have is kept and tried again.
     pub async fn sync(&self) -> Result<(), JournalError> {
+        let (wanted, seen) = {
+            let writer = self.lock();
+            (writer.end.lines(), writer.syncs)
+        };
+        let mut syncs = Arc::clone(&self.shared.syncing).lock_owned().await;
+        {
+            let writer = self.lock();
+            if writer.end.synced() >= wanted && !writer.is_failing {
+                return Ok(());
+            }
+        }
+        if syncs.number > seen
+            && let Some((kind, reason)) = &syncs.failure
+        {
+            return Err(self.error(io::Error::new(*kind, reason.clone())));
+        }
         let journal = self.clone();
-        // The file is synced through a handle of its own, so that appends go on meanwhile.
-        let synced = tokio::task::spawn_blocking(move || {
-            let file = {
+        let task = tokio::task::spawn_blocking(move || {
+            syncs.number = {
                 let mut writer = journal.lock();
-                writer.flush()?;
-                writer.file.try_clone()?
+                writer.syncs += 1;
+                writer.syncs
             };
-            file.sync_data()
-        })
-        .await;
-        synced.map_err(io::Error::other).flatten().map_err(|source| self.error(source))
+            let synced = journal.sync_now();
+            syncs.failure = synced.as_ref().err().map(|error| (error.kind(), error.to_string()));
+            synced
+        });
+        task.await.map_err(io::Error::other).flatten().map_err(|source| self.error(source))
+    }
+
+    /// Wants the disk to have all that was appended before, soon.
+    pub fn sync_soon(&self) {
+        self.lock().wants_sync = true;
+        self.shared.attention.notify_one();
     }
 
     /// Appends a record that tells nothing anybody follows, or is told of elsewhere; see [`Journal::append_line`].
@@ -145,7 +224,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError`] when the record cannot be written as a line.
     pub fn prepare(&self, record: &Record) -> Result<PreparedLine, JournalError> {
-        let written = Timestamp::now();
+        let written = self.lock().now();
         let mut record = record.clone();
         let pictures = pictures::refer(&mut record, || self.lock().pictures.clone());
         let rest = Rest { written, record: &record };
@@ -160,6 +239,157 @@ impl Journal {
     /// [`JournalError`]; the record is kept, if not too many wait already, and written before the next. One that is longer
     /// than what a reader takes is refused.
     pub fn append_line(&self, line: PreparedLine, seq: u64) -> Result<(), JournalError> {
+        let mut writer = self.lock();
+        if writer.is_released {
+            drop(writer);
+            return Err(self.error(io::Error::other("the session is closed")));
+        }
+        let outcome = match writer.take(line, seq) {
+            Ok(true) => {
+                writer.end.flush().inspect_err(|error| self.note_failure(&mut writer, error, "journal"))
+            }
+            Ok(false) => Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "too many records wait; this one was not kept",
+            )),
+            Err(refusal) => {
+                let message = format!("The session's journal {}: {refusal}", self.path.display());
+                writer.news.push_back(StorageNews { message, recovered: false });
+                self.shared.attention.notify_one();
+                Err(refusal)
+            }
+        };
+        let has_work = outcome.is_ok() && (writer.is_failing || writer.end.is_sync_due());
+        drop(writer);
+        if has_work {
+            self.shared.attention.notify_one();
+        }
+        outcome.map_err(|source| self.error(source))
+    }
+
+    /// Notes that something else of the session could not be kept and waits with the records.
+    pub(crate) fn note_failure_of(&self, what: &str, error: &io::Error) {
+        self.note_failure(&mut self.lock(), error, what);
+    }
+
+    /// Has it told that a record was not taken at all.
+    pub(crate) fn note_refused(&self, error: &JournalError) {
+        self.lock().news.push_back(StorageNews { message: error.to_string(), recovered: false });
+        self.shared.attention.notify_one();
+    }
+
+    /// Waits until there are news to be told or there is something to be written.
+    pub(crate) async fn attention(&self) {
+        self.shared.attention.notified().await;
+    }
+
+    /// Whether the disk refuses.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.lock().is_failing
+    }
+
+    /// The records that a power cut could cost, as their types stand in the journal.
+    #[cfg(test)]
+    pub(crate) fn unsynced(&self) -> Vec<String> {
+        let kind = |line: &Vec<u8>| {
+            let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+            line["type"].as_str().unwrap_or_default().to_owned()
+        };
+        self.lock().end.unsynced().map(kind).collect()
+    }
+
+    /// Whether a sync is due that nobody waits for.
+    pub(crate) fn is_sync_due(&self) -> bool {
+        let mut writer = self.lock();
+        let wants = std::mem::take(&mut writer.wants_sync);
+        wants || writer.end.is_sync_due()
+    }
+
+    /// What is to be told of the disk, oldest first.
+    pub(crate) fn take_news(&self) -> Vec<StorageNews> {
+        self.lock().news.drain(..).collect()
+    }
+
+    /// Writes what waits and has the disk take it, on this thread.
+    fn sync_now(&self) -> io::Result<()> {
+        if let Some(Err(error)) = self.shared.blobs.as_ref().map(Blobs::retry) {
+            self.note_failure(&mut self.lock(), &error, "kept files");
+            return Err(error);
+        }
+        let point = {
+            let mut writer = self.lock();
+            if writer.is_released {
+                return Err(io::Error::other("the session is closed"));
+            }
+            if let Err(error) = writer.end.flush() {
+                self.note_failure(&mut writer, &error, "journal");
+                return Err(error);
+            }
+            writer.end.sync_point()
+        };
+        let synced = point.wait();
+        let mut writer = self.lock();
+        match &synced {
+            Ok(()) => {
+                writer.end.note_synced(&point);
+                // What came meanwhile may have failed: then it is not over.
+                let is_rest_kept = !self.shared.blobs.as_ref().is_some_and(Blobs::has_waiting);
+                if writer.is_failing && writer.end.waiting() == 0 && is_rest_kept {
+                    writer.recover(&self.path);
+                    self.shared.attention.notify_one();
+                }
+            }
+            Err(error) => {
+                let gone = writer.end.note_sync_failed();
+                writer.lost += gone;
+                self.note_failure(&mut writer, error, "journal");
+            }
+        }
+        synced
+    }
+
+    /// Notes that the disk refuses, and has it told if it is news.
+    fn note_failure(&self, writer: &mut Writer, error: &io::Error, what: &str) {
+        if std::mem::replace(&mut writer.is_failing, true) {
+            return;
+        }
+        tracing::error!(%error, path = %self.path.display(), what, "the disk refuses");
+        let (path, waiting) = (self.path.display(), writer.end.waiting());
+        let advice = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on the disk",
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "See to it that the folder can be written"
+            }
+            _ => "See to the disk",
+        };
+        let message = format!(
+            "The session's {what} cannot be written ({path}): {error}. The session goes on and what is new is kept in \
+             memory ({waiting} records by now) and tried again until it is written. {advice}; what waits is lost if \
+             kode-ls ends before."
+        );
+        writer.news.push_back(StorageNews { message, recovered: false });
+        self.shared.attention.notify_one();
+    }
+
+    fn error(&self, source: io::Error) -> JournalError {
+        JournalError { path: self.path.clone(), waiting: self.lock().end.waiting(), source }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Writer> {
+        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    /// The time, later than all before.
+    fn now(&mut self) -> Timestamp {
+        let next = self.newest.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX);
+        self.newest = Timestamp::now().max(next);
+        self.newest
+    }
+
+    /// Takes a line that is to be written; false when too many wait.
+    fn take(&mut self, line: PreparedLine, seq: u64) -> io::Result<bool> {
         let PreparedLine { written: _, json, pictures } = line;
         let fields = json.strip_prefix('{').unwrap_or(&json);
         let bytes = format!("{{\"v\":{VERSION},\"seq\":{seq},{fields}\n").into_bytes();
@@ -169,216 +399,29 @@ impl Journal {
                 "a record has {size} bytes, and the limit is {LINE_LIMIT}; it was not kept, and the session will lack it \
                  when it is loaded again: hand in less at once"
             );
-            return Err(self.error(io::Error::new(io::ErrorKind::FileTooLarge, message)));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
-        let mut writer = self.lock();
-        if writer.is_released {
-            drop(writer);
-            return Err(self.error(io::Error::other("the session is closed")));
+        if !self.end.has_room(bytes.len()) && self.end.flush().is_err() {
+            self.lost += 1;
+            return Ok(false);
         }
-        if writer.unwritten.len() >= UNWRITTEN_LIMIT
-            && let Err(source) = writer.flush()
-        {
-            drop(writer);
-            return Err(
-                self.error(io::Error::new(source.kind(), format!("{source}; this record was not kept")))
-            );
-        }
-        writer.unwritten.push_back(bytes);
-        writer.pictures.extend(pictures);
-        let flushed = writer.flush();
-        drop(writer);
-        flushed.map_err(|source| self.error(source))
+        self.end.push(bytes);
+        self.pictures.extend(pictures);
+        Ok(true)
     }
 
-    fn error(&self, source: io::Error) -> JournalError {
-        JournalError { path: self.path.clone(), waiting: self.lock().unwritten.len(), source }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Writer {
-    fn flush(&mut self) -> io::Result<()> {
-        while let Some(line) = self.unwritten.front() {
-            // From the end of the last whole line, whatever an earlier try has left behind it.
-            self.file.seek(SeekFrom::Start(self.length))?;
-            if let Err(error) = self.file.write_all(line) {
-                // Half a line must not stay; should even this fail, the next open cuts it.
-                drop(self.file.set_len(self.length));
-                return Err(error);
-            }
-            self.length += line.len() as u64;
-            self.unwritten.pop_front();
-        }
-        Ok(())
-    }
-}
-
-/// Length of the file up to and with its last line end.
-fn whole_length(file: &mut File) -> io::Result<u64> {
-    const STEP: u64 = 64 * 1024;
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut buffer = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(STEP);
-        file.seek(SeekFrom::Start(start))?;
-        buffer.clear();
-        Read::by_ref(file).take(end - start).read_to_end(&mut buffer)?;
-        if let Some(last) = buffer.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + last as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
-}
-
-pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::ids::TurnId;
-    use crate::journal::read;
-
-    fn remark(text: &str) -> Record {
-        Record::Remark { turn: TurnId::from_external("turn_1"), text: text.to_owned() }
-    }
-
-    #[tokio::test]
-    async fn records_come_back_in_order_and_the_file_is_private() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a/b/journal.jsonl");
-        let journal = Journal::open(&path).unwrap();
-        journal.append(&remark("one")).unwrap();
-        journal.append(&remark("two\nlines")).unwrap();
-        journal.sync().await.unwrap();
-        let read = read(&path).unwrap();
-        assert_eq!(read.records, [remark("one"), remark("two\nlines")]);
-        assert_eq!(read.skipped, 0);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-            assert_eq!(
-                std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777,
-                0o700
-            );
-        }
-    }
-
-    #[test]
-    fn what_no_reader_would_take_is_refused_and_costs_itself_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.jsonl");
-        let journal = Journal::open(&path).unwrap();
-        let length = |text: &str| {
-            let before = std::fs::metadata(&path).unwrap().len();
-            journal.append(&remark(text)).map(|()| std::fs::metadata(&path).unwrap().len() - before)
+    /// Notes that the disk has everything again.
+    fn recover(&mut self, path: &Path) {
+        self.is_failing = false;
+        let lost = std::mem::take(&mut self.lost);
+        let outcome = match lost {
+            0 => "Nothing was lost.".to_owned(),
+            lost => format!(
+                "{lost} records were lost because too many waited: the session will lack what they tell when it is \
+                 loaded again."
+            ),
         };
-        let error = length(&"a".repeat(LINE_LIMIT)).unwrap_err();
-        assert_eq!((error.waiting, error.source.kind()), (0, io::ErrorKind::FileTooLarge));
-        assert!(error.to_string().contains(&LINE_LIMIT.to_string()), "{error}");
-        let frame = usize::try_from(length("").unwrap()).unwrap();
-        // Times are written with as many digits as they need: this leaves room for all of them.
-        length(&"a".repeat(LINE_LIMIT - frame - 16)).unwrap();
-        let read = read(&path).unwrap();
-        assert_eq!((read.records.len(), read.skipped), (2, 0));
-    }
-
-    #[test]
-    fn a_damaged_line_costs_itself_alone_and_is_counted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.jsonl");
-        Journal::open(&path).unwrap().append(&remark("one")).unwrap();
-        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-        file.write_all(
-            b"{\"v\":1,\"written\":\"2026-01-01T00:00:00Z\",\"type\":\"fromTheFuture\"}\n\0\0\0\0\n\nnot json\n",
-        )
-        .unwrap();
-        Journal::open(&path).unwrap().append(&remark("two")).unwrap();
-        let read = read(&path).unwrap();
-        assert_eq!(read.records, [remark("one"), remark("two")]);
-        assert_eq!(read.skipped, 3);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn records_the_disk_refused_are_written_with_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.jsonl");
-        let journal = Journal::open(&path).unwrap();
-        journal.append(&remark("one")).unwrap();
-        // `/dev/full` answers every write with ENOSPC, as a full disk does.
-        let good = std::mem::replace(
-            &mut journal.lock().file,
-            OpenOptions::new().read(true).write(true).open("/dev/full").unwrap(),
-        );
-        let error = journal.append(&remark("two")).unwrap_err();
-        assert_eq!((error.waiting, error.source.kind()), (1, io::ErrorKind::StorageFull));
-        journal.lock().file = good;
-        journal.append(&remark("three")).unwrap();
-        assert_eq!(read(&path).unwrap().records, [remark("one"), remark("two"), remark("three")]);
-    }
-
-    #[test]
-    fn a_journal_has_one_writer_and_the_next_may_begin_when_it_lets_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.jsonl");
-        let first = Journal::open(&path).unwrap();
-        assert_eq!(Journal::open(&path).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
-        first.release();
-        Journal::open(&path).unwrap().append(&remark("second")).unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_of_unwritten_records_is_written_once_the_disk_has_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.jsonl");
-        let journal = Journal::open(&path).unwrap();
-        let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
-        let good = std::mem::replace(&mut journal.lock().file, full);
-        for number in 0..=UNWRITTEN_LIMIT {
-            assert!(journal.append(&remark(&number.to_string())).is_err());
-        }
-        assert!(journal.sync().await.is_err());
-        journal.lock().file = good;
-        journal.sync().await.unwrap();
-        assert_eq!(read(&path).unwrap().records.len(), UNWRITTEN_LIMIT);
-    }
-
-    proptest! {
-        #[test]
-        fn a_journal_cut_at_any_byte_keeps_every_whole_line(cut in 0_usize..400, texts in proptest::collection::vec(".{0,20}", 1..5)) {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("journal.jsonl");
-            let journal = Journal::open(&path).unwrap();
-            for text in &texts {
-                journal.append(&remark(text)).unwrap();
-            }
-            drop(journal);
-            let bytes = std::fs::read(&path).unwrap();
-            let cut = cut.min(bytes.len());
-            std::fs::write(&path, &bytes[..cut]).unwrap();
-            let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
-
-            Journal::open(&path).unwrap().append(&remark("after")).unwrap();
-
-            let read = read(&path).unwrap();
-            let mut expected: Vec<_> = texts[..whole].iter().map(|text| remark(text)).collect();
-            expected.push(remark("after"));
-            prop_assert_eq!(read.records, expected);
-            prop_assert_eq!(read.skipped, 0);
-        }
+        let message = format!("The session's journal is written again ({}). {outcome}", path.display());
+        self.news.push_back(StorageNews { message, recovered: true });
     }
 }

@@ -136,6 +136,13 @@ impl Models {
         self
     }
 
+    /// The same with a pointer to one of its profiles.
+    #[cfg(test)]
+    pub(crate) fn pointing(mut self, pointer: Pointer, name: &str) -> Self {
+        self.pointers.insert(pointer, name.to_owned());
+        self
+    }
+
     /// The same with other limits of its profiles.
     #[cfg(test)]
     pub(crate) fn with_limits(mut self, context_window: u64, max_tokens: u32) -> Self {

@@ -280,15 +280,12 @@ impl Session {
         open.map_or_else(|| target.clone(), |document| document.target())
     }
 
-    /// Keeps bytes for the journal to name. A failure is told and not more: it costs what would have been read from
-    /// them.
+    /// Keeps bytes for the journal to name. Those that the disk refuses wait with the journal's records.
     pub(super) async fn keep_bytes(&self, bytes: Arc<[u8]>) -> BlobId {
         let blobs = self.changes.blobs.clone();
         let (kept, id) = blocking(move || (blobs.put(&bytes), BlobId::of(&bytes))).await;
         if let Err(error) = kept {
-            let folder = self.changes.blobs.folder().display();
-            let message = format!("what a file was could not be kept in {folder}: {error}");
-            self.publish(Event::StorageFailure { message });
+            self.journal.note_failure_of("copies of changed files", &error);
         }
         id
     }

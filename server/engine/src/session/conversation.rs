@@ -15,7 +15,7 @@ use crate::ids::{AgentId, ItemId, PermissionId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::Executed;
 use crate::model::profile::Profile;
-use crate::model::{Block, Usage};
+use crate::model::{Block, Effort, Usage};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::changes::lock;
@@ -62,6 +62,8 @@ pub(crate) struct Assignment {
     pub(crate) mode: Option<Mode>,
     /// The name of its model profile; `None` for that of the session.
     pub(crate) model: Option<String>,
+    /// How hard its model thinks, where its type says so.
+    pub(crate) effort: Option<Effort>,
     /// How many conversations stand above it.
     pub(crate) depth: usize,
     /// Is told the titles of the calls that begin to run.
@@ -119,6 +121,11 @@ impl<'a> Conversation<'a> {
     pub(crate) fn model(&self) -> String {
         let own = self.assignment.as_ref().and_then(|assignment| assignment.model.clone());
         own.unwrap_or_else(|| self.session.state().model.clone())
+    }
+
+    /// How hard its model is to think, where the type of a sub-agent or the user has said so.
+    pub(crate) fn effort(&self, chosen: Option<Effort>) -> Option<Effort> {
+        self.assignment.as_ref().and_then(|assignment| assignment.effort).or(chosen)
     }
 
     /// How many conversations stand above it.

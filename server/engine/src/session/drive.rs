@@ -44,14 +44,18 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();
         session.end_turn(&turn, &ended);
+        session.begin_titling(&turn);
         session.sync().await;
+        session.begin_summary();
     }
+    session.end_titling().await;
     session.shell.tasks().closed().await;
     session.close_changes().await;
     session.write_draft();
     session.sync().await;
     session.workspace.stop_watching();
-    session.journal.release();
+    session.settle_folder().await;
+    session.release_journal();
     session.events.close();
 }
 

@@ -1,16 +1,49 @@
-//! How many model calls the turns of a session may make.
+//! How many model calls the turns of a session may make, and what they may take.
 //!
-//! Rule: the limit is looked up when it is needed: settings and mode may change while a turn runs.
+//! Rule: limits are looked up when they are needed: settings and mode may change while a turn runs. The budget of a turn is
+//! one for all its conversations.
 
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::ids::TurnId;
 use crate::permission::Mode;
 use crate::session::Session;
-use crate::turn::limit::{Sources, TurnLimit, TurnOptions};
+use crate::session::changes::lock;
+use crate::turn::limit::{Budget, Sources, TurnLimit, TurnOptions};
+use crate::turn::next::Pause;
+
+/// What a live session keeps of budgets.
+#[derive(Debug, Default)]
+pub(super) struct Budgets {
+    /// That of the command line.
+    command_line: OnceLock<Budget>,
+    since: Mutex<Option<Since>>,
+}
+
+/// Since when the budget of a turn counts.
+#[derive(Debug)]
+struct Since {
+    turn: TurnId,
+    /// What the turn had cost then, in US dollars.
+    cost: f64,
+    time: Instant,
+}
 
 impl Session {
     /// Limits the turns of this session from the command line, once: it wins over what prompts and settings say.
     pub fn limit_turns(&self, max_turns: i64) {
         if self.turn_limit.set(max_turns).is_err() {
             tracing::warn!(max_turns, "the turn limit of the command line is set already");
+        }
+    }
+
+    /// Gives the turns of this session a budget from the command line, once: what it says wins over prompts and settings.
+    pub fn limit_budget(&self, budget: Budget) {
+        if self.budgets.command_line.set(budget).is_err() {
+            tracing::warn!(?budget, "the budget of the command line is set already");
         }
     }
 
@@ -27,5 +60,29 @@ impl Session {
             settings: self.in_force().policy.preferences.max_turns,
         };
         TurnLimit::of(sources, mode)
+    }
+
+    /// Begins to count what the turn takes, anew when the user lets it go on.
+    pub(crate) fn begin_budget(&self, turn: &TurnId) {
+        let cost = self.state().spending.of_turn(turn).usd;
+        *lock(&self.budgets.since) = Some(Since { turn: turn.clone(), cost, time: Instant::now() });
+    }
+
+    /// What of its budget the running turn has used up, with its sub-agents.
+    pub(crate) fn used_up(&self, turn: &TurnId) -> Option<Pause> {
+        let of_settings = self.in_force().policy.preferences.budget;
+        let said = self.budgets.command_line.get().copied().unwrap_or_default();
+        let budget = said.or(self.turn_options().budget).or(of_settings);
+        let (cost, time) = self.spent_since(turn);
+        budget.used_up(cost, time)
+    }
+
+    /// What the turn has cost in US dollars, as far as that is known, and how long it has gone on since its budget counts.
+    pub(crate) fn spent_since(&self, turn: &TurnId) -> (f64, Duration) {
+        let cost = self.state().spending.of_turn(turn).usd;
+        match lock(&self.budgets.since).as_ref().filter(|since| since.turn == *turn) {
+            Some(since) => (cost - since.cost, since.time.elapsed()),
+            None => (0.0, Duration::ZERO),
+        }
     }
 }

@@ -192,6 +192,7 @@ pub(super) fn goes_on_after(reason: TurnEnd) -> bool {
         TurnEnd::Cancelled
         | TurnEnd::NotChosen
         | TurnEnd::MaxTurns
+        | TurnEnd::Budget
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::ChatDisabled

@@ -17,19 +17,18 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Folds a whole journal; `None` when it has no beginning.
+    /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
     #[must_use]
     pub fn of(lines: impl IntoIterator<Item = (Stamp, Record)>) -> Option<Self> {
         let mut lines = lines.into_iter();
-        let mut kept = Kept::default();
-        let state = lines.find_map(|(stamp, record)| {
-            if stamp.after_damage {
-                kept.forget();
-            }
-            SessionState::open(&record)
+        let mut before = Vec::new();
+        let state = lines.find_map(|line| {
+            let state = SessionState::open(&line.1);
+            before.push(line);
+            state
         })?;
-        let mut replay = Self { state, kept };
-        lines.for_each(|(stamp, record)| replay.add(stamp, record));
+        let mut replay = Self { state, kept: Kept::default() };
+        before.into_iter().chain(lines).for_each(|(stamp, record)| replay.add(stamp, record));
         Some(replay)
     }
 

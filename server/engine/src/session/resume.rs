@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::event::Item;
 use crate::event::{CallState, ItemBody, NoticeKind, NoticeLevel, ResumeStrategy, SealedCall, TurnEnd};
 use crate::ids::{AgentId, TurnId};
 use crate::journal::Record;
@@ -65,6 +66,9 @@ impl Session {
                 Some(taken_up) => self.go_on_with(&state, turn, taken_up),
                 None => self.break_off(&mut state, turn),
             }
+        }
+        if skipped_records > 0 {
+            self.note_damage(&mut state, skipped_records);
         }
         let (sealed, states) = sealed
             .into_iter()
@@ -159,7 +163,14 @@ impl Session {
             let is_said = !content.is_empty();
             let streamed = items.iter().map(|item| item.id.clone()).collect();
             let (message, usage) = (Message::assistant(content), Usage::default());
-            conversation.commit(Record::Answer { turn: turn.clone(), message, items, usage, streamed });
+            conversation.commit(Record::Answer {
+                turn: turn.clone(),
+                message,
+                items,
+                usage,
+                streamed,
+                duration_ms: None,
+            });
             if is_said {
                 conversation.commit(Record::Remark { turn, text: BROKEN_OFF.to_owned() });
             }
@@ -229,6 +240,27 @@ impl Session {
         self.commit_locked(state, Record::TurnEnded { turn, reason: TurnEnd::Error, usage, figures });
     }
 
+    /// Tells people in the transcript that a part of it may be missing; once for the same damage.
+    fn note_damage(&self, state: &mut SessionState, lines: u64) {
+        let text = match lines {
+            1 => "A record of this session could not be read.".to_owned(),
+            lines => format!("{lines} records of this session could not be read."),
+        };
+        let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, kind: Some(NoticeKind::Damaged), .. } if *told == text);
+        if state.main.items.iter().any(is_told) {
+            return;
+        }
+        let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);
+        let hint = format!(
+            "What they told is missing here and for the model; everything else is as it was. The journal is kept as it \
+             is: {}",
+            self.journal.path().display()
+        );
+        let (level, kind) = (NoticeLevel::Warning, Some(NoticeKind::Damaged));
+        let item = new_item(&turn, ItemBody::Notice { level, text, hint: Some(hint), kind });
+        self.commit_locked(state, Record::Item { item, streamed: false });
+    }
+
     /// Lets the main model answer where that of the session is not known any more.
     fn replace_lost_model(&self, state: &mut SessionState) {
         let Err(error) = self.models.profile(&state.model) else { return };
@@ -243,8 +275,8 @@ impl Session {
             format!("The model profile `{lost}` of this session is gone; `{model}` answers from now on.");
         let hint = "Choose another one, or bring the profile back into the settings.";
         self.tell_of_loss(state, &text, hint);
-        let (mode, effort) = (state.mode, state.effort);
-        self.commit_locked(state, Record::Configured { mode, model, effort });
+        let (mode, effort, output_style) = (state.mode, state.effort, state.output_style.clone());
+        self.commit_locked(state, Record::Configured { mode, model, effort, output_style });
     }
 
     /// Lets the default mode count where that of the session was switched off meanwhile.
@@ -256,7 +288,8 @@ impl Session {
         let text = format!("The mode {} of this session counts no more: {error}.", lost.name());
         self.tell_of_loss(&mut state, &text, &format!("The mode is now {}.", mode.name()));
         let (model, effort) = (state.model.clone(), state.effort);
-        self.commit_locked(&mut state, Record::Configured { mode, model, effort });
+        let output_style = state.output_style.clone();
+        self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
     }
 
     /// Tells in the transcript what of the session is gone.

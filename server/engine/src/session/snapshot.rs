@@ -54,6 +54,8 @@ pub struct Snapshot {
     pub tasks: Vec<BackgroundTask>,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
+    /// The name of the style of the answers, where the user has chosen one for this session.
+    pub output_style: Option<String>,
     /// Tokens of all turns.
     pub usage: Usage,
     /// What they cost.
@@ -86,6 +88,7 @@ impl Session {
             draft: state.draft.clone(),
             tasks: state.background.running().cloned().collect(),
             effort: state.effort,
+            output_style: state.output_style.clone(),
             usage: state.usage,
             cost: state.spending.total(),
             context: self.meters.last(),

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use crate::context::reminder;
+use crate::context::{overview, reminder};
 use crate::event::NoticeLevel;
 use crate::ids::{AgentId, TurnId};
 use crate::input::EditorContext;
@@ -21,6 +21,9 @@ use crate::workspace::blocking;
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
 
+/// No name of a language is longer.
+const MAX_LOCALE: usize = 35;
+
 /// What stands in the system prompt beside what is built in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
@@ -30,10 +33,14 @@ pub struct Standing {
     pub style: Style,
     /// The language of the answers; that of the user's message when `None`.
     pub language: Option<String>,
+    /// The language of the editor, where it is not English; for messages that do not tell in which to answer.
+    pub locale: Option<String>,
     /// What is said last.
     pub appended: Option<String>,
     /// The branch of the repository when the session was begun or taken up.
     pub branch: Option<String>,
+    /// What lay in the working directory when the session was begun or taken up; empty when that is not told.
+    pub overview: String,
     /// Why another style is used than the one that was chosen.
     pub style_problem: Option<String>,
 }
@@ -73,6 +80,16 @@ impl Session {
         lock(&self.kept.standing).clone().unwrap_or_default()
     }
 
+    /// The style of answers that a name means here, whatever its letter case, as it is called.
+    ///
+    /// # Errors
+    /// That there is none, naming those there are.
+    pub async fn style_named(&self, name: &str) -> Result<String, String> {
+        let (places, name) = (self.memory_places(), name.to_owned());
+        let roots = self.workspace.roots().to_vec();
+        blocking(move || Style::find(&name, &roots, places.home.as_ref())).await.map(|style| style.name)
+    }
+
     /// Looks up what stands in the system prompt, and tells what has changed.
     pub(super) async fn look_up_standing(self: &Arc<Self>, turn: &TurnId) {
         let session = Arc::clone(self);
@@ -104,7 +121,8 @@ impl Session {
         let places = self.memory_places();
         let memory = Memory::load(&places, &|path| self.may_mention(&Target::File(path.clone())));
         let roots = self.workspace.roots();
-        let (style, style_problem) = match preferences.output_style.as_deref() {
+        let chosen = self.state().output_style.clone();
+        let (style, style_problem) = match chosen.as_deref().or(preferences.output_style.as_deref()) {
             None => (Style::default(), None),
             Some(name) => match Style::find(name, roots, places.home.as_ref()) {
                 Ok(style) => (style, None),
@@ -113,15 +131,30 @@ impl Session {
         };
         let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         let known = lock(&self.kept.standing).clone();
-        let branch = known.map_or_else(|| branch(&places.top()), |known| known.branch.clone());
+        let (branch, overview) = match known {
+            Some(known) => (known.branch.clone(), known.overview.clone()),
+            None => (branch(&places.top()), self.overview(&places, preferences.project_overview)),
+        };
         Standing {
             memory,
             style,
             language: said(&preferences.language),
+            locale: self.workspace.locale().as_deref().and_then(foreign),
             appended: said(&preferences.append_system_prompt),
             branch,
+            overview,
             style_problem,
         }
+    }
+
+    /// What lies in the working directory, where that is wanted. What lies in a home folder is no project.
+    fn overview(&self, places: &Places, is_wanted: bool) -> String {
+        if !is_wanted || places.home.as_ref() == Some(&places.cwd) || places.cwd.parent().is_none() {
+            return String::new();
+        }
+        let may_mention = self.mentionable();
+        let may_tell = |path: &AbsPath| may_mention(&Target::File(path.clone())).is_ok();
+        overview::of(&places.cwd, &may_tell).unwrap_or_default()
     }
 
     /// The instructions of the deeper folders that a file lies in, if the model has not been given them in the
@@ -212,6 +245,19 @@ impl Session {
         };
         Places::usual(cwd, roots, excludes)
     }
+}
+
+/// The language that an editor names, where it is one and not English, in the form of `pt-BR`.
+fn foreign(locale: &str) -> Option<String> {
+    // Systems write `pt_BR.UTF-8`.
+    let name = locale.split(['.', '@']).next().unwrap_or_default().trim().replace('_', "-");
+    let mut parts = name.split('-');
+    let language = parts.next().unwrap_or_default().to_lowercase();
+    let is_language =
+        (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_part =
+        |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_language && language != "en" && name.len() <= MAX_LOCALE && parts.all(is_part)).then_some(name)
 }
 
 /// The branch that a repository is on, where it says so in the usual way.

@@ -21,6 +21,7 @@ use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
+use crate::session::title::TitledBy;
 use crate::session::{queue, title_from, told};
 use crate::todo::{Todo, TodoCounts};
 use crate::turn::limit::TurnOptions;
@@ -30,8 +31,14 @@ use crate::turn::limit::TurnOptions;
 pub struct SessionState {
     /// Its id.
     pub id: SessionId,
+    /// The session it was forked from.
+    pub forked_from: Option<SessionId>,
     /// What people call it.
     pub title: String,
+    /// Who named it so; `None` for the first line of its first prompt.
+    pub titled: Option<TitledBy>,
+    /// Whether it was put away.
+    pub archived: bool,
     /// The workspace folders.
     pub roots: Vec<AbsPath>,
     /// Where relative paths and commands start.
@@ -68,6 +75,10 @@ pub struct SessionState {
     pub todos_changed: bool,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
+    /// The name of the style of the answers, where the user has chosen one for this session.
+    pub output_style: Option<String>,
+    /// How many turns ended because the model had said all.
+    pub worked: u64,
     /// How often the model has answered in the session's own conversation.
     pub answers: u64,
     /// The mode that the model knows: the one in which it last answered.
@@ -123,16 +134,21 @@ struct Cut {
     main: thread::Cut,
     agents: BTreeMap<AgentId, thread::Cut>,
     todos: Vec<Todo>,
+    title: String,
+    titled: Option<TitledBy>,
 }
 
 impl SessionState {
     /// The state of a session that begins with `record`; `None` when it is not [`Record::Opened`].
     #[must_use]
     pub fn open(record: &Record) -> Option<Self> {
-        let Record::Opened { session, roots, cwd, mode, model } = record else { return None };
+        let Record::Opened { session, roots, cwd, mode, model, forked_from } = record else { return None };
         Some(Self {
             id: session.clone(),
+            forked_from: forked_from.clone(),
             title: String::new(),
+            titled: None,
+            archived: false,
             roots: roots.clone(),
             cwd: cwd.clone(),
             mode: *mode,
@@ -151,6 +167,8 @@ impl SessionState {
             rounds_without_todos: 0,
             todos_changed: false,
             effort: None,
+            output_style: None,
+            worked: 0,
             answers: 0,
             mode_known: None,
             usage: Usage::default(),
@@ -167,11 +185,10 @@ impl SessionState {
         })
     }
 
-    /// Folds a whole journal; `None` when it has no beginning.
+    /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
     #[must_use]
     pub fn fold(records: Vec<Record>) -> Option<Self> {
-        let mut records = records.into_iter();
-        let mut state = records.find_map(|record| Self::open(&record))?;
+        let mut state = records.iter().find_map(Self::open)?;
         for record in records {
             state.apply(record);
         }
@@ -259,12 +276,20 @@ impl SessionState {
                 vec![Event::TokenUsage { turn, usage, model, cost, context }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
-            Record::Configured { mode, model, effort } => self.configure(mode, model, effort),
+            Record::Configured { mode, model, effort, output_style } => {
+                self.output_style = output_style;
+                self.configure(mode, model, effort)
+            }
             Record::Background { entry } => {
                 let told = told::of_task(&entry);
                 self.background.apply(entry);
                 let event = told.and_then(|(id, event)| Some(event(self.background.find(&id)?.clone())));
                 event.into_iter().collect()
+            }
+            Record::Titled { title, by } => self.take_title(title, by),
+            Record::Archived { archived } => {
+                self.archived = archived;
+                vec![Event::ArchivedChanged { archived }]
             }
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
@@ -309,7 +334,8 @@ impl SessionState {
             self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
         }
         (self.mode, self.model, self.effort) = (mode, model, effort);
-        vec![Event::ModeChanged { mode, model: self.model.clone(), effort }]
+        let output_style = self.output_style.clone();
+        vec![Event::ModeChanged { mode, model: self.model.clone(), effort, output_style }]
     }
 
     /// Folds a record that tells nothing.
@@ -371,6 +397,7 @@ impl SessionState {
 
     fn end_turn(&mut self, turn: TurnId, reason: TurnEnd, usage: Usage, figures: TurnFigures) -> Vec<Event> {
         let had_steering = !self.steering.is_empty();
+        self.worked += u64::from(reason == TurnEnd::EndTurn);
         self.spending.end_turn(&turn, usage);
         self.usage += usage;
         self.turn = None;
@@ -476,9 +503,10 @@ impl SessionState {
         let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
         let todos = std::mem::replace(&mut self.todos, todos);
         let todos_changed = todos != self.todos;
-        self.cut = Some(Cut { resolution, main, agents, todos });
-        self.name_anew();
-        rewound.into_iter().chain(todos_changed.then(|| self.todo_event())).collect()
+        let (title, titled) = (self.title.clone(), self.titled);
+        self.cut = Some(Cut { resolution, main, agents, todos, title, titled });
+        let title = self.name_anew();
+        rewound.into_iter().chain(todos_changed.then(|| self.todo_event())).chain(title).collect()
     }
 
     fn unwind(&mut self, resolution: &ResolutionId) -> Vec<Event> {
@@ -490,18 +518,38 @@ impl SessionState {
         for (agent, cut) in cut.agents {
             self.agents.entry(agent).or_default().thread.unwind(cut);
         }
-        self.name_anew();
+        // What the user has called it since stays.
+        let title = (self.titled != Some(TitledBy::User) && self.title != cut.title).then(|| {
+            (self.title, self.titled) = (cut.title, cut.titled);
+            self.title_event()
+        });
         let items = self.main.items.get(known..).unwrap_or_default().iter();
         let back = items.map(|item| Event::ItemAdded { item: item.clone() });
-        back.chain(todos_changed.then(|| self.todo_event())).collect()
+        back.chain(todos_changed.then(|| self.todo_event())).chain(title).collect()
     }
 
-    /// The first prompt names the session.
-    fn name_anew(&mut self) {
+    /// A title of the user's is only changed by the user.
+    fn take_title(&mut self, title: String, by: TitledBy) -> Vec<Event> {
+        if by == TitledBy::Model && self.titled == Some(TitledBy::User) {
+            return Vec::new();
+        }
+        (self.title, self.titled) = (title, Some(by));
+        vec![self.title_event()]
+    }
+
+    /// The first prompt names the session, unless somebody has. A model's title goes with the conversation that it
+    /// was made for.
+    fn name_anew(&mut self) -> Option<Event> {
+        if self.titled == Some(TitledBy::User) || (self.titled.is_some() && !self.main.items.is_empty()) {
+            return None;
+        }
         let named = self.main.items.iter().find_map(|item| match &item.body {
             ItemBody::UserMessage { text, .. } => Some(title_from(text)),
             _ => None,
         });
-        self.title = named.unwrap_or_default();
+        let title = named.unwrap_or_default();
+        let is_other = title != self.title;
+        (self.title, self.titled) = (title, None);
+        is_other.then(|| self.title_event())
     }
 }

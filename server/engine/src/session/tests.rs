@@ -6,6 +6,7 @@ mod charges;
 mod compaction;
 mod compaction_bounds;
 mod course;
+mod damage;
 mod fallback;
 mod faults;
 mod input;
@@ -14,7 +15,9 @@ mod plan;
 mod property;
 mod queue;
 mod reminders;
+mod storage;
 mod think;
+mod titles;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
@@ -46,6 +49,8 @@ use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolFacts, ToolKi
 /// What the model does when it is asked.
 pub(super) enum Say {
     Answer(Vec<Block>),
+    /// Answers after so long.
+    After(Duration, Vec<Block>),
     /// Answers and stops for this reason.
     Ended(Vec<Block>, StopReason),
     Fail(ModelError),
@@ -97,6 +102,12 @@ impl Model for FakeModel {
         let say = scripted.unwrap_or(Say::Answer(vec![text("done")]));
         match say {
             Say::Answer(content) => {
+                let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+                let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+                Ok(answered(content, stop_reason, on_delta))
+            }
+            Say::After(time, content) => {
+                tokio::time::sleep(time).await;
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
                 let stop_reason = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 Ok(answered(content, stop_reason, on_delta))

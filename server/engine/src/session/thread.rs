@@ -153,7 +153,7 @@ impl Thread {
                 self.is_steered = true;
                 vec![Event::ItemAdded { item }]
             }
-            Record::Answer { turn: _, message, items, usage, streamed } => {
+            Record::Answer { turn: _, message, items, usage, streamed, duration_ms: _ } => {
                 self.close_calls();
                 self.streaming.clear();
                 (self.is_steered, self.is_fresh) = (false, false);
@@ -208,6 +208,8 @@ impl Thread {
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }
+            | Record::Titled { .. }
+            | Record::Archived { .. }
             | Record::Edits { .. }
             | Record::Writing { .. }
             | Record::Delivering { .. }

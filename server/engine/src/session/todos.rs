@@ -73,7 +73,9 @@ mod tests {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots, model) = (SessionId::generate(), vec![cwd.clone()], "main".to_owned());
         let mode = Mode::Default;
-        let mut state = SessionState::open(&Record::Opened { session, roots, cwd, mode, model }).unwrap();
+        let mut state =
+            SessionState::open(&Record::Opened { session, roots, cwd, mode, model, forked_from: None })
+                .unwrap();
         state.apply(Record::Remark { turn: TurnId::generate(), text: "go".into() });
         state
     }
@@ -92,6 +94,7 @@ mod tests {
             items: vec![],
             usage: Usage::default(),
             streamed: vec![],
+            duration_ms: None,
         });
     }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::read::Reader;
 use super::values::{Stated, append};
 use crate::permission::rules::Severity;
+use crate::turn::limit::Budget;
 
 /// The lowest share of the context window at which a conversation is compacted: below it summaries would be written all
 /// the time.
@@ -30,7 +31,10 @@ impl Reader<'_, '_> {
             "language" => self.state(property, |stated| &mut stated.language),
             "outputStyle" => self.state(property, |stated| &mut stated.output_style),
             "autoCompactEnabled" => self.state(property, |stated| &mut stated.auto_compact),
+            "projectOverview" => self.state(property, |stated| &mut stated.project_overview),
             "maxTurns" => self.state(property, |stated| &mut stated.max_turns),
+            "maxCostUsd" => self.amount(property, |stated| &mut stated.max_cost_usd),
+            "maxMinutes" => self.amount(property, |stated| &mut stated.max_minutes),
             // To stop asks no model again.
             "incompleteIntent" if value_of(property).as_str() == Some(STOP) => {
                 self.state(property, |stated| &mut stated.incomplete_intent);
@@ -48,6 +52,17 @@ impl Reader<'_, '_> {
                     self.tell(Severity::Warning, property.value.range(), message);
                 }
             }
+            // Not to ask a model costs nothing.
+            "sessionTitles" if value_of(property).as_bool() == Some(false) => {
+                self.state(property, |stated| &mut stated.session_titles);
+            }
+            "sessionTitles" => self.wish(property, |stated| &mut stated.session_titles),
+            "cleanupPeriodDays" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot have sessions deleted; set this in your user settings.";
+                self.tell(Severity::Warning, property.value.range(), message.to_owned());
+            }
+            "cleanupPeriodDays" => self.state(property, |stated| &mut stated.cleanup_days),
             "todoReminderRounds" => {
                 if value_of(property).as_u64().is_some_and(|rounds| rounds > 0) {
                     self.state(property, |stated| &mut stated.todo_reminder_rounds);
@@ -62,6 +77,16 @@ impl Reader<'_, '_> {
                 }
             }),
             _ => {}
+        }
+    }
+
+    /// A part of the budget of a turn: one of a workspace could be greater than the user's own.
+    fn amount(&mut self, property: &ObjectProp<'_>, field: fn(&mut Stated) -> &mut Option<f64>) {
+        if value_of(property).as_f64().is_some_and(Budget::is_amount) {
+            self.wish(property, field);
+        } else {
+            let message = format!("`{}` is ignored: write a number above 0.", property.name.as_str());
+            self.tell(Severity::Warning, property.value.range(), message);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::paths::AbsPath;
 use crate::permission::rules::{PathPattern, Source};
 use crate::permission::{Mode, Sensitivity};
 use crate::preferences::{IncompleteIntent, Preferences};
+use crate::turn::limit::Budget;
 
 /// A value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +68,20 @@ pub struct Stated {
     pub compact_threshold: Option<f64>,
     /// `maxTurns`.
     pub max_turns: Option<i64>,
+    /// `maxCostUsd`.
+    pub max_cost_usd: Option<f64>,
+    /// `maxMinutes`.
+    pub max_minutes: Option<f64>,
     /// `incompleteIntent`.
     pub incomplete_intent: Option<IncompleteIntent>,
     /// `candidateAnswers`.
     pub candidate_answers: Option<bool>,
+    /// `projectOverview`.
+    pub project_overview: Option<bool>,
+    /// `sessionTitles`.
+    pub session_titles: Option<bool>,
+    /// `cleanupPeriodDays`; 0 and less mean never.
+    pub cleanup_days: Option<i64>,
     /// `todoReminderRounds`.
     pub todo_reminder_rounds: Option<u32>,
 }
@@ -91,8 +102,17 @@ impl Stated {
             auto_compact: self.auto_compact.unwrap_or(default.auto_compact),
             compact_threshold: self.compact_threshold.unwrap_or(default.compact_threshold),
             max_turns: self.max_turns,
+            budget: Budget { max_cost_usd: self.max_cost_usd, max_minutes: self.max_minutes },
             incomplete_intent: self.incomplete_intent.unwrap_or_default(),
             candidate_answers: self.candidate_answers.unwrap_or_default(),
+            project_overview: self.project_overview.unwrap_or(default.project_overview),
+            session_titles: self.session_titles,
+            // Others delete everything at 0; a slip must not cost all sessions.
+            cleanup_days: match self.cleanup_days {
+                Some(days) if days <= 0 => None,
+                Some(days) => Some(u32::try_from(days).unwrap_or(u32::MAX)),
+                None => default.cleanup_days,
+            },
             todo_reminder_rounds: self.todo_reminder_rounds.unwrap_or(default.todo_reminder_rounds),
         }
     }

@@ -8,7 +8,7 @@ use crate::model::profile::Profile;
 use crate::model::{Block, ModelErrorKind, ModelRequest, ModelResponse};
 use crate::question::{CANDIDATES, Candidate, CandidateCall, Draft, Reply};
 use crate::session::conversation::Conversation;
-use crate::turn::sample::{Asker, Display, Fault, Given, Outcome, canonical};
+use crate::turn::sample::{Asker, Display, Fault, Given, Outcome, Shown, canonical};
 
 /// The temperature of the second answer, where the first has the provider's own or a lower one.
 const HIGH_TEMPERATURE: f32 = 1.0;
@@ -23,7 +23,7 @@ pub(super) async fn ask(asker: &Asker<'_>, request: &ModelRequest) -> Result<Out
         tokio::join!(asker.ask(request, Display::Hidden), asker.ask(&other, Display::Hidden));
     drop(other);
     match (first, second) {
-        (Ok((first, _)), Ok((second, _))) => Ok(choose(asker, [first, second]).await),
+        (Ok(first), Ok(second)) => Ok(choose(asker, [first, second]).await),
         (Ok((response, shown)), Err(fault)) | (Err(fault), Ok((response, shown)))
             if fault.error.kind != ModelErrorKind::Cancelled =>
         {
@@ -51,14 +51,14 @@ fn varied(request: &ModelRequest, profile: &Profile) -> ModelRequest {
     ModelRequest { temperature, ..request.clone() }
 }
 
-async fn choose(asker: &Asker<'_>, answers: [ModelResponse; 2]) -> Outcome {
-    let [first, second] = answers;
+async fn choose(asker: &Asker<'_>, answers: [(ModelResponse, Shown); 2]) -> Outcome {
+    let [(first, first_shown), (second, second_shown)] = answers;
     let draft = Draft::candidates([&first, &second].map(|answer| candidate(asker.conversation, answer)));
     let reply = asker.conversation.ask_for_turn(draft, None, asker.cancel).await;
     let chosen = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first().cloned());
-    let (response, other) = match chosen {
-        Some(label) if label == CANDIDATES[0] => (first, second.usage),
-        Some(label) if label == CANDIDATES[1] => (second, first.usage),
+    let (response, shown, other) = match chosen {
+        Some(label) if label == CANDIDATES[0] => (first, first_shown, second.usage),
+        Some(label) if label == CANDIDATES[1] => (second, second_shown, first.usage),
         Some(_) | None => {
             let mut usage = first.usage;
             usage += second.usage;
@@ -69,7 +69,6 @@ async fn choose(asker: &Asker<'_>, answers: [ModelResponse; 2]) -> Outcome {
     };
     asker.tell_usage(other);
     let spared_by = reply.filter(|reply| reply.skip_asks).map(|Reply { by, .. }| by);
-    let shown = asker.nothing_shown();
     Outcome::Given(Box::new(Given { response, shown, other, spared_by }))
 }
 

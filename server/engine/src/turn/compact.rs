@@ -222,6 +222,7 @@ pub(crate) async fn compact_for(
     {
         let compaction = record(&before, &after, turn, request, started);
         commit(conversation, turn, compaction, after);
+        conversation.session.sync().await;
         return Outcome::PicturesLeftOut;
     }
     let kept_from = before.kept_from(KEPT_SHARE, KEPT_TOKENS_SHARE);
@@ -251,6 +252,7 @@ pub(crate) async fn compact_for(
     }
     let compaction = record(&before, &after, turn, request, started);
     commit(conversation, turn, compaction, after);
+    conversation.session.sync().await;
     Outcome::Compacted
 }
 

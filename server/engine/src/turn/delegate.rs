@@ -111,6 +111,7 @@ fn conversation<'a>(
             (mode, limit) => mode.or(limit),
         },
         model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
+        effort: kind.effort.or_else(|| parent.assignment.as_ref()?.effort),
         depth,
         tell: teller(progress),
     };
@@ -173,6 +174,7 @@ fn result(
         TurnEnd::MaxTurns => {
             format!("stopped after {}", counted(model_calls, "model call"))
         }
+        TurnEnd::Budget => "stopped because the budget of the turn is used up".to_owned(),
         TurnEnd::Repetition => "made the same call over and over".to_owned(),
         TurnEnd::IncompleteIntent => "only announced what it was going to do".to_owned(),
         TurnEnd::NotChosen | TurnEnd::ChatDisabled => "was not asked".to_owned(),
@@ -186,6 +188,7 @@ fn result(
         TurnEnd::EndTurn
         | TurnEnd::MaxTokens
         | TurnEnd::MaxTurns
+        | TurnEnd::Budget
         | TurnEnd::Refusal
         | TurnEnd::Error
         | TurnEnd::Repetition

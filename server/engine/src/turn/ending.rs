@@ -9,7 +9,7 @@ use crate::agents::TASK;
 use crate::event::{
     CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, SealedCall, ToolCallItem, TurnEnd,
 };
-use crate::ids::{CallId, TurnId};
+use crate::ids::{AgentId, CallId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
 use crate::model::{Block, ModelError};
@@ -86,34 +86,44 @@ pub(crate) fn seal_but(conversation: &Conversation<'_>, why: &str, but: &[CallId
         if but.contains(&call.call) {
             continue;
         }
-        let error = format!("The call has no result: {why}.");
-        let recommendations = recommendations(conversation, &call);
-        let content = format!("{error}\n{}", recommendations.join("\n"));
-        let structured = json!({
-            "ok": false, "error": error, "state": call.state, "recommendations": recommendations,
-        });
-        let outcome = CallOutcome {
-            state: CallState::Sealed,
-            display: format!("Not finished: {why}"),
-            structured: Some(structured),
-            error: None,
+        let agent = {
+            let state = conversation.session.state();
+            let mut agents = state.agents.iter();
+            agents.find(|(_, agent)| agent.call.as_ref() == Some(&call.call)).map(|(id, _)| id.clone())
         };
-        let result = Block::result(call.call.as_str(), content, true);
+        let (outcome, result) = sealing(&call, why, agent.as_ref());
         conversation.end_call(&item.id, outcome, (result, vec![]), None);
         sealed.push(SealedCall { call: call.call, state: Some(call.state) });
     }
     sealed
 }
 
+/// How a call that did not end is sealed: the outcome for people, and the result for the model. `agent` is the sub-agent
+/// that worked for it.
+pub(crate) fn sealing(call: &ToolCallItem, why: &str, agent: Option<&AgentId>) -> (CallOutcome, Block) {
+    let error = format!("The call has no result: {why}.");
+    let recommendations = recommendations(call, agent);
+    let content = format!("{error}\n{}", recommendations.join("\n"));
+    let structured = json!({
+    "ok": false, "error": error, "state": call.state, "recommendations": recommendations,
+    });
+    let outcome = CallOutcome {
+        state: CallState::Sealed,
+        display: format!("Not finished: {why}"),
+        structured: Some(structured),
+        error: None,
+    };
+    let result = Block::result(call.call.as_str(), content, true);
+    (outcome, result)
+}
+
 /// What is to be done about a call that has no result, by how far it had come and what it does.
-fn recommendations(conversation: &Conversation<'_>, call: &ToolCallItem) -> Vec<String> {
+fn recommendations(call: &ToolCallItem, agent: Option<&AgentId>) -> Vec<String> {
     let said: &[&str] = match (call.state, call.kind) {
         (CallState::Executing, _) if call.name == TASK => {
-            let state = conversation.session.state();
-            let agent = state.agents.iter().find(|(_, agent)| agent.call.as_ref() == Some(&call.call));
             let mut said =
                 vec!["It had begun: check what its sub-agent did before you give the task again.".to_owned()];
-            if let Some((agent, _)) = agent {
+            if let Some(agent) = agent {
                 said.push(format!(
                     "Pass `{agent}` as `resume` to let the sub-agent go on with what it knows."
                 ));
@@ -182,6 +192,15 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
         TurnEnd::MaxTurns => {
             let text = format!("Stopped after {model_calls} model calls in one turn.");
             notice(NoticeKind::TurnLimit, Warning, &text, "Send `continue` to go on.");
+        }
+        TurnEnd::Budget => {
+            let text = "Stopped: the turn has used up its budget.";
+            notice(
+                NoticeKind::TurnLimit,
+                Warning,
+                text,
+                "Send `continue` to go on, or set `maxCostUsd` or `maxMinutes`.",
+            );
         }
         TurnEnd::Repetition => {
             let text = "Stopped: the same call had the same result over and over.";

@@ -4,19 +4,23 @@
 //! Only a mode that asks nothing has no limit of its own, and there what repeats itself is stopped.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Block;
 use crate::permission::Mode;
 use crate::session::conversation::Conversation;
+use crate::turn::next::Pause;
 use crate::turn::sample::Call;
+
+const SECONDS_OF_MINUTE: f64 = 60.0;
 
 /// The most model calls of one turn.
 pub const MODEL_CALL_LIMIT: u32 = 100;
 
 /// What is said with a prompt about how its turn goes; what is `None` is as the settings say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnOptions {
     /// The most model calls, as [`TurnLimit::of`] reads it.
@@ -25,6 +29,47 @@ pub struct TurnOptions {
     /// Whether the prompt is answered twice, for the user to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_answers: Option<bool>,
+    /// What the turn may take.
+    #[serde(flatten)]
+    pub budget: Budget,
+}
+
+/// What a turn may take, with its sub-agents, before somebody is asked; `None` for any amount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Budget {
+    /// US dollars, above 0. What has no known price is not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Minutes, above 0, waits included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_minutes: Option<f64>,
+}
+
+impl Budget {
+    /// This budget, and the other one where it says nothing.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            max_cost_usd: self.max_cost_usd.or(other.max_cost_usd),
+            max_minutes: self.max_minutes.or(other.max_minutes),
+        }
+    }
+
+    /// Whether an amount can be one of a budget.
+    #[must_use]
+    pub fn is_amount(amount: f64) -> bool {
+        amount.is_finite() && amount > 0.0
+    }
+
+    /// What of it is used up by so many dollars and so much time.
+    #[must_use]
+    pub fn used_up(self, cost_usd: f64, time: Duration) -> Option<Pause> {
+        if self.max_cost_usd.is_some_and(|most| cost_usd >= most) {
+            return Some(Pause::Cost);
+        }
+        self.max_minutes.filter(|most| time.as_secs_f64() >= most * SECONDS_OF_MINUTE).map(|_| Pause::Time)
+    }
 }
 
 impl TurnOptions {
@@ -155,6 +200,26 @@ mod tests {
             assert_eq!(TurnLimit::of(sources, Mode::Default), expected, "{sources:?}");
             assert_eq!(TurnLimit::of(sources, Mode::BypassPermissions), bypassing, "{sources:?}");
         }
+    }
+
+    #[test]
+    fn a_budget_is_used_up_by_money_or_time() {
+        let budget = |max_cost_usd, max_minutes| Budget { max_cost_usd, max_minutes };
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        for (budget, cost, time, expected) in [
+            (budget(None, None), 1e9, minutes(1_000), None),
+            (budget(Some(2.0), None), 1.99, minutes(1_000), None),
+            (budget(Some(2.0), None), 2.0, minutes(0), Some(Pause::Cost)),
+            (budget(None, Some(0.5)), 1e9, Duration::from_secs(29), None),
+            (budget(None, Some(0.5)), 0.0, Duration::from_secs(30), Some(Pause::Time)),
+            (budget(Some(2.0), Some(1.0)), 3.0, minutes(3), Some(Pause::Cost)),
+            (budget(Some(1.0), None).or(budget(Some(9.0), Some(1.0))), 1.0, minutes(0), Some(Pause::Cost)),
+            (budget(Some(9.0), None).or(budget(Some(1.0), Some(1.0))), 1.0, minutes(1), Some(Pause::Time)),
+        ] {
+            assert_eq!(budget.used_up(cost, time), expected, "{budget:?} {cost} {time:?}");
+        }
+        assert!(Budget::is_amount(0.01) && !Budget::is_amount(0.0) && !Budget::is_amount(f64::NAN));
+        assert!(!Budget::is_amount(-1.0) && !Budget::is_amount(f64::INFINITY));
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct Facts<'a> {
     pub model_calls: u32,
     /// The most there may be; `None` for any number.
     pub model_call_limit: Option<u32>,
+    /// What of its budget the turn has used up, since the user last let it go on.
+    pub used_up: Option<Pause>,
     /// How often in a row the newest call was made with the same result.
     pub repeats: u32,
     /// Whether there is a user who can be asked whether to go on.
@@ -107,6 +109,10 @@ pub enum Why {
 pub enum Pause {
     /// The turn has made as many model calls as it may.
     Limit,
+    /// The turn has cost as much as it may.
+    Cost,
+    /// The turn has taken as much time as it may.
+    Time,
     /// The same call was made with the same result over and over.
     Repeats,
 }
@@ -117,6 +123,7 @@ impl Pause {
     pub fn end(self) -> TurnEnd {
         match self {
             Self::Limit => TurnEnd::MaxTurns,
+            Self::Cost | Self::Time => TurnEnd::Budget,
             Self::Repeats => TurnEnd::Repetition,
         }
     }
@@ -167,10 +174,11 @@ pub fn next(moment: Moment, facts: &Facts<'_>) -> Next {
 
 /// Asks the model again, unless the user has to be asked before.
 fn ask(why: Why, facts: &Facts<'_>) -> Next {
-    let pause = match facts.model_call_limit {
+    let limit = match facts.model_call_limit {
         Some(limit) => (facts.model_calls >= limit).then_some(Pause::Limit),
         None => (facts.repeats >= REPEAT_LIMIT).then_some(Pause::Repeats),
     };
+    let pause = facts.used_up.or(limit);
     match pause {
         Some(pause) if !facts.may_ask => Next::Stop(pause.end()),
         pause => Next::AskModel { why, pause },
@@ -196,6 +204,7 @@ mod tests {
             exit: false,
             model_calls: 1,
             model_call_limit: Some(MODEL_CALL_LIMIT),
+            used_up: None,
             repeats: 1,
             may_ask: true,
         }
@@ -287,6 +296,19 @@ mod tests {
                 let alone = next(moment, &Facts { may_ask: false, ..facts });
                 assert_eq!(alone, pause.map_or(again(why), |pause| Next::Stop(pause.end())), "{case}");
             }
+        }
+        for (pause, limit) in [(Pause::Cost, None), (Pause::Time, Some(MODEL_CALL_LIMIT))] {
+            let facts = Facts {
+                calls: 1,
+                used_up: Some(pause),
+                model_call_limit: limit,
+                ..facts(&StopReason::ToolUse)
+            };
+            assert_eq!(next(Moment::Answered, &facts), Next::RunTools, "{pause:?}");
+            let asked = Next::AskModel { why: Why::Results, pause: Some(pause) };
+            assert_eq!(next(Moment::ToolsRan, &facts), asked);
+            let alone = Facts { may_ask: false, ..facts };
+            assert_eq!(next(Moment::ToolsRan, &alone), Next::Stop(TurnEnd::Budget));
         }
         // Calls that were made run, also those of the last answer.
         let last = Facts { calls: 1, model_calls: MODEL_CALL_LIMIT, ..facts(&StopReason::ToolUse) };

@@ -432,8 +432,10 @@ impl Pipeline<'_> {
         match plan.action {
             Action::Change(change) => {
                 let summary = change.summary.clone();
-                let applied =
-                    self.session.apply_change(change, &self.change(None), names, self.cancel).await?;
+                let applied = self.session.apply_change(change, &self.change(None), names, self.cancel).await;
+                // What became of the files is safe before the model hears of it, also when only some were changed.
+                self.session.sync().await;
+                let applied = applied?;
                 Ok(diff::report(&summary, &applied, &self.session.workspace))
             }
             Action::Run(work) if kind == ToolKind::Execute => {
@@ -442,6 +444,7 @@ impl Pipeline<'_> {
                 let result = self.work(work, context, tool.timeout()).await;
                 // Whatever became of the command: what it changed until then it changed.
                 self.session.after_command(scan, &self.change(None)).await;
+                self.session.sync().await;
                 result
             }
             Action::Run(work) => self.work(work, context, tool.timeout()).await,

@@ -29,8 +29,7 @@ use crate::turn::phases::Phase;
 use crate::turn::route::Route;
 use crate::turn::taken_up::Again;
 use record::{keep_partial, leave, record};
-use stream::Shown;
-pub(super) use stream::canonical;
+pub(super) use stream::{Shown, canonical};
 
 /// A whole answer, as the loop needs it.
 pub(super) struct Answer {
@@ -265,6 +264,7 @@ impl<'a> Asker<'a> {
                 }
                 Display::Hidden => self.model.stream(request, &mut |_| {}, self.cancel).await,
             };
+            shown.end();
             let error = match asked {
                 Ok(response) => return Ok((response, shown)),
                 Err(error) => error,
@@ -292,11 +292,6 @@ impl<'a> Asker<'a> {
                 }
             }
         }
-    }
-
-    /// Nothing on the screen of an answer of this model.
-    pub(super) fn nothing_shown(&self) -> Shown {
-        Shown::of(self.model.name())
     }
 
     /// Tells what an answer took.

@@ -110,7 +110,14 @@ impl Workspace {
         lock(&self.cwd).clone()
     }
 
+    /// The language of the editor's own texts, if it names one.
+    #[must_use]
+    pub fn locale(&self) -> Option<String> {
+        self.host.locale()
+    }
+
     /// Whether the editor tells what its language servers say.
+    #[must_use]
     pub fn can_diagnose(&self) -> bool {
         self.host.can_diagnose()
     }

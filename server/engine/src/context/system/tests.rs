@@ -12,6 +12,7 @@ fn compose_in(mode: Mode, agent: Option<&str>, standing: &Standing) -> String {
         roots: &roots,
         date: jiff::civil::date(2026, 1, 2),
         branch: standing.branch.as_deref(),
+        overview: &standing.overview,
     };
     let system = format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH);
     compose(&facts, mode, agent, standing).text().replace(&system, "System: <system>")

@@ -10,6 +10,7 @@ use crate::input::look_up::{Found, LookUp, MAX_OTHER_BYTES};
 use crate::input::render::bounded;
 use crate::journal::{self, Record};
 use crate::session::SessionState;
+use crate::sessions;
 use crate::todo;
 use crate::workspace::blocking;
 
@@ -62,7 +63,7 @@ fn find(own: &Path, wanted: &str) -> Result<Past, String> {
     let lower = wanted.to_lowercase();
     let is_it = |journal: &PathBuf| {
         let id = journal.parent().and_then(Path::file_name).unwrap_or_default();
-        id == wanted || journal::title(journal).to_lowercase().contains(&lower)
+        id == wanted || sessions::title(journal).to_lowercase().contains(&lower)
     };
     let found = others.by_ref().take(MAX_SESSIONS).find(is_it);
     let journal = found

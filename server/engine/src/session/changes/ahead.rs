@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::edit::ledger::Change;
 use crate::edit::change::apply_edits;
+use crate::edit::ledger::Change;
 use crate::edit::{AppliedFile, ChangeSet, FileChange, TextEdit};
 use crate::journal::{BlobId, Record};
 use crate::paths::Target;

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
+use super::course::{asked_or_done, reply};
 use super::*;
 use crate::ids::AgentId;
+use crate::question::LIMIT_GO_ON;
+use crate::turn::limit::{Budget, TurnOptions};
 
 /// A tool with effects: it notes how many of it run at once.
 #[derive(Clone, Default)]
@@ -397,4 +400,48 @@ async fn a_sub_agent_that_changes_the_folder_moves_nobody_else() {
     until(&mut events, is_done).await;
     assert!(bench.root().join("sub/agent").as_path().exists());
     assert!(bench.root().join("main").as_path().exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_effort_of_a_type_is_that_of_its_agents_and_of_those_they_call() {
+    let calls = vec![
+        task("t1", json!({ "subagent_type": "quick", "prompt": "quick work" })),
+        task("t2", json!({ "subagent_type": "plain", "prompt": "plain work" })),
+    ];
+    let deeper = task("p0", json!({ "subagent_type": "plain", "prompt": "deeper work" }));
+    let team = Team::new(vec![Say::Answer(calls)], vec![("quick work", vec![Say::Answer(vec![deeper])])])
+        .with_type("quick", "tools: Task\neffort: low\n")
+        .with_type("plain", "");
+    let session = team.bench.session();
+    session.configure_all(Configuration { effort: Some(Some(Effort::High)), ..Configuration::default() });
+    let mut events = session.events().subscribe(0, vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, is_done).await;
+    let effort = |task: &str| team.asked(task).first().unwrap().effort;
+    assert_eq!(effort("go"), Some(Effort::High));
+    assert_eq!(effort("plain work"), Some(Effort::High));
+    assert_eq!((effort("quick work"), effort("deeper work")), (Some(Effort::Low), Some(Effort::Low)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sub_agent_ends_with_the_budget_of_its_turn() {
+    let slow = |number: usize| {
+        Say::After(
+            Duration::from_secs(40),
+            vec![call(&format!("c{number}"), "SafeProbe", &format!("{number}"))],
+        )
+    };
+    let work = Say::Answer(vec![task("t1", json!({ "prompt": "long work" }))]);
+    let team = Team::new(vec![work], vec![("long work", (0..9).map(slow).collect())]);
+    let session = team.bench.session();
+    let mut events = session.events().subscribe(0, vec![]);
+    let budget = Budget { max_minutes: Some(1.0), max_cost_usd: None };
+    let options = TurnOptions { budget, ..TurnOptions::default() };
+    session.submit(Prompt { options, ..prompt("go") }).unwrap();
+    assert_eq!(asked_or_done(&mut events).await, None);
+    assert_eq!(team.asked("long work").len(), 2);
+    session.reply(&session.questions()[0].id, reply(Some(LIMIT_GO_ON))).unwrap();
+    assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::EndTurn));
+    let (_, result, is_error) = team.results().remove(0);
+    assert!(is_error && result.contains("because the budget of the turn is used up"), "{result}");
 }

@@ -1,9 +1,42 @@
 //! How far a turn goes: its limit, what repeats itself, announcements, cut answers.
 
+use super::charges::{profile, two};
+use super::waiting::Settings;
 use super::*;
+use crate::model::price::Prices;
+use crate::model::profile::Profile;
+use crate::permission::policy::Policy;
+use crate::preferences::Preferences;
 use crate::question::{LIMIT_GO_ON, LIMIT_STOP, Picked, QuestionKind, Reply};
-use crate::turn::limit::TurnOptions;
+use crate::turn::limit::{Budget, TurnOptions};
 use crate::turn::next::{CONTINUED_LIMIT, REPEAT_LIMIT};
+
+#[tokio::test(start_paused = true)]
+async fn how_long_an_answer_took_stands_with_its_last_text_and_in_the_journal() {
+    let slow = Say::After(Duration::from_millis(1_500), vec![text("first"), text("last")]);
+    let bench = Bench::new(vec![slow]);
+    let session = bench.session();
+    let mut events = session.events().subscribe(0, vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, is_done).await;
+    let durations = |session: &Session| -> Vec<_> {
+        let of = |item: Item| match item.body {
+            ItemBody::AgentMessage { duration_ms, .. } => Some(duration_ms),
+            _ => None,
+        };
+        session.snapshot(usize::MAX).items.into_iter().filter_map(of).collect()
+    };
+    assert_eq!(durations(&session), [None, Some(1_500)]);
+    let id = session.id().clone();
+    session.close();
+    session.closed().await;
+    let journal = std::fs::read_to_string(session.journal_path()).unwrap();
+    let answer = journal.lines().find(|line| line.contains("\"type\":\"answer\"")).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+    assert_eq!(answer["durationMs"], 1_500);
+    let again = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
+    assert_eq!(durations(&again), [None, Some(1_500)]);
+}
 
 pub(super) fn limited(text: &str, max_turns: i64) -> Prompt {
     let options = TurnOptions { max_turns: Some(max_turns), ..TurnOptions::default() };
@@ -199,4 +232,64 @@ async fn a_retry_says_how_often_when_and_for_how_long() {
     assert!((7_000..=8_750).contains(&retry.delay_ms) && retry.left_ms == 600_000, "{retry:?}");
     assert_eq!((retry.reason.as_str(), retry.model.as_str()), ("too many requests", "fake"));
     assert_eq!(session.answer(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_that_asks_nothing_asks_when_the_time_of_its_budget_is_over() {
+    let slow = |number: usize| {
+        Say::After(
+            Duration::from_secs(40),
+            vec![call(&format!("c{number}"), "SafeProbe", &format!("return {number}"))],
+        )
+    };
+    let bench = Bench::new((0..50).map(slow).collect());
+    let session = bench.session();
+    session.configure(Some(Mode::BypassPermissions), None);
+    let mut events = session.events().subscribe(0, vec![]);
+    let budget = Budget { max_minutes: Some(1.0), max_cost_usd: Some(1.0) };
+    let options = TurnOptions { budget, ..TurnOptions::default() };
+    session.submit(Prompt { options, ..prompt("go") }).unwrap();
+    let calls = || session.snapshot(usize::MAX).items.iter().filter(|item| item.is_call()).count();
+    for asked in 1..=3 {
+        assert_eq!(asked_or_done(&mut events).await, None);
+        assert_eq!(calls(), 2 * asked, "the calls of the last answer have run");
+        let question = session.questions().remove(0);
+        assert_eq!(question.draft.kind, QuestionKind::TurnLimit);
+        assert!(question.draft.questions[0].question.contains("gone on for 1 minutes"), "{question:?}");
+        session.reply(&question.id, reply(Some(if asked < 3 { LIMIT_GO_ON } else { LIMIT_STOP }))).unwrap();
+    }
+    assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::Budget));
+    assert_eq!(notices(&session, NoticeKind::TurnLimit), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_asks_when_it_has_cost_as_much_as_its_budget() {
+    let prices = Prices { input: 1_000_000.0, output: 0.0, cache_read: None, cache_write: None, above: None };
+    // A token of every answer, a dollar a token.
+    let own = Profile { prices: Some(prices), ..profile("main") };
+    let script = (0..50).map(works).collect();
+    let settings = Settings::default();
+    let (bench, _) = two((own, script), (profile("other"), vec![]), Arc::new(settings.clone()));
+    let session = bench.session();
+    let mut events = session.events().subscribe(0, vec![]);
+    let budget = |dollars| Budget { max_cost_usd: Some(dollars), max_minutes: None };
+    let preferences = Preferences { budget: budget(3.0), ..Preferences::default() };
+    settings.set(Policy { preferences, ..Policy::default() });
+    let mut asked = Vec::new();
+    for dollars in [None, Some(2.0)] {
+        let options =
+            TurnOptions { budget: dollars.map(budget).unwrap_or_default(), ..TurnOptions::default() };
+        let before = bench.requests().len();
+        session.submit(Prompt { options, ..prompt("go") }).unwrap();
+        assert_eq!(asked_or_done(&mut events).await, None);
+        asked.push(bench.requests().len() - before);
+        session.reply(&session.questions()[0].id, reply(None)).unwrap();
+        assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::Budget));
+    }
+    assert_eq!(asked, [3, 2], "what is said with a prompt wins over the settings");
+    session.limit_budget(budget(1.0));
+    let before = bench.requests().len();
+    session.submit(prompt("go")).unwrap();
+    assert_eq!(asked_or_done(&mut events).await, None);
+    assert_eq!(bench.requests().len() - before, 1, "the command line wins over both");
 }

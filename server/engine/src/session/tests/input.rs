@@ -1,8 +1,11 @@
 //! What goes with a prompt, and what stands in the system prompt, as a model gets it.
 
+use super::waiting::Settings;
 use super::*;
 use crate::input::{Attachment, EditorContext, Lines, Part};
 use crate::paths::Target;
+use crate::permission::policy::Policy;
+use crate::preferences::Preferences;
 
 pub(super) fn bench(script: Vec<Say>) -> Bench {
     Bench::with_tools(tempfile::tempdir().unwrap(), script, Registry::built_in())
@@ -249,6 +252,32 @@ async fn the_system_prompt_stays_the_same_until_the_instructions_change() {
     assert_eq!(systems[0], systems[1]);
     assert!(systems[2].join("").contains("use blanks"));
     assert!(notices(&session)[0].contains("have changed"));
+}
+
+#[tokio::test]
+async fn a_session_begins_with_an_overview_of_its_folder_unless_settings_say_no() {
+    for is_wanted in [true, false] {
+        let settings = Settings::default();
+        let preferences = Preferences { project_overview: is_wanted, ..Preferences::default() };
+        settings.set(Policy { preferences, ..Policy::default() });
+        let home = tempfile::tempdir().unwrap();
+        let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(settings));
+        bench.write("src/parser.rs", "");
+        bench.write("src/.env", "");
+        bench.write("src/id_rsa", "");
+        bench.write(".gitignore", "build\n");
+        bench.write("build/out.bin", "");
+        let session = bench.session();
+        ask(&session, prompt("one")).await;
+        bench.write("src/later.rs", "");
+        ask(&session, prompt("two")).await;
+        let systems: Vec<_> = bench.requests().into_iter().map(|request| request.system.join("")).collect();
+        assert_eq!(systems[0].contains("\nsrc/\n  parser.rs\n"), is_wanted, "{}", systems[0]);
+        assert_eq!(systems[0], systems[1], "it stays as it was, for the cache of the provider");
+        for left_out in ["out.bin", ".env", "id_rsa"] {
+            assert!(!systems[0].contains(left_out), "{left_out}");
+        }
+    }
 }
 
 fn read(id: &str) -> Say {

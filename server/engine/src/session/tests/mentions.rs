@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Weak;
 
 use super::input::{ask, attached, bench, notices, said};
+use super::waiting::Settings;
 use super::*;
 use crate::host::{
     Diagnostic, DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot,
@@ -12,6 +13,8 @@ use crate::host::{
 };
 use crate::input::AttachmentKind;
 use crate::paths::Target;
+use crate::permission::policy::Policy;
+use crate::preferences::Preferences;
 
 /// An editor without documents whose language servers have found one fault in each of these files.
 struct Linter(Vec<Target>);
@@ -31,6 +34,10 @@ impl Host for Linter {
     }
 
     fn observe_documents(&self, _observer: Weak<dyn DocumentObserver>) {}
+
+    fn locale(&self) -> Option<String> {
+        Some("pt-BR".to_owned())
+    }
 
     fn can_save(&self) -> bool {
         false
@@ -74,6 +81,29 @@ fn git(bench: &Bench, arguments: &[&str]) {
 /// What is said of each attachment: its name, its kind, and the problem with it.
 fn shown(session: &Session) -> Vec<(String, AttachmentKind, Option<String>)> {
     attached(session).into_iter().map(|one| (one.label, one.kind, one.problem)).collect()
+}
+
+#[tokio::test]
+async fn the_language_of_the_editor_counts_where_neither_settings_nor_message_say_one() {
+    let settings = Settings::default();
+    let bench = Bench::with_host(
+        tempfile::tempdir().unwrap(),
+        vec![],
+        Registry::default(),
+        Arc::new(settings.clone()),
+        Arc::new(Linter(vec![])),
+    );
+    let session = bench.session();
+    ask(&session, prompt("ok")).await;
+    let preferences = Preferences { language: Some("Deutsch".into()), ..Preferences::default() };
+    settings.set(Policy { preferences, ..Policy::default() });
+    ask(&session, prompt("ok")).await;
+    let systems: Vec<_> = bench.requests().into_iter().map(|request| request.system.join("")).collect();
+    assert!(
+        systems[0].contains("the user's message; where that does not tell one")
+            && systems[0].contains("(pt-BR)")
+    );
+    assert!(systems[1].contains("Answer in Deutsch.") && !systems[1].contains("pt-BR"));
 }
 
 #[tokio::test]

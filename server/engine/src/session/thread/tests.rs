@@ -10,6 +10,8 @@ use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::session::compaction::{Cause, Change};
 use crate::session::{SessionState, new_item};
+use crate::transfer::ForkPoint;
+use crate::transfer::fork::fork;
 use crate::turn::limit::TurnOptions;
 
 #[derive(Clone, Debug)]
@@ -54,8 +56,14 @@ impl Kept {
     fn new() -> Self {
         let root = AbsPath::new("/w").unwrap();
         let (roots, model) = (vec![root.clone()], "demo".to_owned());
-        let opened =
-            Record::Opened { session: SessionId::generate(), roots, cwd: root, mode: Mode::Default, model };
+        let opened = Record::Opened {
+            session: SessionId::generate(),
+            roots,
+            cwd: root,
+            mode: Mode::Default,
+            model,
+            forked_from: None,
+        };
         let state = SessionState::open(&opened).unwrap();
         Self { state, records: vec![opened], befores: Vec::new(), cut: None, calls: 0 }
     }
@@ -132,6 +140,7 @@ impl Kept {
             items,
             usage: Usage::default(),
             streamed: vec![],
+            duration_ms: None,
         });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {
@@ -235,6 +244,36 @@ fn what_steers_a_turn_is_known_as_what_the_user_said_apart_from_its_prompt() {
     assert_eq!(kept.state.main.steered(), []);
     kept.rewind(1);
     assert_eq!(kept.state.main.steered().len(), 4);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_fork_at_any_item_has_what_was_said_until_then_and_can_be_sent(
+        steps in proptest::collection::vec(step(), 1..25),
+    ) {
+        let mut kept = Kept::new();
+        let mut shown: Vec<ItemId> = Vec::new();
+        for step in &steps {
+            kept.take(step);
+            let new = kept.state.main.items.iter().map(|item| item.id.clone());
+            let new: Vec<_> = new.filter(|id| !shown.contains(id)).collect();
+            shown.extend(new);
+        }
+        let (origin, id) = (kept.state.id.clone(), SessionId::generate());
+        for item in shown {
+            let forked = |at| SessionState::fold(fork(kept.records.clone(), &at, &origin, &id).unwrap()).unwrap();
+            let (after, before) = (forked(ForkPoint::After(item.clone())), forked(ForkPoint::Before(item.clone())));
+            prop_assert!(after.main.item(&item).is_some() && before.main.item(&item).is_none());
+            for state in [after, before] {
+                prop_assert_eq!((&state.id, state.forked_from.as_ref()), (&id, Some(&origin)));
+                prop_assert_eq!(state.main.unanswered(), vec![]);
+                prop_assert_eq!(&state.turn, &None);
+                prop_assert_eq!(&normalise(&state.main.messages)[..], &state.main.messages[..]);
+            }
+        }
+    }
 }
 
 proptest! {

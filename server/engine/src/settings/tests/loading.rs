@@ -6,6 +6,7 @@ use super::*;
 use crate::model::Effort;
 use crate::permission::{Mode, Sensitivity};
 use crate::preferences::{IncompleteIntent, Preferences};
+use crate::turn::limit::Budget;
 
 #[test]
 fn layers_and_folders_add_up_from_the_strongest_to_the_weakest() {
@@ -83,7 +84,8 @@ fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
         "home/.claude/settings.json",
         r#"{ "permissions": { "defaultMode": "plan", "additionalDirectories": ["/data", "/more"] },
           "sandbox": { "enabled": false, "excludedCommands": ["docker *", "podman *"], "network": { "deniedDomains": ["c"] } },
-          "tools": { "maxConcurrency": 9 }, "language": "German", "maxTurns": -1, "claudeMdExcludes": ["a/**"],
+          "tools": { "maxConcurrency": 9 }, "language": "German", "maxTurns": -1, "maxCostUsd": 2.5, "maxMinutes": 0, "projectOverview": false,
+          "claudeMdExcludes": ["a/**"],
           "autoCompactThreshold": 0.5, "incompleteIntent": "stop", "effortLevel": "high", "model": "opus",
           "webSearch": { "provider": "two", "endpoint": "x", "more": { "a": 2, "b": 3 } } }"#,
     );
@@ -116,16 +118,15 @@ fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
         memory_excludes: vec!["a/**".to_owned()],
         compact_threshold: 0.5,
         max_turns: Some(-1),
+        project_overview: false,
+        budget: Budget { max_cost_usd: Some(2.5), max_minutes: None },
         incomplete_intent: IncompleteIntent::Stop,
         ..Preferences::default()
     };
     assert_eq!(values.stated.preferences(), expected);
-    assert_eq!(
-        settings.problems.len(),
-        1,
-        "only the home of somebody else is wrong: {:?}",
-        settings.problems
-    );
+    let problems: Vec<_> = settings.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(problems.len(), 2, "the home of somebody else, and a budget of nothing: {problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("`maxMinutes` is ignored")), "{problems:?}");
     assert_eq!((settings.rules, settings.untrusted), (vec![], vec![]));
 }
 

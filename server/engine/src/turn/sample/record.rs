@@ -3,7 +3,7 @@
 //! Rule: the message for the model and the items for people are one record. What a fault left behind stays on the screen;
 //! of it only text that was said for good becomes history.
 
-use crate::event::ItemBody;
+use crate::event::{Item, ItemBody};
 use crate::ids::CallId;
 use crate::journal::Record;
 use crate::model::{Block, Message, ModelError, ModelResponse, Origin, StopReason, Usage};
@@ -44,6 +44,8 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         }
         items.push((item, streamed));
     }
+    let duration_ms = shown.took_ms();
+    note_duration(items.iter_mut().map(|(item, _)| item), duration_ms);
     // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
     items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
     let ModelResponse { id, content, stop_reason, usage: reported } = response;
@@ -62,6 +64,7 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         streamed: items.iter().filter(|(_, streamed)| *streamed).map(|(item, _)| item.id.clone()).collect(),
         items: items.into_iter().map(|(item, _)| item).collect(),
         usage: reported,
+        duration_ms,
     };
     conversation.commit(record);
     Answer { stop_reason, usage, calls, cut, text: text.unwrap_or_default() }
@@ -76,7 +79,9 @@ pub(super) fn leave(conversation: &Conversation<'_>, shown: &mut Shown) {
 
 /// Keeps what had arrived of an answer that broke off for good: on the screen, and its text in the history.
 pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Shown) {
-    let items = shown.interrupted(asker.conversation);
+    let mut items = shown.interrupted(asker.conversation);
+    let duration_ms = shown.took_ms();
+    note_duration(items.iter_mut(), duration_ms);
     let content: Vec<_> = error
         .partial
         .iter()
@@ -91,7 +96,22 @@ pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Sh
     let message = Message::assistant(content);
     let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
     let streamed = items.iter().map(|item| item.id.clone()).collect();
-    asker.conversation.commit(Record::Answer { turn: asker.turn.clone(), message, items, usage, streamed });
+    let turn = asker.turn.clone();
+    asker.conversation.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms });
+}
+
+/// Notes with the last text of an answer how long it took.
+fn note_duration<'a>(items: impl DoubleEndedIterator<Item = &'a mut Item>, took: Option<u64>) {
+    let last = items.rev().find_map(|item| match &mut item.body {
+        ItemBody::AgentMessage { duration_ms, .. } => Some(duration_ms),
+        ItemBody::UserMessage { .. }
+        | ItemBody::Thinking { .. }
+        | ItemBody::ToolCall(_)
+        | ItemBody::Notice { .. } => None,
+    });
+    if let Some(duration_ms) = last {
+        *duration_ms = took;
+    }
 }
 
 /// What the end of an answer cut off, if it did.
@@ -114,7 +134,13 @@ fn body(asker: &Asker<'_>, block: &Block, broke_off: bool) -> Option<ItemBody> {
         Block::Text { text } if text.is_empty() => None,
         Block::Text { text } => {
             let (text, model) = (text.clone(), Some(asker.model.name().to_owned()));
-            Some(ItemBody::AgentMessage { text, complete: true, interrupted: broke_off, model })
+            Some(ItemBody::AgentMessage {
+                text,
+                complete: true,
+                interrupted: broke_off,
+                model,
+                duration_ms: None,
+            })
         }
         Block::Thinking { thinking, .. } if thinking.is_empty() => None,
         Block::Thinking { thinking, .. } => {

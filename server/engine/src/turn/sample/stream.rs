@@ -30,6 +30,9 @@ pub(in crate::turn) struct Shown {
     begun: Vec<String>,
     /// The model that answers, as the provider knows it.
     model: String,
+    /// When it was asked, and how long it took when it has answered or failed.
+    asked: Instant,
+    took: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -96,7 +99,18 @@ impl Buffer {
 impl Shown {
     /// Nothing yet of an answer of this model.
     pub(super) fn of(model: &str) -> Self {
-        Self { items: BTreeMap::new(), begun: Vec::new(), model: model.to_owned() }
+        let (items, begun) = (BTreeMap::new(), Vec::new());
+        Self { items, begun, model: model.to_owned(), asked: Instant::now(), took: None }
+    }
+
+    /// Notes that the answer has ended.
+    pub(super) fn end(&mut self) {
+        self.took = Some(self.asked.elapsed());
+    }
+
+    /// Milliseconds that the answer took, once it has ended.
+    pub(super) fn took_ms(&self) -> Option<u64> {
+        self.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// The calls that have begun, in order.
@@ -126,7 +140,7 @@ impl Shown {
         let body = match delta {
             Delta::Text { text, .. } => {
                 let model = Some(self.model.clone());
-                ItemBody::AgentMessage { text, complete: false, interrupted: false, model }
+                ItemBody::AgentMessage { text, complete: false, interrupted: false, model, duration_ms: None }
             }
             Delta::Thinking { text, .. } => ItemBody::Thinking { text, complete: false },
             // A thought is shown when it is whole: its text stands in arguments that are not readable before.

@@ -1,0 +1,160 @@
+//! What lies in the folder that is worked in: an overview for the system prompt.
+//!
+//! Rule: it is bounded in lines, in bytes and in what is looked at; ignored and hidden files are left out, and so is what the
+//! model may not be told of. What is left out is counted, and the levels come one after the other: a large folder cannot
+//! hide its neighbors.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ignore::WalkBuilder;
+
+use crate::paths::AbsPath;
+
+/// So many lines at most.
+const MAX_LINES: usize = 150;
+
+/// So many names of one folder at most.
+const MAX_NAMES: usize = 25;
+
+/// So many entries of one folder are looked at.
+const MAX_LOOKED_AT: usize = 1_000;
+
+/// So many levels at most.
+const MAX_DEPTH: usize = 3;
+
+/// The most bytes.
+const MAX_BYTES: usize = 6 << 10;
+
+/// What stands above it.
+const HEAD: &str = "What lies in the working directory, as it was when the session began (ignored and hidden files are left out):";
+
+/// The names in one folder.
+#[derive(Debug, Default)]
+struct Listing {
+    /// Names in order, and whether each is a folder.
+    names: Vec<(String, bool)>,
+    /// How many more there are.
+    more: usize,
+    /// Whether there may be still more.
+    is_cut: bool,
+}
+
+/// An overview of a folder; `None` when there is nothing to tell. `may_tell` says of which files. Blocks on the disk.
+#[must_use]
+pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
+    let mut listings = BTreeMap::new();
+    let mut waiting = VecDeque::from([(folder.clone(), 0)]);
+    let mut left = MAX_LINES;
+    while let Some((folder, depth)) = waiting.pop_front() {
+        let listing = list(&folder, may_tell, left.min(MAX_NAMES));
+        left -= listing.names.len();
+        if depth + 1 < MAX_DEPTH {
+            let folders = listing.names.iter().filter(|(_, is_folder)| *is_folder);
+            waiting.extend(folders.map(|(name, _)| (folder.join(name), depth + 1)));
+        }
+        listings.insert(folder, listing);
+        if left == 0 {
+            break;
+        }
+    }
+    let mut lines = Vec::new();
+    render(folder, &listings, 0, &mut lines);
+    if lines.is_empty() {
+        return None;
+    }
+    let mut text = HEAD.to_owned();
+    for line in lines {
+        if text.len() + line.len() >= MAX_BYTES {
+            text.push_str("\n…");
+            break;
+        }
+        text.push('\n');
+        text.push_str(&line);
+    }
+    Some(text)
+}
+
+/// The names in a folder, at most `most`.
+fn list(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool, most: usize) -> Listing {
+    let mut walk = WalkBuilder::new(folder);
+    walk.max_depth(Some(1)).require_git(false);
+    let mut entries = walk.build().flatten().filter(|entry| entry.depth() == 1);
+    let mut found: Vec<(String, bool)> = entries
+        .by_ref()
+        .take(MAX_LOOKED_AT)
+        .filter_map(|entry| {
+            let name = entry.file_name().to_str().filter(|name| !name.contains(char::is_control))?;
+            Some((name.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir())))
+        })
+        .collect();
+    found.sort();
+    let mut listing = Listing { is_cut: entries.next().is_some(), ..Listing::default() };
+    for (name, is_folder) in found {
+        if listing.names.len() >= most {
+            listing.more += 1;
+        } else if may_tell(&folder.join(&name)) {
+            listing.names.push((name, is_folder));
+        }
+    }
+    listing
+}
+
+fn render(folder: &AbsPath, listings: &BTreeMap<AbsPath, Listing>, depth: usize, lines: &mut Vec<String>) {
+    let Some(listing) = listings.get(folder) else { return };
+    let indent = "  ".repeat(depth);
+    for (name, is_folder) in &listing.names {
+        if *is_folder {
+            lines.push(format!("{indent}{name}/"));
+            render(&folder.join(name), listings, depth + 1, lines);
+        } else {
+            lines.push(format!("{indent}{name}"));
+        }
+    }
+    if listing.more > 0 {
+        let at_least = if listing.is_cut { "at least " } else { "" };
+        lines.push(format!("{indent}… {at_least}{} more", listing.more));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[&str]) -> (tempfile::TempDir, AbsPath) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        for file in files {
+            let path = place.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+        }
+        (folder, place)
+    }
+
+    #[test]
+    fn what_is_ignored_hidden_or_secret_is_left_out() {
+        let (_kept, place) =
+            folder(&["src/main.rs", "src/deep/er/still/x.rs", "target/out", ".env", "key.pem", "b.txt"]);
+        std::fs::write(place.join(".gitignore"), "target\n").unwrap();
+        let text = of(&place, &|path| !path.as_path().ends_with("key.pem")).unwrap();
+        let expected = ["b.txt", "src/", "  deep/", "    er/", "  main.rs"];
+        assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), expected);
+        let (_kept, empty) = folder(&[]);
+        assert_eq!(of(&empty, &|_| true), None);
+    }
+
+    #[test]
+    fn a_large_folder_hides_no_neighbor_and_all_is_bounded() {
+        let names: Vec<String> = (0..1_200).map(|at| format!("a/{at:04}.txt")).collect();
+        let more: Vec<String> =
+            (0..20).flat_map(|at| (0..20).map(move |file| format!("b{at:02}/{file}.rs"))).collect();
+        let mut files: Vec<&str> = names.iter().chain(&more).map(String::as_str).collect();
+        files.push("z/last.rs");
+        let (_kept, place) = folder(&files);
+        let text = of(&place, &|_| true).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.contains(&"z/") && lines.contains(&"b19/"), "{text}");
+        assert!(lines.contains(&"  … at least 975 more"), "{text}");
+        assert!(lines.len() <= 1 + MAX_LINES + 30 && text.len() <= MAX_BYTES + 10, "{}", lines.len());
+    }
+}

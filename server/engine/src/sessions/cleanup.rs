@@ -1,0 +1,181 @@
+//! Cleaning up: sessions nobody has touched for long, and what others keep and need no more.
+//!
+//! Rule: it is done at most once a day, by one process. Sessions that were put away, that are open anywhere, or that cannot
+//! be read are not deleted.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::index::Entry;
+use super::remove::{empty, hold, trash};
+use super::size::SessionSize;
+use super::sweep::{MIN_AGE, Swept, is_older, old_files, remove, remove_stumps, sweep};
+use super::{Catalogue, TRASH_PREFIX, Workspaces};
+use crate::engine::{JOURNAL, OUTPUT};
+use crate::transfer::UNFINISHED;
+
+/// How often it is cleaned up.
+const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
+
+/// Says when it was cleaned up last.
+const MARK: &str = ".cleaned";
+
+/// How it is cleaned up.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanupOptions {
+    /// The time.
+    pub now: Timestamp,
+    /// After so many days untouched a session is deleted; `None` means never.
+    pub days: Option<u32>,
+}
+
+/// What was cleaned up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Sessions that were deleted.
+    pub sessions: u64,
+    /// Files of other sessions that were deleted.
+    pub files: u64,
+    /// The room that all of it took, in bytes.
+    pub bytes: u64,
+}
+
+impl Catalogue {
+    /// Cleans up if that was not done for a day; `None` when it was, or another process does it.
+    ///
+    /// # Errors
+    /// What the system says of the folder of all sessions. What it says of single sessions is logged.
+    pub fn clean_up(&self, options: CleanupOptions) -> io::Result<Option<Cleaned>> {
+        if !self.root.is_dir() {
+            return Ok(None);
+        }
+        let mut file_options = OpenOptions::new();
+        file_options.read(true).write(true).create(true).truncate(false);
+        let mut mark = file_options.open(self.root.join(MARK))?;
+        if mark.try_lock().is_err() {
+            return Ok(None);
+        }
+        let last = read_mark(&mut mark)?;
+        let is_due =
+            last.is_none_or(|last| last > options.now || options.now.duration_since(last) >= INTERVAL);
+        if !is_due {
+            return Ok(None);
+        }
+        write_mark(&mut mark, options.now)?;
+        // What was touched after this was not looked at yet, or was too young.
+        let since = last.and_then(|last| last.checked_sub(INTERVAL).ok()).unwrap_or(Timestamp::MIN);
+        let mut cleaned = Cleaned::default();
+        // Whether one was put away is known only when all of it was read.
+        self.close_gaps(&Workspaces::All);
+        for workspace in self.folders_of(&Workspaces::All) {
+            self.clean_workspace(&workspace, options, since, &mut cleaned);
+        }
+        tracing::info!(
+            sessions = cleaned.sessions,
+            files = cleaned.files,
+            bytes = cleaned.bytes,
+            "cleaned up the stored sessions"
+        );
+        Ok(Some(cleaned))
+    }
+
+    fn clean_workspace(
+        &self,
+        workspace: &Path,
+        options: CleanupOptions,
+        since: Timestamp,
+        cleaned: &mut Cleaned,
+    ) {
+        let now = SystemTime::from(options.now);
+        let mut swept = Swept::default();
+        trash(workspace, TRASH_PREFIX).iter().for_each(|trash| empty(trash));
+        // A fork that is being written takes no hour.
+        let is_left = |folder: &&PathBuf| is_older(folder, MIN_AGE, now);
+        trash(workspace, UNFINISHED).iter().filter(is_left).for_each(|folder| empty(folder));
+        remove_stumps(workspace, now, &mut swept);
+        let entries: Vec<(String, Entry)> = {
+            let mut known = self.known();
+            let folder = known.entry(workspace.to_path_buf()).or_default();
+            folder.look(workspace);
+            folder.entries().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+        };
+        let age = options.days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+        for (name, entry) in entries {
+            let folder = workspace.join(&name);
+            let cleaning = clean_session(self, &folder, &entry, (age, since), options.now, &mut swept);
+            match cleaning {
+                Ok(None) => {}
+                Ok(Some(bytes)) => {
+                    tracing::info!(session = name, title = entry.digest.title, "deleted an old session");
+                    cleaned.sessions += 1;
+                    cleaned.bytes += bytes;
+                }
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                Err(error) => tracing::warn!(%error, session = name, "a session was not cleaned up"),
+            }
+        }
+        cleaned.files += swept.files;
+        cleaned.bytes += swept.bytes;
+    }
+}
+
+/// Deletes a session, and answers how large it was, or removes what it needs no more.
+fn clean_session(
+    catalogue: &Catalogue,
+    folder: &Path,
+    entry: &Entry,
+    (age, since): (Option<Duration>, Timestamp),
+    now: Timestamp,
+    swept: &mut Swept,
+) -> io::Result<Option<u64>> {
+    let is_old = |touched: Timestamp| {
+        age.is_some_and(|age| {
+            now.duration_since(touched) > SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX)
+        })
+    };
+    let touched = entry.modified().max(entry.updated());
+    let is_kept = entry.digest.archived || entry.digest.has_gap || entry.problem.is_some();
+    let is_deleted = is_old(touched) && !is_kept;
+    let now = SystemTime::from(now);
+    let outputs: Vec<_> = match age.filter(|_| !entry.digest.archived) {
+        Some(age) => old_files(&folder.join(OUTPUT), age, now).collect(),
+        None => Vec::new(),
+    };
+    if !is_deleted && outputs.is_empty() && touched < since {
+        return Ok(None);
+    }
+    let journal = folder.join(JOURNAL);
+    let Some(held) = hold(&journal)? else { return Ok(None) };
+    // Somebody may have used it since it was looked at.
+    if Timestamp::try_from(held.metadata()?.modified()?).unwrap_or(Timestamp::MAX) != entry.modified() {
+        return Ok(None);
+    }
+    if is_deleted {
+        let bytes = SessionSize::of(folder).total;
+        return catalogue.discard(folder).map(|()| Some(bytes));
+    }
+    outputs.iter().for_each(|path| remove(path, swept));
+    let removed = sweep(folder, now)?;
+    swept.files += removed.files;
+    swept.bytes += removed.bytes;
+    Ok(None)
+}
+
+fn read_mark(mark: &mut File) -> io::Result<Option<Timestamp>> {
+    let mut text = String::new();
+    match mark.take(100).read_to_string(&mut text) {
+        Ok(_) => Ok(text.trim().parse().ok()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_mark(mark: &mut File, now: Timestamp) -> io::Result<()> {
+    mark.set_len(0)?;
+    mark.seek(SeekFrom::Start(0))?;
+    writeln!(mark, "{now}")
+}

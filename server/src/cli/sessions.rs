@@ -1,0 +1,380 @@
+//! `kode-ls sessions`: what is stored, for people without an editor: list, show, rename, archive, delete, search, size.
+//!
+//! Rule: a session that is open in an editor is only looked at; nothing is deleted without a yes. Any beginning of an id
+//! that only one session has names it.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use jiff::tz::TimeZone;
+use kode_engine::ids::SessionId;
+use kode_engine::sessions::{
+    Archived, Catalogue, Hit, ListSessions, Presence, SearchSessions, SessionSummary, Workspaces,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{terminal, working_directory};
+use crate::convert;
+use crate::display::printable;
+use crate::home;
+use crate::lsp::PositionEncoding;
+
+/// So many sessions are listed, and places found, unless another number is said.
+const DEFAULT_LIMIT: usize = 50;
+
+/// The longest title in the table, in characters.
+const TITLE_WIDTH: usize = 60;
+
+/// The arguments of `kode-ls sessions`.
+#[derive(Debug, Args)]
+pub struct SessionsArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// Sessions of all folders, and not only of the current one
+    #[arg(long, global = true)]
+    all: bool,
+
+    /// The workspace folder instead of the current one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the sessions, the one last used first (the default)
+    List {
+        /// Those that were archived as well
+        #[arg(long)]
+        archived: bool,
+        /// The most sessions
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
+        limit: usize,
+    },
+    /// Say all there is to say of a session
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Give a session another title
+    Rename {
+        /// Its id, or the beginning of it
+        id: String,
+        /// The title
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
+    /// Put a session away: it is not listed any more, and never deleted for its age
+    Archive {
+        /// Its id, or the beginning of it
+        id: String,
+        /// Take it out again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Delete a session with all that was kept for it
+    Delete {
+        /// Its id, or the beginning of it
+        id: String,
+        /// Without being asked
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Search prompts, answers, titles and tool calls
+    Search {
+        /// The words, one after the other as they stand; capitals do not matter
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// The most places
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
+        limit: usize,
+    },
+    /// Say how much room the sessions take on the disk, the largest first
+    Size,
+}
+
+/// The stored sessions, and whose are meant.
+struct Sessions {
+    catalogue: Catalogue,
+    workspaces: Workspaces,
+    json: bool,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// What cannot be read, written or deleted, and ids that name no session or several.
+pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
+    let workspaces = match args.all {
+        true => Workspaces::All,
+        false => Workspaces::These(vec![working_directory(args.cwd.as_ref())?]),
+    };
+    let sessions = Sessions { catalogue: Catalogue::new(&home::folder()?), workspaces, json: args.json };
+    let text = match args.command.unwrap_or(Command::List { archived: false, limit: DEFAULT_LIMIT }) {
+        Command::List { archived, limit } => sessions.list(archived, limit)?,
+        Command::Show { id } => sessions.show(&id)?,
+        Command::Rename { id, title } => {
+            let id = sessions.named(&id)?;
+            sessions.catalogue.rename(&Workspaces::All, &id, &title.join(" "))?;
+            sessions.done(&id, "renamed")
+        }
+        Command::Archive { id, undo } => {
+            let id = sessions.named(&id)?;
+            sessions.catalogue.archive(&Workspaces::All, &id, !undo)?;
+            sessions.done(&id, if undo { "taken out again" } else { "archived" })
+        }
+        Command::Delete { id, yes } => {
+            let id = sessions.named(&id)?;
+            if !yes && !sessions.is_sure(&id)? {
+                return Ok(ExitCode::FAILURE);
+            }
+            sessions.catalogue.delete(&Workspaces::All, &id)?;
+            sessions.done(&id, "deleted")
+        }
+        Command::Search { words, limit } => sessions.search(&words.join(" "), limit)?,
+        Command::Size => sessions.size()?,
+    };
+    terminal::output(&text).context("could not write")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Sessions {
+    fn list(&self, archived: bool, limit: usize) -> anyhow::Result<String> {
+        let archived = if archived { Archived::Include } else { Archived::Hide };
+        let query =
+            ListSessions { archived, thorough: true, ..ListSessions::newest(self.workspaces.clone(), limit) };
+        let page = self.catalogue.list(&query, &|_| None)?;
+        if self.json {
+            return json_text(&serde_json::to_value(convert::sessions::page(page))?);
+        }
+        let mut text = table(&page.sessions);
+        if page.next.is_some() {
+            text.push_str("There are more; `--limit` says how many are listed.\n");
+        }
+        Ok(text)
+    }
+
+    fn show(&self, wanted: &str) -> anyhow::Result<String> {
+        let session = self.summary(&self.named(wanted)?)?;
+        let folder = self.catalogue.find(&Workspaces::All, &session.id)?;
+        if self.json {
+            let mut value = serde_json::to_value(convert::sessions::summary(session))?;
+            value["path"] = json!(folder);
+            return json_text(&value);
+        }
+        let unknown = || "not known".to_owned();
+        let size = session.size;
+        let rows = [
+            ("id", session.id.to_string()),
+            ("title", title(&session)),
+            ("state", state(&session)),
+            ("folder", session.folder.as_ref().map_or_else(unknown, ToString::to_string)),
+            ("begun", session.created.map_or_else(unknown, time)),
+            ("last used", time(session.updated)),
+            ("turns", session.turns.map_or_else(unknown, |turns| turns.to_string())),
+            ("model", session.model.clone()),
+            ("mode", session.mode.map_or_else(unknown, |mode| mode.name().to_owned())),
+            ("cost", session.cost.map_or_else(unknown, |cost| format!("${cost:.4}"))),
+            ("journal", bytes(size.journal)),
+            ("kept contents", bytes(size.blobs)),
+            ("output", bytes(size.output)),
+            ("all of it", bytes(size.total)),
+            ("kept in", folder.display().to_string()),
+            ("last answer", session.answer.clone()),
+        ];
+        Ok(rows.iter().fold(String::new(), |text, (name, value)| {
+            text + format!("{name:<15}{}", printable(value)).trim_end() + "\n"
+        }))
+    }
+
+    fn search(&self, words: &str, limit: usize) -> anyhow::Result<String> {
+        let (workspaces, text) = (self.workspaces.clone(), words.to_owned());
+        let query = SearchSessions { workspaces, text, limit, cursor: None };
+        let page = self.catalogue.search(&query, &CancellationToken::new())?;
+        if self.json {
+            let page = convert::sessions::search_page(page, PositionEncoding::Utf8);
+            return json_text(&serde_json::to_value(page)?);
+        }
+        let mut text = String::new();
+        let mut last: Option<&SessionId> = None;
+        for hit in &page.hits {
+            if last != Some(&hit.session) {
+                let _ = writeln!(text, "{}  {}", hit.session, printable(&hit.title));
+                last = Some(&hit.session);
+            }
+            let _ = writeln!(text, "  {:<11}  {}", kind(hit), printable(&hit.snippet));
+        }
+        if page.hits.is_empty() {
+            text.push_str("nothing found\n");
+        } else if page.next.is_some() {
+            text.push_str("There is more; `--limit` says how much is listed.\n");
+        }
+        Ok(text)
+    }
+
+    fn size(&self) -> anyhow::Result<String> {
+        let query = ListSessions {
+            archived: Archived::Include,
+            totals: true,
+            ..ListSessions::newest(self.workspaces.clone(), usize::MAX)
+        };
+        let page = self.catalogue.list(&query, &|_| None)?;
+        let totals = page.totals.unwrap_or_default();
+        let mut sessions = page.sessions;
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.size.total));
+        if self.json {
+            let of = |session: &SessionSummary| {
+                let size = session.size;
+                json!({
+                    "sessionId": session.id, "title": session.title, "bytes": size.total,
+                    "journal": size.journal, "blobs": size.blobs, "output": size.output,
+                })
+            };
+            let listed: Vec<_> = sessions.iter().map(of).collect();
+            let totals = convert::sessions::totals(totals);
+            return json_text(&json!({ "totals": totals, "sessions": listed }));
+        }
+        let mut text = format!("{} in {} sessions\n", bytes(totals.bytes), totals.sessions);
+        for session in sessions.iter().take(DEFAULT_LIMIT) {
+            let _ = writeln!(text, "{:>10}  {}  {}", bytes(session.size.total), session.id, title(session));
+        }
+        Ok(text)
+    }
+
+    /// The session that the beginning of an id names.
+    fn named(&self, wanted: &str) -> anyhow::Result<SessionId> {
+        match self.catalogue.complete(&self.workspaces, wanted) {
+            Ok(id) => Ok(id),
+            // An id that was copied from elsewhere names its session wherever one is.
+            Err(error) => self.catalogue.complete(&Workspaces::All, wanted).map_err(|_| error.into()),
+        }
+    }
+
+    fn summary(&self, id: &SessionId) -> anyhow::Result<SessionSummary> {
+        let mut query = ListSessions {
+            archived: Archived::Include,
+            thorough: true,
+            ..ListSessions::newest(Workspaces::All, DEFAULT_LIMIT)
+        };
+        loop {
+            let page = self.catalogue.list(&query, &|_| None)?;
+            let found = page.sessions.into_iter().find(|session| session.id == *id);
+            match (found, page.next) {
+                (Some(session), _) => return Ok(session),
+                (None, Some(next)) => query.cursor = Some(next),
+                (None, None) => anyhow::bail!("the session {id} is gone"),
+            }
+        }
+    }
+
+    /// Asks whether a session is to be deleted.
+    fn is_sure(&self, id: &SessionId) -> anyhow::Result<bool> {
+        let session = self.summary(id)?;
+        let what = format!("{id}, \"{}\", {}", title(&session), bytes(session.size.total));
+        anyhow::ensure!(
+            terminal::is_interactive(),
+            "`--yes` is needed where nobody can be asked whether to delete {what}"
+        );
+        terminal::error_line(&format!("Delete {what}? It cannot be brought back. [y/N]"));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).context("could not read the answer")?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    fn done(&self, id: &SessionId, what: &str) -> String {
+        if self.json { format!("{}\n", json!({ "sessionId": id })) } else { format!("{id} {what}\n") }
+    }
+}
+
+/// How much room all sessions take together.
+pub(super) fn totals() -> anyhow::Result<Value> {
+    let totals = Catalogue::new(&home::folder()?).totals(&Workspaces::All);
+    Ok(serde_json::to_value(convert::sessions::totals(totals))?)
+}
+
+/// A number of bytes for people.
+pub(super) fn bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    match UNITS.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+fn json_text(value: &Value) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+fn table(sessions: &[SessionSummary]) -> String {
+    if sessions.is_empty() {
+        return "no sessions; `--all` lists those of other folders\n".to_owned();
+    }
+    let head = ["ID", "LAST USED", "TURNS", "SIZE", "STATE", "TITLE"].map(str::to_owned);
+    let row = |session: &SessionSummary| {
+        let turns = session.turns.map_or_else(|| "?".to_owned(), |turns| turns.to_string());
+        let size = bytes(session.size.total);
+        let mut short: String = title(session).chars().take(TITLE_WIDTH).collect();
+        if short.len() < title(session).len() {
+            short.push('…');
+        }
+        [session.id.to_string(), time(session.updated), turns, size, state(session), short]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(sessions.iter().map(row)).collect();
+    let widths: Vec<usize> = (0..6)
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default())
+        .collect();
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+fn title(session: &SessionSummary) -> String {
+    if session.title.is_empty() { "(no prompt yet)".to_owned() } else { printable(&session.title) }
+}
+
+fn state(session: &SessionSummary) -> String {
+    let state = match &session.presence {
+        Presence::Live(_) | Presence::Stored => "stored",
+        Presence::Elsewhere => "open",
+        Presence::Unreadable(problem) => return format!("unreadable: {}", printable(problem)),
+    };
+    if session.archived { format!("{state}, archived") } else { state.to_owned() }
+}
+
+fn kind(hit: &Hit) -> &'static str {
+    use kode_engine::sessions::HitKind;
+    match hit.kind {
+        HitKind::Prompt => "prompt",
+        HitKind::Answer => "answer",
+        HitKind::Title => "title",
+        HitKind::ToolTitle => "tool",
+        HitKind::ToolOutput => "tool output",
+    }
+}
+
+fn time(time: jiff::Timestamp) -> String {
+    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_with_one_digit_behind_the_point() {
+        for (count, told) in [(0, "0 B"), (999, "999 B"), (1_250, "1.2 kB"), (3_900_000_000, "3.9 GB")] {
+            assert_eq!(bytes(count), told);
+        }
+    }
+}

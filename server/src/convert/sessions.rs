@@ -1,0 +1,108 @@
+//! Stored sessions: the list and what was found in them.
+//!
+//! Rule: values only, no decisions.
+
+use kode_engine::paths::Target;
+use kode_engine::session::title::TitledBy;
+use kode_engine::sessions::{
+    Archived, Hit, HitKind, Presence, SearchPage, SessionPage, SessionSummary, Totals,
+};
+use kode_protocol as wire;
+
+use super::{item_id, mode, run_state, session_id, timestamp, uri};
+use crate::lsp::PositionEncoding;
+
+/// A page of the list.
+#[must_use]
+pub fn page(page: SessionPage) -> wire::ListSessionsResult {
+    wire::ListSessionsResult {
+        sessions: page.sessions.into_iter().map(summary).collect(),
+        next_cursor: page.next,
+        totals: page.totals.map(totals),
+    }
+}
+
+/// A session in the list.
+#[must_use]
+pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
+    let said = |text: String| Some(text).filter(|text| !text.is_empty());
+    let (state, doing, problem) = match summary.presence {
+        Presence::Live(state) => (wire::SessionPresence::Live, Some(run_state(state)), None),
+        Presence::Stored => (wire::SessionPresence::Stored, None, None),
+        Presence::Elsewhere => (wire::SessionPresence::Elsewhere, None, None),
+        Presence::Unreadable(problem) => (wire::SessionPresence::Unreadable, None, Some(problem)),
+    };
+    wire::SessionSummary {
+        session_id: session_id(&summary.id),
+        title: summary.title,
+        titled_by: summary.titled.map(titled_by),
+        created_at: summary.created.map(timestamp),
+        updated_at: timestamp(summary.updated),
+        state,
+        run_state: doing,
+        problem,
+        archived: summary.archived,
+        turns: summary.turns,
+        model: said(summary.model),
+        mode: summary.mode.map(mode),
+        folder: summary.folder.map(|folder| uri(&Target::File(folder))),
+        bytes: summary.size.total,
+        cost: summary.cost,
+        last_answer: said(summary.answer),
+    }
+}
+
+/// What sessions take together.
+#[must_use]
+pub fn totals(totals: Totals) -> wire::SessionTotals {
+    wire::SessionTotals { sessions: totals.sessions, bytes: totals.bytes }
+}
+
+/// Who gave a session its title.
+#[must_use]
+pub fn titled_by(by: TitledBy) -> wire::TitledBy {
+    match by {
+        TitledBy::User => wire::TitledBy::User,
+        TitledBy::Model => wire::TitledBy::Model,
+    }
+}
+
+/// Whether sessions that were put away are listed.
+#[must_use]
+pub fn archived_from_wire(archived: wire::ArchivedFilter) -> Archived {
+    match archived {
+        wire::ArchivedFilter::Hide => Archived::Hide,
+        wire::ArchivedFilter::Only => Archived::Only,
+        wire::ArchivedFilter::Include => Archived::Include,
+    }
+}
+
+/// A page of what was found.
+#[must_use]
+pub fn search_page(page: SearchPage, encoding: PositionEncoding) -> wire::SearchSessionsResult {
+    wire::SearchSessionsResult {
+        hits: page.hits.into_iter().map(|one| hit(one, encoding)).collect(),
+        next_cursor: page.next,
+        out_of_time: page.is_out_of_time,
+    }
+}
+
+fn hit(hit: Hit, encoding: PositionEncoding) -> wire::SessionHit {
+    let units = |end: usize| encoding.units(hit.snippet.get(..end).unwrap_or(&hit.snippet));
+    wire::SessionHit {
+        session_id: session_id(&hit.session),
+        item_id: hit.item.as_ref().map(item_id),
+        kind: match hit.kind {
+            HitKind::Prompt => wire::SessionHitKind::Prompt,
+            HitKind::Answer => wire::SessionHitKind::Answer,
+            HitKind::Title => wire::SessionHitKind::Title,
+            HitKind::ToolTitle => wire::SessionHitKind::ToolTitle,
+            HitKind::ToolOutput => wire::SessionHitKind::ToolOutput,
+        },
+        written_at: hit.written.map(timestamp),
+        start: units(hit.range.start),
+        end: units(hit.range.end),
+        title: hit.title,
+        snippet: hit.snippet,
+    }
+}

@@ -1,0 +1,104 @@
+//! `agent/session/list`, `rename`, `archive`, `delete` and `search`: all sessions there are, live or not.
+//!
+//! Rule: what reads the disk does so on a thread that may wait; a client that cancels a search ends it.
+
+use std::sync::Arc;
+
+use kode_engine::ids::SessionId;
+use kode_engine::paths::AbsPath;
+use kode_engine::sessions::{ListSessions, SearchSessions, Workspaces};
+use kode_protocol as wire;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::backend::Backend;
+use crate::convert;
+use crate::documents::file_path;
+use crate::handlers::error::{self, Failure};
+use crate::handlers::params::Params;
+use crate::handlers::session::limit;
+
+/// Sessions of a page, unless the client wants another number.
+const DEFAULT_PAGE: usize = 50;
+/// The most sessions of a page.
+const MOST_PAGE: usize = 1_000;
+/// Hits of a page, unless the client wants another number.
+const DEFAULT_HITS: usize = 50;
+
+/// Lists the sessions of the workspace.
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListSessionsResult, Failure> {
+    let params: wire::ListSessionsParams = params.read()?;
+    let agent = backend.agent()?;
+    let query = ListSessions {
+        workspaces: workspaces(agent, params.folder.as_ref())?,
+        archived: convert::sessions::archived_from_wire(params.archived),
+        limit: limit(params.limit, DEFAULT_PAGE, MOST_PAGE),
+        cursor: params.cursor,
+        totals: params.totals,
+        thorough: false,
+    };
+    let lister = Arc::clone(agent);
+    let listed = tokio::task::spawn_blocking(move || {
+        let listed = lister.engine.list_sessions(&query);
+        if listed.as_ref().is_ok_and(|page| page.has_gaps) {
+            // The next list then says all of it.
+            let catalogue = Arc::clone(lister.engine.catalogue());
+            tokio::task::spawn_blocking(move || catalogue.close_gaps(&query.workspaces));
+        }
+        listed
+    });
+    let listed = listed.await.map_err(|_| error::internal("the list of sessions could not be made"))?;
+    let page = listed.map_err(|bad| error::invalid_params("cursor", &bad.to_string()))?;
+    Ok(convert::sessions::page(page))
+}
+
+/// Gives a session a title.
+pub(crate) async fn rename(backend: &Backend, params: Params) -> Result<(), Failure> {
+    let params: wire::RenameSessionParams = params.read()?;
+    let id = SessionId::from_external(params.session_id.as_str());
+    let engine = &backend.agent()?.engine;
+    engine.rename_session(&Workspaces::All, &id, &params.title).await.map_err(error::session)
+}
+
+/// Puts a session away, or takes it out again.
+pub(crate) async fn archive(backend: &Backend, params: Params) -> Result<(), Failure> {
+    let params: wire::ArchiveSessionParams = params.read()?;
+    let id = SessionId::from_external(params.session_id.as_str());
+    let engine = &backend.agent()?.engine;
+    engine.archive_session(&Workspaces::All, &id, params.archived).await.map_err(error::session)
+}
+
+/// Deletes a session.
+pub(crate) async fn delete(backend: &Backend, params: Params) -> Result<(), Failure> {
+    let params: wire::DeleteSessionParams = params.read()?;
+    let id = SessionId::from_external(params.session_id.as_str());
+    backend.agent()?.delete_session(&id).await.map_err(error::session)
+}
+
+/// Searches the sessions of the workspace.
+pub(crate) async fn search(backend: &Backend, params: Params) -> Result<wire::SearchSessionsResult, Failure> {
+    let params: wire::SearchSessionsParams = params.read()?;
+    let agent = backend.agent()?;
+    let query = SearchSessions {
+        workspaces: workspaces(agent, params.folder.as_ref())?,
+        text: params.query,
+        limit: limit(params.limit, DEFAULT_HITS, kode_engine::sessions::MAX_HITS),
+        cursor: params.cursor,
+    };
+    let catalogue = Arc::clone(agent.engine.catalogue());
+    let cancel = CancellationToken::new();
+    // A request that is cancelled is dropped here.
+    let _cancelled_with_the_request = cancel.clone().drop_guard();
+    let found = tokio::task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
+    let found = found.map_err(|_| error::internal("the sessions could not be searched"))?;
+    let page = found.map_err(|bad| error::query(&bad))?;
+    Ok(convert::sessions::search_page(page, backend.shared().documents.encoding()))
+}
+
+/// Whose sessions are meant: those of a folder, or of the workspace.
+fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<Workspaces, Failure> {
+    let Some(uri) = folder else { return Ok(Workspaces::These(agent.folders())) };
+    let path: Option<AbsPath> = lsp_types::Url::parse(uri.as_str()).ok().as_ref().and_then(file_path);
+    let wrong = || error::invalid_params("folder", &format!("{uri} is no folder on this machine"));
+    Ok(Workspaces::These(vec![path.ok_or_else(wrong)?]))
+}
