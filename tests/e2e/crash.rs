@@ -373,9 +373,6 @@ impl Player {
         let shown = Mirror::of(&snapshot);
         shown.assert_every_request_was_valid();
         self.assert_nothing_ran_twice();
-        if env::var("JR_NOEDIT").is_ok() {
-            return;
-        }
         for (name, text) in [
             (FILES[0], client.editor.text(&self.project.uri(FILES[0]))),
             (FILES[1], self.project.read(FILES[1])),
@@ -395,14 +392,6 @@ impl Player {
         }
         assert_eq!(client.editor.text(&self.project.uri(FILES[0])), ORIGINAL, "{}", FILES[0]);
         assert_eq!(self.project.read(FILES[1]), ORIGINAL, "{}", FILES[1]);
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        if let (true, Ok(folder)) = (thread::panicking(), env::var("JR_KEEP")) {
-            std::process::Command::new("cp").arg("-r").arg(self.project.home()).arg(folder).status().unwrap();
-        }
     }
 }
 

@@ -251,15 +251,7 @@ impl SessionState {
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
-            Record::Delegated { agent: id, turn: _, call, kind, description, model } => {
-                let agent = self.agents.entry(id.clone()).or_default();
-                agent.call = Some(call.clone());
-                if agent.kind.is_empty() {
-                    (agent.kind, agent.description) = (kind.clone(), description.clone());
-                }
-                agent.model = model;
-                vec![Event::SubagentStarted { agent: id, call, kind, description }]
-            }
+            Record::Delegated { .. } => self.delegate(record),
             Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
             // For audits: who asks and who answers tells of it.
             Record::Decided { .. } | Record::Asked { .. } | Record::Replied { .. } => {
@@ -311,6 +303,19 @@ impl SessionState {
         {
             self.writing.retain(|intent| intent.change.call.as_str() != tool_use_id);
         }
+    }
+
+    fn delegate(&mut self, record: Record) -> Vec<Event> {
+        let Record::Delegated { agent: id, turn: _, call, kind, description, model } = record else {
+            return Vec::new();
+        };
+        let agent = self.agents.entry(id.clone()).or_default();
+        agent.call = Some(call.clone());
+        if agent.kind.is_empty() {
+            (agent.kind, agent.description) = (kind.clone(), description.clone());
+        }
+        agent.model = model;
+        vec![Event::SubagentStarted { agent: id, call, kind, description }]
     }
 
     fn apply_prompt(&mut self, record: Record) -> Vec<Event> {

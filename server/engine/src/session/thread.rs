@@ -179,15 +179,7 @@ impl Thread {
                 self.note_asked(&item, permission, known);
                 self.move_call(&item, at, state, title)
             }
-            Record::CallEnded { item, at, outcome, result, instructed, executed } => {
-                self.note_instructed(instructed);
-                self.asked.remove(&item);
-                let (refused, executed) = told::execution(&outcome, &result, executed);
-                let call = self.call_mut(&item).map(|call| call.end(outcome, at));
-                let ended = call.and_then(|()| self.item(&item).cloned()).map(|item| Event::ToolEnd { item });
-                self.take_result(result);
-                refused.into_iter().chain(ended).chain(executed).collect()
-            }
+            Record::CallEnded { .. } => self.end_call(record),
             Record::Remark { turn: _, text } => {
                 self.close_calls();
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
@@ -416,6 +408,19 @@ impl Thread {
             .into_iter()
             .rev()
             .collect()
+    }
+
+    fn end_call(&mut self, record: Record) -> Vec<Event> {
+        let Record::CallEnded { item, at, outcome, result, instructed, executed } = record else {
+            return Vec::new();
+        };
+        self.note_instructed(instructed);
+        self.asked.remove(&item);
+        let (refused, executed) = told::execution(&outcome, &result, executed);
+        let call = self.call_mut(&item).map(|call| call.end(outcome, at));
+        let ended = call.and_then(|()| self.item(&item).cloned()).map(|item| Event::ToolEnd { item });
+        self.take_result(result);
+        refused.into_iter().chain(ended).chain(executed).collect()
     }
 
     fn move_call(&mut self, item: &ItemId, at: Timestamp, state: CallState, title: String) -> Vec<Event> {

@@ -37,6 +37,7 @@ use crate::turn::delegate;
 use crate::turn::prompt;
 use crate::turn::sample::Call;
 use crate::turn::taken_up::Again;
+use crate::workspace::KnownText;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -254,17 +255,7 @@ impl Pipeline<'_> {
             | Action::SetTodos(_)
             | Action::Delegate(_) => Proposal::default(),
         };
-        let known = match &plan.action {
-            Action::Change(change) => {
-                let targets = change.files.iter().map(|file| &file.target);
-                targets.filter_map(|target| self.session.workspace.known_text(target)).collect()
-            }
-            Action::Run(_)
-            | Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_)
-            | Action::Delegate(_) => Vec::new(),
-        };
+        let known = self.known_texts(&plan);
         self.conversation.call_waits(&self.call.item, &plan.title, Some(&id), known);
         self.session.begin_waiting();
         let answered = self.session.broker.ask(prompt, self.cancel).await;
@@ -338,6 +329,13 @@ impl Pipeline<'_> {
             return Err(refused(&plan.title, answer.feedback.as_deref()));
         }
         Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
+    }
+
+    /// What is known of the texts that a plan changes.
+    fn known_texts(&self, plan: &Plan) -> Vec<KnownText> {
+        let Action::Change(change) = &plan.action else { return Vec::new() };
+        let targets = change.files.iter().map(|file| &file.target);
+        targets.filter_map(|target| self.session.workspace.known_text(target)).collect()
     }
 
     /// The plan as the user has allowed it.
