@@ -40,9 +40,12 @@
 ---@field model? string The model that said it, as the provider knows it.
 ---@field durationMs? integer Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and where it is not known.
 
---- A session was taken up again from its journal.
+--- A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
+--- told again, under the same id.
 ---@class kode.AgentResumed
 ---@field sealed kode.CallId[] Calls that were unfinished and are sealed now.
+---@field sealedCalls kode.SealedCall[] The same calls with the states they were in, as far as those are known.
+---@field strategy kode.ResumeStrategy Whether anything was unfinished.
 ---@field skippedRecords integer Journal lines that could not be read and were skipped.
 
 --- What undoing does where the user has changed what a hunk put there.
@@ -1796,6 +1799,11 @@
 ---| "files" # The files.
 ---| "both" # Both.
 
+--- How a session was taken up.
+---@alias kode.ResumeStrategy
+---| "crash" # The server had ended in the middle of something: what was unfinished is sealed or asked again.
+---| "manual" # Nothing was unfinished.
+
 --- What is to be taken back.
 ---@class kode.RevertEditsParams
 ---@field sessionId kode.SessionId The session.
@@ -1856,6 +1864,11 @@
 ---| "session" # This call and those its offer covers, until the session ends.
 ---| "project" # This call and those its offer covers, for this user in this project: kept in the project's local settings.
 ---| "user" # This call and those its offer covers, for this user everywhere: kept in the user's settings.
+
+--- A call that was unfinished when the server ended.
+---@class kode.SealedCall
+---@field callId kode.CallId The call.
+---@field state? kode.CallState The state it was in; absent where an older journal does not say.
 
 --- What is searched for.
 ---@class kode.SearchSessionsParams
@@ -2416,6 +2429,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "e2c77ce9a2d11ad91b4032dbd9dc86c864fab777938ce81a06d350039142276f"
+M.schema_hash = "f80ddc37c38d9d9bfe311deae1628161d5232a0726220e87a96cf4dd61ba9787"
 
 return M

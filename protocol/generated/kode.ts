@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e2c77ce9a2d11ad91b4032dbd9dc86c864fab777938ce81a06d350039142276f";
+export const SCHEMA_HASH = "f80ddc37c38d9d9bfe311deae1628161d5232a0726220e87a96cf4dd61ba9787";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -74,10 +74,17 @@ export interface AgentMessage {
     durationMs?: number;
 }
 
-/** A session was taken up again from its journal. */
+/**
+ * A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
+ * told again, under the same id.
+ */
 export interface AgentResumed {
     /** Calls that were unfinished and are sealed now. */
     sealed: CallId[];
+    /** The same calls with the states they were in, as far as those are known. */
+    sealedCalls: SealedCall[];
+    /** Whether anything was unfinished. */
+    strategy: ResumeStrategy;
     /** Journal lines that could not be read and were skipped. */
     skippedRecords: number;
 }
@@ -2353,6 +2360,13 @@ export type RestoreWhat =
     /** Both. */
     | "both";
 
+/** How a session was taken up. */
+export type ResumeStrategy =
+    /** The server had ended in the middle of something: what was unfinished is sealed or asked again. */
+    | "crash"
+    /** Nothing was unfinished. */
+    | "manual";
+
 /** What is to be taken back. */
 export interface RevertEditsParams {
     /** The session. */
@@ -2448,6 +2462,14 @@ export type Scope =
     | "project"
     /** This call and those its offer covers, for this user everywhere: kept in the user's settings. */
     | "user";
+
+/** A call that was unfinished when the server ended. */
+export interface SealedCall {
+    /** The call. */
+    callId: CallId;
+    /** The state it was in; absent where an older journal does not say. */
+    state?: CallState;
+}
 
 /** What is searched for. */
 export interface SearchSessionsParams {

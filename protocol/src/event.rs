@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
-use crate::item::Item;
+use crate::item::{CallState, Item};
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
@@ -668,12 +668,38 @@ pub enum ModelFault {
     Cancelled,
 }
 
-/// A session was taken up again from its journal.
+/// A call that was unfinished when the server ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SealedCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The state it was in; absent where an older journal does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<CallState>,
+}
+
+/// How a session was taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ResumeStrategy {
+    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    Crash,
+    /// Nothing was unfinished.
+    Manual,
+}
+
+/// A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
+/// told again, under the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentResumed {
     /// Calls that were unfinished and are sealed now.
     pub sealed: Vec<CallId>,
+    /// The same calls with the states they were in, as far as those are known.
+    pub sealed_calls: Vec<SealedCall>,
+    /// Whether anything was unfinished.
+    pub strategy: ResumeStrategy,
     /// Journal lines that could not be read and were skipped.
     pub skipped_records: u64,
 }

@@ -592,7 +592,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
-        Event::AgentResumed { sealed, skipped_records } => agent_resumed(&sealed, skipped_records),
+        Event::AgentResumed { sealed, strategy, skipped_records } => {
+            wire::Event::AgentResumed(turn::resumed(&sealed, strategy, skipped_records))
+        }
         Event::LeaseChanged { writer: now, is_mine } => {
             let writer = now.map(|now| writer(*now));
             wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
@@ -607,11 +609,6 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
 fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {
     let all = |prompts: Vec<QueuedPrompt>| prompts.into_iter().map(queued).collect();
     wire::Event::QueueChanged(wire::QueueChanged { queue: all(queue), steering: all(steering), paused })
-}
-
-fn agent_resumed(sealed: &[CallId], skipped_records: u64) -> wire::Event {
-    let sealed = sealed.iter().map(call_id).collect();
-    wire::Event::AgentResumed(wire::AgentResumed { sealed, skipped_records })
 }
 
 fn mode_changed(

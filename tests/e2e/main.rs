@@ -10,6 +10,7 @@ mod background;
 mod catalogue;
 mod checkpoints;
 mod context;
+mod crash;
 mod faults;
 mod gate;
 mod headless;

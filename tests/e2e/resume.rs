@@ -1,6 +1,6 @@
 //! A server that is killed, at any point: what was shown is there again, and the session goes on.
 
-use kode_e2e::{Client, Project, Script, Session, call, say, step};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
 use serde_json::{Value, json};
 
 /// Where the server is killed.
@@ -62,6 +62,12 @@ fn killed_at(project: &Project, point: Point) -> (String, Vec<Value>) {
     (session.id.clone(), items)
 }
 
+/// Allows what the snapshot says is asked.
+fn allow_what_waits(session: &Session<'_>) {
+    let prompt = session.snapshot()["pendingPermissions"][0].clone();
+    session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).expect("the answer is taken");
+}
+
 fn loaded<'a>(client: &'a Client, id: &str) -> Session<'a> {
     let session = Session::new(client, id);
     session.call("agent/session/load", json!({}));
@@ -83,43 +89,210 @@ fn a_killed_server_goes_on_where_it_was() {
 
         let session = loaded(&client, &id);
         let snapshot = session.snapshot();
-        assert_eq!(snapshot["state"], "READY", "{point:?}");
-        assert_eq!(snapshot["pendingPermissions"], json!([]), "{point:?}");
+        let asks = matches!(point, Point::Asking);
+        assert_eq!(snapshot["state"], if asks { "PAUSED" } else { "READY" }, "{point:?}");
+        assert_eq!(snapshot["pendingPermissions"].as_array().unwrap().len(), usize::from(asks), "{point:?}");
         let items = session.items();
         for item in &shown {
-            let streaming = item["body"]["complete"] == false;
             let found = items.iter().find(|loaded| loaded["itemId"] == item["itemId"]);
-            // Half a message is not a fact yet; everything else that was shown is.
-            if streaming {
+            let found = found.unwrap_or_else(|| panic!("{point:?}: {item} is gone"));
+            if item["body"]["complete"] == false {
+                let (was, is) =
+                    (item["body"]["text"].as_str().unwrap(), found["body"]["text"].as_str().unwrap());
+                assert!(!was.is_empty() && is.starts_with(was), "{found}");
+                assert_eq!(
+                    (&found["body"]["complete"], &found["body"]["interrupted"]),
+                    (&json!(true), &json!(true))
+                );
                 continue;
             }
-            let found = found.unwrap_or_else(|| panic!("{point:?}: {item} is gone"));
             let state = item["body"]["state"].as_str();
-            if state.is_none_or(|state| ["COMPLETED", "FAILED", "DENIED"].contains(&state)) {
+            let stays = ["COMPLETED", "FAILED", "DENIED", "APPROVAL_REQUIRED"];
+            if state.is_none_or(|state| stays.contains(&state)) {
                 assert_eq!(found, item, "{point:?}");
             } else {
                 assert_eq!(found["body"]["state"], "SEALED", "{point:?}: {found}");
             }
         }
         let unfinished = session.calls().into_iter().filter(|call| call["state"] == "SEALED").count();
-        assert_eq!(unfinished, usize::from(matches!(point, Point::Asking | Point::Running)), "{point:?}");
+        assert_eq!(unfinished, usize::from(matches!(point, Point::Running)), "{point:?}");
 
+        if asks {
+            allow_what_waits(&session);
+            session.wait_event("the end of the turn", |event| event["type"] == "done");
+            assert_eq!(session.items().pop().unwrap()["body"]["text"], "Thanks.");
+        }
         assert_eq!(session.run("go on")["stopReason"], "end_turn", "{point:?}: {:?}", session.notices());
         let last = session.items().pop().unwrap();
         assert_eq!(last["body"]["text"], "Going on.", "{point:?}");
+        let request = project.model.last_request().to_string();
+        let said = request.contains("The program ended here, in the middle of your answer.");
+        assert_eq!(said, matches!(point, Point::Streaming), "{point:?}: {request}");
     }
 }
 
 #[test]
-fn a_sealed_call_tells_the_model_whether_it_had_begun() {
-    for (point, says) in [(Point::Asking, "had not begun"), (Point::Running, "had begun")] {
-        let project = Project::new(&script());
-        let (id, _) = killed_at(&project, point);
-        let client = project.open();
-        loaded(&client, &id).run("go on");
-        let request = project.model.last_request().to_string();
-        assert!(request.contains(says), "{point:?}: {request}");
+fn a_sealed_call_says_what_to_do_before_it_is_repeated() {
+    let project = Project::new(&script());
+    let (id, _) = killed_at(&project, Point::Running);
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    session.call("agent/session/load", json!({ "since": 0 }));
+    let resumed = session.wait_event("the resume", |event| event["type"] == "agent_resumed");
+    let call = session.calls().into_iter().find(|call| call["state"] == "SEALED").unwrap();
+    let sealed = json!([{ "callId": call["callId"], "state": "EXECUTING" }]);
+    assert_eq!((&resumed["strategy"], &resumed["sealedCalls"]), (&json!("crash"), &sealed));
+    let structured = &call["structured"];
+    assert_eq!((&structured["ok"], &structured["state"]), (&json!(false), &json!("EXECUTING")), "{call}");
+    assert!(structured["error"].as_str().unwrap().contains("the server ended"), "{call}");
+    let recommendations = structured["recommendations"].as_array().unwrap();
+    session.run("go on");
+    let request = project.model.last_request().to_string();
+    for said in recommendations {
+        assert!(request.contains(said.as_str().unwrap()), "{said}: {request}");
     }
+    client.kill();
+    // What is sealed is sealed once.
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    session.call("agent/session/load", json!({}));
+    assert_eq!(session.calls().iter().filter(|call| call["state"] == "SEALED").count(), 1);
+    assert_eq!(session.run("go on")["stopReason"], "end_turn");
+}
+
+#[test]
+fn what_waited_for_the_user_is_asked_again_and_nothing_runs_before_the_answer() {
+    let both = step().call("Bash", json!({ "command": "echo one >> log" }));
+    let both = both.call("Bash", json!({ "command": "echo two >> log" }));
+    let project = Project::new(&Script::new([both, say("Both ran.")]));
+    let client = project.open();
+    let session = client.session();
+    session.prompt("go");
+    let asked = session.wait_permission(0);
+    let id = session.id.clone();
+    client.kill();
+    for _ in 0..2 {
+        let client = project.open();
+        let session = loaded(&client, &id);
+        let snapshot = session.snapshot();
+        assert_eq!(snapshot["state"], "PAUSED");
+        let pending = snapshot["pendingPermissions"].as_array().unwrap();
+        assert_eq!(pending.len(), 1, "{snapshot}");
+        for field in ["permissionId", "callId", "itemId", "title", "preview"] {
+            assert_eq!(pending[0][field], asked[field]);
+        }
+        let states: Vec<_> = session.calls().iter().map(|call| call["state"].clone()).collect();
+        assert_eq!(states, ["APPROVAL_REQUIRED", "PENDING"]);
+        client.kill();
+    }
+    assert_eq!((project.model.requests().len(), project.path("log").exists()), (1, false));
+
+    let client = project.open();
+    let session = loaded(&client, &id);
+    allow_what_waits(&session);
+    session.allow(0);
+    let done = session.wait_event("the end of the turn", |event| event["type"] == "done");
+    assert_eq!((&done["stopReason"], &done["modelCalls"]), (&json!("end_turn"), &json!(2)));
+    assert_eq!(project.read("log"), "one\ntwo\n");
+    assert_eq!(project.model.requests().len(), 2);
+    assert_eq!(session.items().last().unwrap()["body"]["text"], "Both ran.");
+}
+
+/// A session in which the user is asked about an edit of a file, whose server is then killed.
+fn killed_before_an_edit(project: &Project, open: bool) -> (String, Value) {
+    project.write("a.txt", "one\ntwo\n");
+    let client = project.connect(&Offer::kode());
+    if open {
+        client.editor.open(&project.uri("a.txt"), "one\ntwo\n");
+    }
+    let session = client.session();
+    session.prompt("go");
+    let asked = session.wait_permission(0);
+    client.kill();
+    (session.id.clone(), asked)
+}
+
+fn editing() -> Project {
+    let path = json!("{{cwd}}/a.txt");
+    let edit = json!({ "file_path": path, "old_string": "two", "new_string": "TWO" });
+    let steps = [call("Read", json!({ "file_path": path })), call("Edit", edit), say("Edited.")];
+    Project::new(&Script::default().when("continue$", [say("So be it.")]).otherwise(steps))
+}
+
+#[test]
+fn an_edit_that_is_asked_again_is_proposed_anew() {
+    for open in [false, true] {
+        let project = editing();
+        let (id, asked) = killed_before_an_edit(&project, open);
+        let client = project.connect(&Offer::kode());
+        if open {
+            client.editor.open(&project.uri("a.txt"), "one\ntwo\n");
+        }
+        let session = loaded(&client, &id);
+        let snapshot = session.snapshot();
+        assert_eq!(snapshot["pendingPermissions"][0]["permissionId"], asked["permissionId"], "{snapshot}");
+        assert_eq!(session.hunks().len(), 1, "open: {open}");
+        allow_what_waits(&session);
+        session.wait_event("the end of the turn", |event| event["type"] == "done");
+        assert_eq!(session.items().last().unwrap()["body"]["text"], "Edited.");
+        let text = if open { client.editor.text(&project.uri("a.txt")) } else { project.read("a.txt") };
+        assert_eq!(text, "one\nTWO\n", "open: {open}");
+    }
+}
+
+#[test]
+fn an_edit_whose_text_has_changed_is_not_asked_again_and_nothing_goes_on_by_itself() {
+    let project = editing();
+    let (id, _) = killed_before_an_edit(&project, false);
+    project.write("a.txt", "other\n");
+    let asked = project.model.requests().len();
+    let client = project.open();
+    let session = loaded(&client, &id);
+    let snapshot = session.snapshot();
+    assert_eq!((&snapshot["state"], &snapshot["pendingPermissions"]), (&json!("READY"), &json!([])));
+    assert_eq!(session.calls()[1]["state"], "FAILED");
+    assert_eq!(session.notices()[0]["text"], "The server ended in the middle of this turn.");
+    assert_eq!((project.model.requests().len(), project.read("a.txt")), (asked, "other\n".to_owned()));
+    assert_eq!(session.run("continue")["stopReason"], "end_turn");
+}
+
+#[test]
+fn cancelling_what_is_asked_again_ends_the_turn_as_ever() {
+    let project = Project::new(&script());
+    let (id, _) = killed_at(&project, Point::Asking);
+    let client = project.open();
+    let session = loaded(&client, &id);
+    session.call("agent/turn/cancel", json!({}));
+    let done = session.wait_event("the end of the turn", |event| event["type"] == "done");
+    assert_eq!(done["stopReason"], "cancelled");
+    assert_eq!(session.calls()[0]["state"], "FAILED", "{:?}", session.calls());
+    assert_eq!(session.run("go on")["stopReason"], "end_turn");
+}
+
+#[test]
+fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
+    let command = json!({ "command": "echo ran >> log" });
+    let script = Script::default()
+        .when("^do it$", [step().text("Soon.").call("Bash", command), say("It is done.")])
+        .otherwise([call("Task", json!({ "description": "it", "prompt": "do it" })), say("All done.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session();
+    session.prompt("go");
+    let asked = session.wait_permission(0);
+    let id = session.id.clone();
+    client.kill();
+    let client = project.open();
+    let session = loaded(&client, &id);
+    let snapshot = session.snapshot();
+    assert_eq!(snapshot["pendingPermissions"][0]["permissionId"], asked["permissionId"], "{snapshot}");
+    assert_eq!(session.calls()[0]["state"], "EXECUTING");
+    allow_what_waits(&session);
+    session.wait_event("the end of the turn", |event| event["type"] == "done");
+    let (text, is_error) = project.model.last_results().remove(0);
+    assert!(text.starts_with("It is done.") && !is_error, "{text}");
+    assert_eq!(project.read("log"), "ran\n");
+    assert_eq!(session.items().last().unwrap()["body"]["text"], "All done.");
 }
 
 #[test]
@@ -129,6 +302,8 @@ fn a_session_survives_kill_after_kill() {
     for round in 1..=3 {
         let client = project.open();
         let session = loaded(&client, &id);
+        allow_what_waits(&session);
+        session.wait_event("the end of the turn", |event| event["type"] == "done");
         assert_eq!(session.run("go on")["stopReason"], "end_turn", "round {round}");
         session.prompt("Asking");
         session.wait_permission(0);

@@ -38,10 +38,10 @@ const FILES: [&str; 3] = ["a", "b", "c"];
 const TURNS: usize = 2;
 
 /// A small generator, the same everywhere.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self) -> u64 {
+    pub(super) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -49,7 +49,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.roll() % end
     }
 
@@ -57,7 +57,7 @@ impl Dice {
         u16::try_from(self.below(1 << 16)).unwrap()
     }
 
-    fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+    pub(super) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
         of[usize::try_from(self.below(of.len() as u64)).unwrap()].clone()
     }
 }

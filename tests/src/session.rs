@@ -22,6 +22,12 @@ impl<'a> Session<'a> {
         Self { client, id: id.to_owned() }
     }
 
+    /// The client it is on.
+    #[must_use]
+    pub fn client(&self) -> &'a Client {
+        self.client
+    }
+
     /// Sends a request about this session; `params` gets the session's id.
     ///
     /// # Errors

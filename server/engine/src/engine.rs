@@ -325,7 +325,11 @@ impl Engine {
         let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
         let session = self.start(in_background(path, open).await?);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
+        session.enter_lost_changes().await;
         session.catch_up_with_texts().await;
+        let looked_at = Arc::clone(&session);
+        blocking(move || looked_at.replace_lost_mode()).await;
+        session.asked_again().await;
         Ok(session)
     }
 

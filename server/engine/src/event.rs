@@ -106,6 +106,26 @@ pub enum TurnEnd {
     ChatDisabled,
 }
 
+/// A call that was unfinished and is sealed now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedCall {
+    /// The call.
+    pub call: CallId,
+    /// The state it was in; `None` where an older journal does not say.
+    pub state: Option<CallState>,
+}
+
+/// How a session was taken up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResumeStrategy {
+    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    Crash,
+    /// Nothing was unfinished.
+    #[default]
+    Manual,
+}
+
 /// A model call that failed and is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRetry {
@@ -412,7 +432,9 @@ pub enum Event {
     /// A session was taken up again from its journal.
     AgentResumed {
         /// Calls that were unfinished and are sealed now.
-        sealed: Vec<CallId>,
+        sealed: Vec<SealedCall>,
+        /// Whether anything was unfinished.
+        strategy: ResumeStrategy,
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },

@@ -6,7 +6,7 @@
 pub mod agents;
 pub mod background;
 pub(crate) mod base;
-mod changes;
+pub mod changes;
 mod checkpoint;
 mod command;
 mod committed;
@@ -27,6 +27,7 @@ pub mod queue;
 pub mod reminders;
 pub mod replay;
 mod resolve;
+pub(crate) mod resume;
 pub mod review;
 pub mod rules;
 mod snapshot;
@@ -170,6 +171,7 @@ pub struct Session {
     budgets: limits::Budgets,
     /// Models that are not asked for a while.
     pub(crate) resting: Resting,
+    resumption: resume::Resumption,
     /// A model that is being asked for a title.
     titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
@@ -260,6 +262,7 @@ impl Session {
             turn_limit: OnceLock::new(),
             budgets: limits::Budgets::default(),
             resting: Resting::default(),
+            resumption: resume::Resumption::default(),
             titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
@@ -674,7 +677,8 @@ impl Session {
         *active = Some(ActiveTurn { id: turn.clone(), options, cancel, calls });
         let item = new_item(&turn, ItemBody::user_message(prompt.text));
         let parts = prompt.parts;
-        self.commit_locked(state, Record::Prompt { turn: turn.clone(), queued, item, content, parts });
+        let record = Record::Prompt { turn: turn.clone(), queued, item, content, parts, options };
+        self.commit_locked(state, record);
         // The receiver is gone only when the session is closed, and then the turn is cancelled as well.
         drop(self.turns.send(turn.clone()));
         turn

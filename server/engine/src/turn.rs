@@ -19,29 +19,32 @@ mod prompt;
 pub(crate) mod route;
 mod sample;
 mod schedule;
+mod taken_up;
 
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
-use crate::ids::TurnId;
+use crate::ids::{QuestionId, TurnId};
 use crate::journal::Record;
 use crate::model::fallback::Trigger;
 use crate::model::{StopReason, Usage};
 use crate::permission::Mode;
 use crate::preferences::IncompleteIntent;
-use crate::question::{Draft, LIMIT_GO_ON};
+use crate::question::{Draft, LIMIT_GO_ON, Question};
 use crate::session::background::tell_of_ends;
 use crate::session::conversation::Conversation;
+use crate::session::resume::interrupted;
 use crate::session::steering;
 use compact::Cause;
 use ending::{close, report, seal};
-pub(crate) use ending::{failed, seal_all, sealing};
+pub(crate) use ending::{failed, seal_but, sealing};
 use limit::{Repeats, TurnLimit, TurnOptions};
 use next::{Cut, Facts, Moment, Next, Pause, Why, next};
 use phases::{Phase, PhaseTimes};
 use sample::{Answer, Sample, Wish, sample};
+pub(crate) use taken_up::{AskedAgain, TakenUp};
 
 /// What the model is told after an answer that only announced something.
 const DO_IT: &str = "You have said what you are going to do, and have not done it. Do it now, with your tools, or say that \
@@ -106,9 +109,38 @@ pub(crate) async fn carry_out(
 
 /// Runs a turn to its end: ask the model, run the tools it calls, ask again.
 pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) -> Ended {
-    let started = Instant::now();
+    let course = Course::new(conversation, turn, cancel);
+    finish(course, None).await
+}
+
+/// Goes on with a turn that was taken up.
+pub(crate) async fn go_on(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    taken_up: TakenUp,
+    cancel: &CancellationToken,
+) -> Ended {
     let mut course = Course::new(conversation, turn, cancel);
-    let reason = course.run().await;
+    if conversation.agent.is_none() {
+        let state = conversation.session.state();
+        course.model_calls = state.rounds;
+        course.spent.model_calls = state.rounds;
+        course.spent.usage = state.spending.usage_of(turn);
+    }
+    finish(course, Some(taken_up)).await
+}
+
+async fn finish(mut course: Course<'_>, taken_up: Option<TakenUp>) -> Ended {
+    let started = Instant::now();
+    let (conversation, turn) = (course.conversation, course.turn);
+    let gone_on = match taken_up {
+        Some(taken_up) => course.take_up(taken_up).await,
+        None => Ok(()),
+    };
+    let reason = match gone_on {
+        Ok(()) => course.run().await,
+        Err(end) => end,
+    };
     close(conversation, turn, reason, course.model_calls);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut spent = course.spent;
@@ -185,12 +217,59 @@ impl<'a> Course<'a> {
                 Ok(decided) => decided,
                 Err(end) => return end,
             };
-            if let Some(pause) = pause
-                && !self.goes_on(pause).await
-            {
-                return if self.cancel.is_cancelled() { TurnEnd::Cancelled } else { pause.end() };
+            if let Err(end) = self.go_on(why, pause).await {
+                return end;
             }
-            conversation.timed(Phase::Next, || self.prepare(why));
+        }
+    }
+
+    /// Goes on where the turn was taken up, up to the next model call; the end of the turn when it is over.
+    async fn take_up(&mut self, taken_up: TakenUp) -> Result<(), TurnEnd> {
+        let calls = match taken_up {
+            TakenUp::Calls(calls) => calls,
+            TakenUp::Limit(question) => {
+                let Question { id, draft, .. } = *question;
+                return {
+                    let goes_on = self.lets_go_on(draft, Some(id)).await;
+                    self.end_unless(goes_on, Pause::Limit)
+                };
+            }
+        };
+        schedule::run(self.conversation, calls.clone(), self.cancel).await;
+        if !self.cancel.is_cancelled() && !self.conversation.session.is_attended() {
+            // What had to be asked again needs no answer any more, and nobody was there who wants the turn to go on.
+            if self.conversation.agent.is_none() {
+                let hint = "Send `continue` to go on from here.";
+                self.conversation.commit(interrupted(self.turn, hint));
+            }
+            self.failure = Some("the server ended in the middle of its work".to_owned());
+            return Err(TurnEnd::Error);
+        }
+        self.repeats.take(self.conversation, &calls);
+        let (usage, text) = (Usage::default(), String::new());
+        let answer = Answer { stop_reason: StopReason::ToolUse, usage, calls, cut: Cut::Text, text };
+        match next(Moment::ToolsRan, &self.facts(&answer, false)) {
+            Next::AskModel { why, pause } => self.go_on(why, pause).await,
+            Next::RunTools => self.go_on(Why::Results, None).await,
+            Next::Stop(end) => Err(end),
+        }
+    }
+
+    /// Makes ready for the next model call; the end of the turn when the user does not want it to go on.
+    async fn go_on(&mut self, why: Why, pause: Option<Pause>) -> Result<(), TurnEnd> {
+        if let Some(pause) = pause {
+            let goes_on = self.goes_on(pause).await;
+            self.end_unless(goes_on, pause)?;
+        }
+        self.conversation.timed(Phase::Next, || self.prepare(why));
+        Ok(())
+    }
+
+    fn end_unless(&self, goes_on: bool, pause: Pause) -> Result<(), TurnEnd> {
+        match goes_on {
+            true => Ok(()),
+            false if self.cancel.is_cancelled() => Err(TurnEnd::Cancelled),
+            false => Err(pause.end()),
         }
     }
 
@@ -326,7 +405,12 @@ impl<'a> Course<'a> {
                 format!("The same call was made {times} times in a row with the same result. Shall it go on?")
             }
         };
-        let reply = self.conversation.ask_for_turn(Draft::turn_limit(question), self.cancel).await;
+        self.lets_go_on(Draft::turn_limit(question), None).await
+    }
+
+    /// Asks whether the turn goes on; `again` is what was asked before the session was taken up.
+    async fn lets_go_on(&mut self, draft: Draft, again: Option<QuestionId>) -> bool {
+        let reply = self.conversation.ask_for_turn(draft, again, self.cancel).await;
         let said = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first());
         if said.is_none_or(|label| label != LIMIT_GO_ON) {
             return false;

@@ -21,6 +21,6 @@ pub use changes::{Origin, OutsideChange, WatchReport};
 pub use error::{PathError, ReadError};
 pub(crate) use overlay::{FileOnDisk, blocking};
 pub use overlay::{FileText, Source, Workspace};
-pub use reads::{AccessOrder, Accessed, Freshness, Portion};
+pub use reads::{AccessOrder, Accessed, Freshness, KnownText, Portion};
 pub use stream::{OpenText, TextStream};
 pub use write::ApplyError;

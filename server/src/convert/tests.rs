@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use kode_engine::event::{CompressionStep, ModelRetry, TurnEnd};
+use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;
@@ -102,6 +102,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         tool_calls: 1,
         phases: PhaseTimes { model_call_ms: 4, ..PhaseTimes::default() },
     };
+    let sealed = vec![SealedCall { call: call(), state: Some(CallState::Executing) }];
     let retry = ModelRetry {
         attempt: 1,
         of: 3,
@@ -204,7 +205,11 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "monitor",
         ),
         (Event::ModelRetry { retry }, "model_retry", "monitor"),
-        (Event::AgentResumed { sealed: vec![call()], skipped_records: 2 }, "agent_resumed", "monitor"),
+        (
+            Event::AgentResumed { sealed, strategy: ResumeStrategy::Crash, skipped_records: 2 },
+            "agent_resumed",
+            "monitor",
+        ),
         (Event::LeaseChanged { writer: None, is_mine: false }, "lease_changed", "monitor"),
         (Event::StorageFailure { message: text(), recovered: true }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),

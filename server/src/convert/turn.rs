@@ -2,12 +2,33 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::event::{ModelRetry, NoticeKind, TurnEnd};
+use kode_engine::event::{ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::model::ModelErrorKind;
 use kode_engine::turn::phases::PhaseTimes;
 use kode_protocol as wire;
 
-use crate::convert::timestamp;
+use crate::convert::{call_id, call_state, timestamp};
+
+/// How a session was taken up.
+pub(super) fn resumed(
+    sealed: &[SealedCall],
+    strategy: ResumeStrategy,
+    skipped_records: u64,
+) -> wire::AgentResumed {
+    let sealed_calls = sealed.iter().map(|sealed| wire::SealedCall {
+        call_id: call_id(&sealed.call),
+        state: sealed.state.map(call_state),
+    });
+    wire::AgentResumed {
+        sealed: sealed.iter().map(|sealed| call_id(&sealed.call)).collect(),
+        sealed_calls: sealed_calls.collect(),
+        strategy: match strategy {
+            ResumeStrategy::Crash => wire::ResumeStrategy::Crash,
+            ResumeStrategy::Manual => wire::ResumeStrategy::Manual,
+        },
+        skipped_records,
+    }
+}
 
 /// Why a turn ended.
 pub(super) fn stop_reason(reason: TurnEnd) -> wire::StopReason {

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::edit::TextEdit;
 use crate::edit::change::edit_rope;
 use crate::edit::weave::{Layer, Place, Survey, Weave};
-use crate::ids::{HunkId, PermissionId, ResolutionId, TurnId};
+use crate::ids::{ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
 use crate::journal::{BlobId, Blobs};
 use crate::paths::Target;
 use crate::session::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction, Selection};
@@ -109,6 +109,13 @@ impl Ledger {
         let load = |id: &BlobId| String::from_utf8(blobs.get(id)?).map_err(io::Error::other);
         let problems = entries.into_iter().filter_map(|entry| ledger.apply(entry, load).err()).collect();
         (ledger, problems)
+    }
+
+    /// Whether a change has ever been made in a text.
+    #[must_use]
+    pub fn has_made(&self, change: &ChangeId, target: &Target) -> bool {
+        let mut hunks = self.hunks.values();
+        hunks.any(|hunk| hunk.was_made && hunk.change.id == *change && hunk.target == *target)
     }
 
     /// Folds one entry in. `load` gives the text of a blob.

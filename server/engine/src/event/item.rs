@@ -37,6 +37,24 @@ impl ItemBody {
 }
 
 impl Item {
+    /// As it is left behind by an answer that broke off at this time.
+    #[must_use]
+    pub fn broken_off(mut self, at: Timestamp) -> Self {
+        match &mut self.body {
+            ItemBody::AgentMessage { complete, interrupted, .. } => {
+                *complete = true;
+                *interrupted = true;
+            }
+            ItemBody::Thinking { complete, .. } => *complete = true,
+            ItemBody::ToolCall(call) => {
+                call.display = "The answer broke off before the call was whole.".to_owned();
+                call.enter(CallState::Sealed, at);
+            }
+            ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => {}
+        }
+        self
+    }
+
     /// Whether it is a tool call.
     #[must_use]
     pub fn is_call(&self) -> bool {

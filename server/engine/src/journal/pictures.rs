@@ -126,6 +126,8 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Titled { .. }
         | Record::Archived { .. }
         | Record::Answer { .. }
+        | Record::Streamed { .. }
+        | Record::Grown { .. }
         | Record::Item { .. }
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
@@ -139,6 +141,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Charged { .. }
         | Record::Configured { .. }
         | Record::Edits { .. }
+        | Record::Writing { .. }
         | Record::Delivering { .. }
         | Record::Rewound { .. }
         | Record::Unwound { .. }
@@ -158,13 +161,21 @@ mod tests {
     use crate::ids::TurnId;
     use crate::journal::{Journal, read};
     use crate::session::new_item;
+    use crate::turn::limit::TurnOptions;
 
     fn records(image: &Image) -> [Record; 2] {
         let turn = TurnId::from_external("turn_1");
         let item = new_item(&turn, ItemBody::user_message("see".to_owned()));
         let id = item.id.clone();
         let parts = vec![Part::Image(image.clone())];
-        let prompt = Record::Prompt { turn: turn.clone(), queued: None, item, content: vec![], parts };
+        let prompt = Record::Prompt {
+            turn: turn.clone(),
+            queued: None,
+            item,
+            content: vec![],
+            parts,
+            options: TurnOptions::default(),
+        };
         let content = vec![Block::Image(image.clone())];
         [prompt, Record::Attached { turn, item: id, content, shown: vec![], instructed: vec![] }]
     }

@@ -8,20 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
 use crate::edit::ledger::Entry;
-use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, TurnEnd};
-use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
+use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
+use crate::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Attachment, Part};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{Decision, DeliveryRule, Grant, Mode};
 use crate::question::{Question, Resolved};
 use crate::session::background::TaskEntry;
+use crate::session::changes::ahead::Intent;
 use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::queue::QueueChange;
 use crate::session::title::TitledBy;
 use crate::todo::Todo;
+use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
+use crate::workspace::KnownText;
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -100,6 +103,9 @@ pub enum Record {
         /// What goes with it; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<Part>,
+        /// What was said about how the turn goes.
+        #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
+        options: TurnOptions,
     },
     /// What goes with a prompt was looked up.
     Attached {
@@ -148,6 +154,19 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
+    /// Something the model says began to show, while the rest of it is still to come. The answer it is of says in the end
+    /// what it is; without one it broke off.
+    Streamed {
+        /// The item as it was shown first.
+        item: Item,
+    },
+    /// An item that streams grew.
+    Grown {
+        /// The item.
+        item: ItemId,
+        /// What came to its end.
+        text: String,
+    },
     /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
     /// counts.
     Item {
@@ -167,6 +186,12 @@ pub enum Record {
         state: CallState,
         /// What it does, in one line for people.
         title: String,
+        /// The permission prompt it waits for; absent where it waits for something else, and in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permission: Option<PermissionId>,
+        /// What was known then of the texts that it changes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        known: Vec<KnownText>,
     },
     /// A call ended.
     CallEnded {
@@ -265,6 +290,13 @@ pub enum Record {
         /// What.
         entry: Entry,
     },
+    /// Texts are about to be changed: what of it is not entered was not made, or not entered any more. Replaces what was
+    /// said before.
+    Writing {
+        /// The changes, text by text; none when all is known about them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        intents: Vec<Intent>,
+    },
     /// The session was given a title.
     Titled {
         /// What people call it from now on.
@@ -323,6 +355,12 @@ pub enum Record {
         /// Journal lines that could not be read and were skipped.
         #[serde(default)]
         skipped_records: u64,
+        /// The states that the sealed calls were in, in their order; empty in older journals.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        states: Vec<CallState>,
+        /// Whether anything was unfinished.
+        #[serde(default)]
+        strategy: ResumeStrategy,
     },
     /// Something happened in the conversation of a sub-agent.
     InAgent {

@@ -11,7 +11,7 @@ use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::agents::{AgentTypes, KnownAgents};
 use crate::event::Item;
-use crate::ids::AgentId;
+use crate::ids::{AgentId, CallId, TurnId};
 use crate::model::Usage;
 use crate::session::Session;
 use crate::session::changes::lock;
@@ -34,6 +34,12 @@ pub struct Agent {
     pub model: Option<String>,
     /// Tokens of all its turns, with those of the sub-agents it called.
     pub usage: Usage,
+    /// The call it was given its newest task by.
+    pub call: Option<CallId>,
+    /// The turn in which it works, until it has ended its work.
+    pub turn: Option<TurnId>,
+    /// What its models have taken for that work.
+    pub charged: Usage,
     /// Its conversation.
     pub thread: Thread,
 }

@@ -3,6 +3,7 @@
 //! Rule: a text changes first and the ledger follows what was shown to have happened, never the other way round. One
 //! change of texts goes on at a time; what the user types meanwhile waits in the feed and is taken in around it.
 
+pub mod ahead;
 #[cfg(test)]
 mod histories;
 pub(super) mod switch;
@@ -121,6 +122,7 @@ impl Session {
             holds.push(self.hold(&file.target).await);
         }
         let files = set.files.clone();
+        self.announce(&set, change);
         let result = self.workspace.apply(set, cancel).await;
         let applied = match &result {
             Ok(applied) | Err(ApplyError::Partial { applied, .. }) => applied.as_slice(),

@@ -10,8 +10,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use crate::context::meter::ContextUse;
-use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, NoticeKind, NoticeLevel};
-use crate::ids::{AgentId, ItemId, TurnId};
+use crate::event::{CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel};
+use crate::ids::{AgentId, ItemId, PermissionId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::Executed;
 use crate::model::profile::Profile;
@@ -25,6 +25,7 @@ use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn::Spent;
 use crate::turn::phases::{Phase, Phases};
+use crate::workspace::KnownText;
 
 /// A conversation in which a turn runs.
 pub(crate) struct Conversation<'a> {
@@ -195,27 +196,41 @@ impl<'a> Conversation<'a> {
         });
     }
 
-    /// Changes an item that is still growing, in memory alone, and tells of it.
-    pub(crate) fn show(&self, change: impl FnOnce(&mut Thread) -> Event) {
-        let mut state = self.session.state();
-        if let Some(thread) = state.thread_mut(self.agent.as_ref()) {
-            let event = change(thread);
-            self.session.publish(event);
-        }
-    }
-
     /// Makes an item of this conversation.
     pub(crate) fn new_item(&self, turn: &TurnId, body: ItemBody) -> Item {
         Item { agent: self.agent.clone(), ..new_item(turn, body) }
     }
 
-    /// Notes that a call waits for the user or begins to run, and tells of it, unless the transcript shows no call.
-    pub(crate) fn move_call(&self, item: &ItemId, state: CallState, title: &str) {
-        if let (CallState::Executing, Some(assignment)) = (state, &self.assignment) {
+    /// Notes that a call waits for the user, and for which permission prompt if it is one; nothing new where that is known.
+    pub(crate) fn call_waits(
+        &self,
+        item: &ItemId,
+        title: &str,
+        permission: Option<&PermissionId>,
+        known: Vec<KnownText>,
+    ) {
+        let is_known = self.read(|thread| match thread.item(item).map(|item| &item.body) {
+            Some(ItemBody::ToolCall(call)) => {
+                let waits = call.state == CallState::ApprovalRequired && call.title == title;
+                waits && thread.asked(item) == permission
+            }
+            Some(_) | None => false,
+        });
+        if !is_known {
+            let (item, title, permission) = (item.clone(), title.to_owned(), permission.cloned());
+            let (at, state) = (Timestamp::now(), CallState::ApprovalRequired);
+            self.commit(Record::CallMoved { item, at, state, title, permission, known });
+        }
+    }
+
+    /// Notes that a call begins to run, and tells of it, unless the transcript shows no call.
+    pub(crate) fn call_begins(&self, item: &ItemId, title: &str) {
+        if let Some(assignment) = &self.assignment {
             (assignment.tell)(title);
         }
         let (item, title) = (item.clone(), title.to_owned());
-        self.commit(Record::CallMoved { item, at: Timestamp::now(), state, title });
+        let (at, state) = (Timestamp::now(), CallState::Executing);
+        self.commit(Record::CallMoved { item, at, state, title, permission: None, known: Vec::new() });
     }
 
     /// Ends a call with its result, which has the instructions of some folders in it; `executed` where it was carried out or

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::Answered;
-use crate::event::CallState;
 use crate::ids::{CallId, ItemId, QuestionId};
 use crate::journal::Record;
 use crate::permission::Mode;
@@ -48,27 +47,30 @@ impl Conversation<'_> {
     pub(crate) async fn ask(
         &self,
         (call, item, title): (&CallId, &ItemId, &str),
+        again: Option<QuestionId>,
         draft: Draft,
         cancel: &CancellationToken,
     ) -> (Question, Option<Reply>) {
         let question = Question {
-            id: QuestionId::generate(),
+            id: again.unwrap_or_else(QuestionId::generate),
             call: Some(call.clone()),
             item: Some(item.clone()),
             draft,
             timestamp: Timestamp::now(),
         };
-        self.put(
-            question,
-            |conversation| conversation.move_call(item, CallState::ApprovalRequired, title),
-            cancel,
-        )
-        .await
+        self.put(question, |conversation| conversation.call_waits(item, title, None, Vec::new()), cancel)
+            .await
     }
 
-    /// Asks the user what the turn waits for; `None` when it was cancelled first.
-    pub(crate) async fn ask_for_turn(&self, draft: Draft, cancel: &CancellationToken) -> Option<Reply> {
-        let (id, timestamp) = (QuestionId::generate(), Timestamp::now());
+    /// Asks the user what the turn waits for; `None` when it was cancelled first. `again` is what they were asked before
+    /// the session was taken up.
+    pub(crate) async fn ask_for_turn(
+        &self,
+        draft: Draft,
+        again: Option<QuestionId>,
+        cancel: &CancellationToken,
+    ) -> Option<Reply> {
+        let (id, timestamp) = (again.unwrap_or_else(QuestionId::generate), Timestamp::now());
         self.put(Question { id, call: None, item: None, draft, timestamp }, |_| {}, cancel).await.1
     }
 
@@ -79,14 +81,24 @@ impl Conversation<'_> {
         cancel: &CancellationToken,
     ) -> (Question, Option<Reply>) {
         let session = self.session;
-        session.commit(Record::Asked { question: Box::new(question.clone()) });
+        let known = session.state().asked.iter().find(|asked| asked.id == question.id).cloned();
+        let question = match known {
+            Some(known) if known.draft == question.draft => known,
+            Some(_) | None => {
+                session.commit(Record::Asked { question: Box::new(question.clone()) });
+                question
+            }
+        };
         asked(self);
         session.sync().await;
         session.begin_waiting();
         let answered = session.questions.ask(question.clone(), cancel).await;
         session.end_waiting();
         let reply = match answered {
-            Answered::By(reply) => Some(reply),
+            Answered::By(reply) => {
+                session.note_answer();
+                Some(reply)
+            }
             Answered::Cancelled => None,
         };
         session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) });

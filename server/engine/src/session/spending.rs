@@ -68,6 +68,13 @@ impl Spending {
         known.map(|spending| spending.cost).unwrap_or_default()
     }
 
+    /// The tokens that a turn has taken so far.
+    #[must_use]
+    pub fn usage_of(&self, turn: &TurnId) -> Usage {
+        let known = self.turns.iter().rev().find(|spending| spending.turn == *turn);
+        known.map(|spending| spending.usage).unwrap_or_default()
+    }
+
     /// Enters a model call; without a cost its price was unknown.
     pub(super) fn charge(&mut self, turn: &TurnId, model: &str, usage: Usage, cost: Option<f64>) {
         let cost = Cost::known(cost, &usage);

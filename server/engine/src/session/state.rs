@@ -9,22 +9,25 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, Item, ItemBody, QueuedPrompt, RunState, TurnEnd};
-use crate::ids::{AgentId, CallId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
+use crate::event::{Event, Item, ItemBody, QueuedPrompt, ResumeStrategy, RunState, SealedCall, TurnEnd};
+use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
 use crate::journal::record::TurnFigures;
 use crate::journal::{Record, Shelf};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::question::{Question, QuestionKind};
 use crate::session::agents::Agent;
 use crate::session::background::Background;
+use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
 use crate::session::title::TitledBy;
 use crate::session::{queue, title_from, told};
 use crate::todo::{Todo, TodoCounts};
+use crate::turn::limit::TurnOptions;
 
 /// What a session's records add up to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,6 +103,14 @@ pub struct SessionState {
     /// Where what is old leaves memory to; without it everything stays.
     #[serde(skip)]
     shelf: Option<Arc<Shelf>>,
+    /// What was said about how the running turn goes.
+    pub options: TurnOptions,
+    /// How often the model has answered in the running turn since the user last let it go on.
+    pub rounds: u32,
+    /// Changes that were about to be made, until their call has ended.
+    pub writing: Vec<Intent>,
+    /// The questions of the running turn that were not answered.
+    pub asked: Vec<Question>,
 }
 
 /// A prompt that waits for its turn.
@@ -174,6 +185,10 @@ impl SessionState {
             every_turn: Vec::new(),
             cut: None,
             shelf: None,
+            options: TurnOptions::default(),
+            rounds: 0,
+            writing: Vec::new(),
+            asked: Vec::new(),
         })
     }
 
@@ -213,10 +228,13 @@ impl SessionState {
 
     /// Folds one record into the state, and answers the events that it tells, in their order.
     pub fn apply(&mut self, record: Record) -> Vec<Event> {
+        self.forget_written(&record);
         match record {
             // What became of the agent's changes is the ledger's to fold.
             Record::Edits { entry } => told::of_edits(&entry).into_iter().collect(),
-            Record::Opened { .. } | Record::Delivering { .. } => self.apply_quiet(record),
+            Record::Opened { .. } | Record::Delivering { .. } | Record::Writing { .. } => {
+                self.apply_quiet(record)
+            }
             Record::Queued { prompt, content, parts, steering } => {
                 let sent = self.send_draft();
                 let waiting = Waiting { prompt, content, parts };
@@ -258,18 +276,13 @@ impl SessionState {
                 self.main.apply(record);
                 vec![event]
             }
-            Record::Item { .. }
+            Record::Streamed { .. }
+            | Record::Grown { .. }
+            | Record::Item { .. }
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Remark { .. } => self.main.apply(record),
-            Record::Delegated { agent: id, turn: _, call, kind, description, model } => {
-                let agent = self.agent_mut(id.clone());
-                if agent.kind.is_empty() {
-                    (agent.kind, agent.description) = (kind.clone(), description.clone());
-                }
-                agent.model = model;
-                vec![Event::SubagentStarted { agent: id, call, kind, description }]
-            }
+            Record::Delegated { .. } => self.delegate(record),
             Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
             // For audits: who asks and who answers tells of it.
             Record::Decided { .. } | Record::Asked { .. } | Record::Replied { .. } => {
@@ -303,12 +316,41 @@ impl SessionState {
             }
             Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
             Record::Unwound { resolution } => self.unwind(&resolution),
-            Record::Resumed { sealed, skipped_records } => self.resumed(sealed, skipped_records),
+            Record::Resumed { sealed, skipped_records, states, strategy } => {
+                self.resumed(told::sealed(sealed, states), skipped_records, strategy)
+            }
         }
     }
 
+    /// Forgets what was about to be changed by a call that has ended by itself: it is entered by then.
+    fn forget_written(&mut self, record: &Record) {
+        let ended = match record {
+            Record::InAgent { record, .. } => record,
+            other => other,
+        };
+        if let Record::CallEnded {
+            result: Block::ToolResult { tool_use_id, .. }, executed: Some(_), ..
+        } = ended
+        {
+            self.writing.retain(|intent| intent.change.call.as_str() != tool_use_id);
+        }
+    }
+
+    fn delegate(&mut self, record: Record) -> Vec<Event> {
+        let Record::Delegated { agent: id, turn: _, call, kind, description, model } = record else {
+            return Vec::new();
+        };
+        let agent = self.agent_mut(id.clone());
+        agent.call = Some(call.clone());
+        if agent.kind.is_empty() {
+            (agent.kind, agent.description) = (kind.clone(), description.clone());
+        }
+        agent.model = model;
+        vec![Event::SubagentStarted { agent: id, call, kind, description }]
+    }
+
     fn apply_prompt(&mut self, record: Record) -> Vec<Event> {
-        let Record::Prompt { turn, queued, item, parts, .. } = &record else { return Vec::new() };
+        let Record::Prompt { turn, queued, item, parts, options, .. } = &record else { return Vec::new() };
         let (dequeued, turn) = (!self.queue.is_empty(), turn.clone());
         let sent = match queued {
             Some(queued) => {
@@ -317,6 +359,7 @@ impl SessionState {
             }
             None => self.send_draft(),
         };
+        self.options = *options;
         self.begin_turn(&turn, item, parts);
         let begun = told::begun(turn, self.main.apply(record));
         begun.into_iter().chain(dequeued.then(|| self.queue_event())).chain(sent).collect()
@@ -334,8 +377,24 @@ impl SessionState {
     /// Folds a record that tells nothing.
     fn apply_quiet(&mut self, record: Record) -> Vec<Event> {
         match record {
-            Record::Decided { decision: _, grants } => self.grants.extend(grants),
+            Record::Decided { decision, grants } => {
+                self.grants.extend(grants);
+                let agents = self.agents.values_mut().map(|agent| &mut agent.thread);
+                agents.chain([&mut self.main]).for_each(|thread| thread.note_decided(&decision.id));
+            }
+            Record::Asked { question } => {
+                self.asked.retain(|asked| asked.id != question.id);
+                self.asked.push(*question);
+            }
+            Record::Replied { resolved } => {
+                let answered = self.asked.extract_if(.., |asked| asked.id == resolved.id);
+                // Who lets a turn go on lets it go on as far again.
+                if answered.filter(|asked| asked.draft.kind == QuestionKind::TurnLimit).count() > 0 {
+                    self.rounds = 0;
+                }
+            }
             Record::Delivering { rules } => self.deliveries = Some(rules),
+            Record::Writing { intents } => self.writing = intents,
             _ => {}
         }
         Vec::new()
@@ -345,11 +404,18 @@ impl SessionState {
     fn apply_in_agent(&mut self, id: AgentId, record: Record) -> Vec<Event> {
         let own = match &record {
             Record::TurnEnded { turn: _, reason, usage, figures } => {
-                self.agent_mut(id.clone()).usage += *usage;
+                let agent = self.agent_mut(id.clone());
+                agent.usage += *usage;
+                (agent.turn, agent.charged) = (None, Usage::default());
                 let (ok, duration_ms) = (*reason == TurnEnd::EndTurn, figures.duration_ms);
                 Some(Event::SubagentEnded { agent: id.clone(), ok, usage: *usage, duration_ms })
             }
+            Record::Prompt { turn, .. } => {
+                self.agent_mut(id.clone()).turn = Some(turn.clone());
+                None
+            }
             Record::Charged { turn, model, usage, cost, context } => {
+                self.agent_mut(id.clone()).charged += *usage;
                 self.spending.charge(turn, model, *usage, *cost);
                 let (turn, model) = (turn.clone(), model.clone());
                 Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context })
@@ -372,6 +438,7 @@ impl SessionState {
         self.usage += usage;
         self.turn = None;
         self.attaching = None;
+        self.asked.clear();
         self.return_steering();
         let waits = self.is_queue_paused() && (had_steering || !queue::goes_on_after(reason));
         let cost = self.spending.of_turn(&turn);
@@ -381,11 +448,11 @@ impl SessionState {
     }
 
     /// What an earlier life told without a record is gone: what may have changed by it is told anew.
-    fn resumed(&self, sealed: Vec<CallId>, skipped_records: u64) -> Vec<Event> {
+    fn resumed(&self, sealed: Vec<SealedCall>, skipped_records: u64, strategy: ResumeStrategy) -> Vec<Event> {
         vec![
             Event::DraftChanged { draft: self.draft.clone() },
             self.queue_event(),
-            Event::AgentResumed { sealed, skipped_records },
+            Event::AgentResumed { sealed, strategy, skipped_records },
         ]
     }
 
@@ -397,6 +464,7 @@ impl SessionState {
         if let (true, ItemBody::UserMessage { text, .. }) = (self.title.is_empty(), &item.body) {
             self.title = title_from(text);
         }
+        self.rounds = 0;
         self.attach_to(item, parts);
         self.every_turn.push(turn.clone());
         self.cut = None;
@@ -446,17 +514,11 @@ impl SessionState {
         }
     }
 
-    pub(crate) fn thread_mut(&mut self, agent: Option<&AgentId>) -> Option<&mut Thread> {
-        match agent {
-            None => Some(&mut self.main),
-            Some(agent) => self.agents.get_mut(agent).map(|agent| &mut agent.thread),
-        }
-    }
-
     /// Counts an answer of the session's own conversation.
     fn count_round(&mut self, answer: &Message) {
         self.todos_changed = false;
         self.answers = self.answers.saturating_add(1);
+        self.rounds = self.rounds.saturating_add(1);
         self.mode_known = Some(self.mode);
         let works = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         if works || TodoCounts::of(&self.todos).is_open() {

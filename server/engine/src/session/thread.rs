@@ -4,7 +4,7 @@
 //! alternate and every call is answered exactly once, in the order of the calls. Adding to it costs what is added.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::journal::{Record, Shelf};
 use crate::model::{Block, History, Message, Role};
 use crate::paths::AbsPath;
 use crate::session::compaction::{Compaction, Stored, Window};
+use crate::session::thread::open::Asked;
 use crate::session::transcript::{self, Transcript};
 use crate::session::{title_from, told};
 use crate::turn::compact::{self, pictures};
@@ -46,6 +47,10 @@ pub struct Thread {
     reported: Option<Reported>,
     /// The folders whose instructions the model was given, oldest first.
     instructed: Vec<Instructed>,
+    /// The items that stream: the answer they are of has not come.
+    streaming: Vec<ItemId>,
+    /// The permission prompts that were not answered, by the items of their calls.
+    asked: BTreeMap<ItemId, Asked>,
 }
 
 /// A folder whose instructions the model was given.
@@ -136,7 +141,7 @@ impl Thread {
     /// session's is not looked at.
     pub fn apply(&mut self, record: Record) -> Vec<Event> {
         match record {
-            Record::Prompt { turn, queued: _, item, content, parts: _ } => {
+            Record::Prompt { turn, queued: _, item, content, parts: _, options: _ } => {
                 self.close_calls();
                 let (items, place) = (self.items.count(), self.place());
                 let prompt = PromptFacts::of(turn, &item);
@@ -171,6 +176,7 @@ impl Thread {
             }
             Record::Answer { turn: _, message, items, usage, streamed, duration_ms: _ } => {
                 self.close_calls();
+                self.streaming.clear();
                 (self.is_steered, self.is_fresh) = (false, false);
                 if let (Some(origin), true) = (&message.origin, usage.prompt_tokens() > 0) {
                     let (tokens, messages) = (usage.prompt_tokens(), self.messages.len());
@@ -184,16 +190,17 @@ impl Thread {
                 let told = |item: Item| self.put_and_tell(streamed.contains(&item.id), item);
                 items.into_iter().map(told).collect()
             }
-            Record::Item { item, streamed } => vec![self.put_and_tell(streamed, item)],
-            Record::CallMoved { item, at, state, title } => self.move_call(&item, at, state, title),
-            Record::CallEnded { item, at, outcome, result, instructed, executed } => {
-                self.note_instructed(instructed);
-                let (refused, executed) = told::execution(&outcome, &result, executed);
-                let ended = self.change_call(&item, |call| call.end(outcome, at));
-                let ended = ended.map(|item| Event::ToolEnd { item });
-                self.take_result(result);
-                refused.into_iter().chain(ended).chain(executed).collect()
+            Record::Streamed { item } => vec![self.begin_to_show(item)],
+            Record::Grown { item, text } => self.grow(item, text).into_iter().collect(),
+            Record::Item { item, streamed } => {
+                self.streaming.retain(|streaming| *streaming != item.id);
+                vec![self.put_and_tell(streamed, item)]
             }
+            Record::CallMoved { item, at, state, title, permission, known } => {
+                self.note_asked(&item, permission, known);
+                self.move_call(&item, at, state, title)
+            }
+            Record::CallEnded { .. } => self.end_call(record),
             Record::Remark { turn: _, text } => {
                 self.close_calls();
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
@@ -217,6 +224,7 @@ impl Thread {
             | Record::Titled { .. }
             | Record::Archived { .. }
             | Record::Edits { .. }
+            | Record::Writing { .. }
             | Record::Delivering { .. }
             | Record::Background { .. }
             | Record::Rewound { .. }
@@ -398,6 +406,8 @@ impl Thread {
     pub(super) fn rewind(&mut self, gone: &BTreeSet<TurnId>) -> Option<Cut> {
         let at = self.turns.iter().position(|start| gone.contains(&start.prompt.turn))?;
         self.close_calls();
+        self.streaming.clear();
+        self.asked.clear();
         let turns = self.turns.split_off(at);
         let TurnStart { items, place, .. } = turns[0];
         let items = self.items.split_off(items);
@@ -451,6 +461,19 @@ impl Thread {
             .collect()
     }
 
+    fn end_call(&mut self, record: Record) -> Vec<Event> {
+        let Record::CallEnded { item, at, outcome, result, instructed, executed } = record else {
+            return Vec::new();
+        };
+        self.note_instructed(instructed);
+        self.asked.remove(&item);
+        let (refused, executed) = told::execution(&outcome, &result, executed);
+        let ended = self.change_call(&item, |call| call.end(outcome, at));
+        let ended = ended.map(|item| Event::ToolEnd { item });
+        self.take_result(result);
+        refused.into_iter().chain(ended).chain(executed).collect()
+    }
+
     fn move_call(&mut self, item: &ItemId, at: Timestamp, state: CallState, title: String) -> Vec<Event> {
         let moved = self.change_call(item, |call| {
             call.title = title;
@@ -489,14 +512,6 @@ impl Thread {
     /// How many items stand before the one of that id.
     pub(crate) fn place_of(&self, id: &ItemId) -> Option<usize> {
         self.items.place_of(id)
-    }
-
-    /// Adds text to the end of a growing item.
-    pub fn grow(&mut self, id: &ItemId, more: &str) {
-        let Some(item) = self.items.get_mut(id) else { return };
-        if let ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. } = &mut item.body {
-            text.push_str(more);
-        }
     }
 
     /// Takes over what no record says of a conversation that is the same otherwise.
@@ -646,5 +661,7 @@ fn last_text<'a>(mut items: impl Iterator<Item = Cow<'a, Item>>) -> String {
     items.find_map(text).unwrap_or_default()
 }
 
+pub(crate) mod open;
+mod streaming;
 #[cfg(test)]
 pub(in crate::session) mod tests;

@@ -4,7 +4,7 @@
 //! what was told live.
 
 use crate::edit::ledger::Entry;
-use crate::event::{CallOutcome, CompressionStep, Event, RunState, TurnEnd};
+use crate::event::{CallOutcome, CallState, CompressionStep, Event, RunState, SealedCall, TurnEnd};
 use crate::ids::{AgentId, CallId, CheckpointId, TaskId, TurnId};
 use crate::journal::record::{Executed, TurnFigures};
 use crate::model::price::Cost;
@@ -67,6 +67,12 @@ pub(super) fn of_edits(entry: &Entry) -> Option<Event> {
         }
     };
     Some(Event::EditsChanged { targets: vec![target.clone()] })
+}
+
+/// The calls that were sealed; where an older journal does not say in which states they were, that is not known.
+pub(super) fn sealed(calls: Vec<CallId>, states: Vec<CallState>) -> Vec<SealedCall> {
+    let states = states.into_iter().map(Some).chain(std::iter::repeat(None));
+    calls.into_iter().zip(states).map(|(call, state)| SealedCall { call, state }).collect()
 }
 
 /// What makes an event of a background command.

@@ -98,6 +98,7 @@ fn turn(prompt: &str, answer: &str) -> Vec<Record> {
             item: item(&turn, ItemBody::user_message(prompt)),
             content: vec![Block::Text { text: prompt.to_owned() }],
             parts: vec![],
+            options: crate::turn::limit::TurnOptions::default(),
         },
         Record::Answer {
             turn: turn.clone(),
@@ -392,6 +393,7 @@ fn pictures_thoughts_and_keys_of_json_are_not_searched() {
                 item: item(&turn, ItemBody::user_message("a picture")),
                 content: vec![picture],
                 parts,
+                options: crate::turn::limit::TurnOptions::default(),
             },
             Record::Item { item: item(&turn, thought), streamed: false },
         ],

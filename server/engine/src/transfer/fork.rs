@@ -83,12 +83,14 @@ fn said(item: &Item) -> Option<Draft> {
 /// The items of the session's own conversation that a record tells something of.
 fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
     let (one, many): (Option<&ItemId>, &[Item]) = match record {
-        Record::Prompt { item, .. } | Record::Steered { item, .. } | Record::Item { item, .. } => {
-            (Some(&item.id), &[])
-        }
-        Record::Attached { item, .. } | Record::CallMoved { item, .. } | Record::CallEnded { item, .. } => {
-            (Some(item), &[])
-        }
+        Record::Prompt { item, .. }
+        | Record::Steered { item, .. }
+        | Record::Streamed { item }
+        | Record::Item { item, .. } => (Some(&item.id), &[]),
+        Record::Attached { item, .. }
+        | Record::Grown { item, .. }
+        | Record::CallMoved { item, .. }
+        | Record::CallEnded { item, .. } => (Some(item), &[]),
         Record::Answer { items, .. } => (None, items),
         Record::Opened { .. }
         | Record::Queued { .. }
@@ -107,6 +109,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::Delivering { .. }
+        | Record::Writing { .. }
         | Record::Rewound { .. }
         | Record::Unwound { .. }
         | Record::Delegated { .. }
@@ -128,8 +131,8 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
             model,
             forked_from: Some(origin.clone()),
         }),
-        Record::Prompt { turn, queued: _, item, content, parts } => {
-            Some(Record::Prompt { turn, queued: None, item, content, parts })
+        Record::Prompt { turn, queued: _, item, content, parts, options } => {
+            Some(Record::Prompt { turn, queued: None, item, content, parts, options })
         }
         Record::TurnEnded { turn, reason, usage: _, figures } => {
             Some(Record::TurnEnded { turn, reason, usage: Usage::default(), figures })
@@ -141,6 +144,8 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         Record::Attached { .. }
         | Record::Steered { .. }
         | Record::Answer { .. }
+        | Record::Streamed { .. }
+        | Record::Grown { .. }
         | Record::Item { .. }
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
@@ -162,6 +167,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Charged { .. }
         | Record::Archived { .. }
         | Record::Edits { .. }
+        | Record::Writing { .. }
         | Record::Background { .. }
         | Record::Resumed { .. } => None,
     }
@@ -172,7 +178,7 @@ fn finish(state: &SessionState) -> Vec<Record> {
     let at = Timestamp::now();
     let seal = |agent: Option<&AgentId>, item: Item| {
         let ItemBody::ToolCall(call) = &item.body else { return None };
-        let (outcome, result) = sealing(call, NOT_IN_FORK);
+        let (outcome, result) = sealing(call, NOT_IN_FORK, None);
         let ended = Record::CallEnded {
             item: item.id.clone(),
             at,

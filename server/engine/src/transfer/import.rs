@@ -19,6 +19,7 @@ use crate::model::{Block, Message, Usage};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::todo::{Todo, TodoStatus};
+use crate::turn::limit::TurnOptions;
 use crate::turn::sealing;
 
 /// The largest file that is read, in bytes.
@@ -264,8 +265,9 @@ impl Import {
                 self.end_turn();
                 let turn = TurnId::generate();
                 let item = self.item(&turn, ItemBody::user_message(text));
-                let (queued, parts) = (None, Vec::new());
-                self.records.push(Record::Prompt { turn: turn.clone(), queued, item, content: said, parts });
+                let (queued, parts, options) = (None, Vec::new(), TurnOptions::default());
+                let (content, of) = (said, turn.clone());
+                self.records.push(Record::Prompt { turn: of, queued, item, content, parts, options });
                 self.turn = Some(turn);
             }
         }
@@ -347,7 +349,7 @@ impl Import {
     fn seal(&mut self) {
         for item in std::mem::take(&mut self.open) {
             let ItemBody::ToolCall(call) = &item.body else { continue };
-            let (outcome, result) = sealing(call, OPEN_WHEN_IMPORTED);
+            let (outcome, result) = sealing(call, OPEN_WHEN_IMPORTED, None);
             let (item, at, instructed, executed) = (item.id, self.at, Vec::new(), None);
             self.records.push(Record::CallEnded { item, at, outcome, result, instructed, executed });
         }

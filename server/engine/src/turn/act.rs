@@ -14,6 +14,7 @@ use crate::todo::{self, Todo, TodoCounts};
 use crate::tools::{ToolError, ToolErrorKind, ToolOutput};
 use crate::turn::pipeline::cancelled;
 use crate::turn::sample::Call;
+use crate::turn::taken_up::Again;
 
 /// Asks the user and tells the model what they said.
 pub(super) async fn ask(
@@ -34,7 +35,11 @@ pub(super) async fn ask(
             "Carry the work out, or call EnterPlanMode first if it is to be planned.",
         ));
     }
-    let (question, reply) = conversation.ask((&call.id, &call.item, title), draft, cancel).await;
+    let again = match &call.again {
+        Some(Again::Question(question)) => Some(question.clone()),
+        Some(Again::Permission(..) | Again::Agent(..)) | None => None,
+    };
+    let (question, reply) = conversation.ask((&call.id, &call.item, title), again, draft, cancel).await;
     let Some(mut reply) = reply else { return Err(cancelled()) };
     let feedback = reply.feedback.take().filter(|text| !text.trim().is_empty());
     match (kind, reply.answers.take()) {

@@ -54,7 +54,7 @@ fn varied(request: &ModelRequest, profile: &Profile) -> ModelRequest {
 async fn choose(asker: &Asker<'_>, answers: [(ModelResponse, Shown); 2]) -> Outcome {
     let [(first, first_shown), (second, second_shown)] = answers;
     let draft = Draft::candidates([&first, &second].map(|answer| candidate(asker.conversation, answer)));
-    let reply = asker.conversation.ask_for_turn(draft, asker.cancel).await;
+    let reply = asker.conversation.ask_for_turn(draft, None, asker.cancel).await;
     let chosen = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first().cloned());
     let (response, shown, other) = match chosen {
         Some(label) if label == CANDIDATES[0] => (first, first_shown, second.usage),

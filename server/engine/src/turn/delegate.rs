@@ -24,8 +24,10 @@ use crate::session::conversation::{Assignment, Conversation};
 use crate::session::thread::Thread;
 use crate::tools::task::Delegation;
 use crate::tools::{Progress, ToolError, ToolErrorKind, ToolOutput};
+use crate::turn::limit::TurnOptions;
 use crate::turn::pipeline::cancelled;
 use crate::turn::sample::Call;
+use crate::turn::taken_up::Again;
 use crate::turn::{self, Ended, Spent};
 
 /// The most model calls of a sub-agent for one call.
@@ -45,7 +47,12 @@ pub(super) fn run<'a>(
     async move {
         let types = parent.session.agents.types();
         let kind = types.find(&delegation.kind)?;
-        let id = delegation.resume.clone().unwrap_or_else(AgentId::generate);
+        let again = match &call.again {
+            Some(Again::Agent(agent, taken_up)) => Some((agent.clone(), taken_up.as_ref().clone())),
+            Some(Again::Permission(..) | Again::Question(_)) | None => None,
+        };
+        let id = again.as_ref().map(|(agent, _)| agent.clone());
+        let id = id.or_else(|| delegation.resume.clone()).unwrap_or_else(AgentId::generate);
         let agents = &parent.session.agents;
         let _at_work = agents.begin(&id).ok_or_else(|| busy(&id))?;
         let _place = tokio::select! {
@@ -54,8 +61,16 @@ pub(super) fn run<'a>(
             place = agents.place(parent.depth()) => place,
         };
         let conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
-        begin(&conversation, call, kind, &delegation, &id);
-        let ended = AssertUnwindSafe(turn::run(&conversation, &call.turn, cancel)).catch_unwind().await;
+        let work = async {
+            match again {
+                Some((_, taken_up)) => turn::go_on(&conversation, &call.turn, taken_up, cancel).await,
+                None => {
+                    begin(&conversation, call, kind, &delegation, &id);
+                    turn::run(&conversation, &call.turn, cancel).await
+                }
+            }
+        };
+        let ended = AssertUnwindSafe(work).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, &call.turn));
         parent.spend(ended.spent);
         conversation.commit(ended.record(&call.turn));
@@ -124,7 +139,8 @@ fn begin(
     let item = conversation.new_item(&call.turn, ItemBody::user_message(text.clone()));
     let content = vec![Block::Text { text }];
     let (turn, parts) = (call.turn.clone(), Vec::new());
-    conversation.commit(Record::Prompt { turn, queued: None, item, content, parts });
+    let options = TurnOptions::default();
+    conversation.commit(Record::Prompt { turn, queued: None, item, content, parts, options });
 }
 
 /// The call's result: the last words, and how to go on.

@@ -3,14 +3,20 @@
 //! Rule: however a turn ends, every call of it has a result, so that the history is one the model's provider accepts
 //! next. What failed is told to the user and never to the model.
 
-use crate::event::{CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, ToolCallItem, TurnEnd};
-use crate::ids::{CallId, TurnId};
+use serde_json::json;
+
+use crate::agents::TASK;
+use crate::event::{
+    CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, SealedCall, ToolCallItem, TurnEnd,
+};
+use crate::ids::{AgentId, CallId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
 use crate::model::{Block, ModelError};
 use crate::session::Session;
 use crate::session::conversation::Conversation;
 use crate::session::thread::Thread;
+use crate::tools::ToolKind;
 use crate::turn::phases::PhaseTimes;
 use crate::turn::{Ended, Spent};
 
@@ -46,8 +52,8 @@ pub(crate) fn failed(conversation: &Conversation<'_>, turn: &TurnId) -> Ended {
     let hint = "What was done is kept; the log has the details.".to_owned();
     conversation.notice(turn, NoticeLevel::Error, text, Some(hint));
     match conversation.agent {
-        None => drop(seal_all(conversation.session, ENDED_WITH_ERROR)),
-        Some(_) => drop(seal(conversation, ENDED_WITH_ERROR)),
+        None => seal_all(conversation.session, ENDED_WITH_ERROR),
+        Some(_) => seal(conversation, ENDED_WITH_ERROR),
     }
     Ended {
         reason: TurnEnd::Error,
@@ -58,43 +64,100 @@ pub(crate) fn failed(conversation: &Conversation<'_>, turn: &TurnId) -> Ended {
     }
 }
 
-/// Gives every unfinished call of a session a result that says why it has none, those of sub-agents first. Answers the
-/// calls it sealed.
-pub(crate) fn seal_all(session: &Session, why: &str) -> Vec<CallId> {
+/// Gives every unfinished call of a session a result that says why it has none, those of sub-agents first.
+fn seal_all(session: &Session, why: &str) {
     let agents: Vec<_> = session.state().agents.keys().cloned().collect();
     let of_agents = agents.into_iter().map(|agent| Conversation::of_agent(session, agent));
-    of_agents.chain([Conversation::main(session)]).flat_map(|conversation| seal(&conversation, why)).collect()
+    of_agents.chain([Conversation::main(session)]).for_each(|conversation| seal(&conversation, why));
 }
 
-/// Gives every unfinished call of a conversation a result that says why it has none. Answers the calls it sealed.
-pub(super) fn seal(conversation: &Conversation<'_>, why: &str) -> Vec<CallId> {
+/// Gives every unfinished call of a conversation a result that says why it has none.
+pub(super) fn seal(conversation: &Conversation<'_>, why: &str) {
+    seal_but(conversation, why, &[]);
+}
+
+/// Gives every unfinished call of a conversation but some a result that says why it has none. Answers the calls it
+/// sealed.
+pub(crate) fn seal_but(conversation: &Conversation<'_>, why: &str, but: &[CallId]) -> Vec<SealedCall> {
     let unanswered = conversation.read(Thread::unanswered);
     let mut sealed = Vec::new();
     for item in unanswered {
         let ItemBody::ToolCall(call) = item.body else { continue };
-        let (outcome, result) = sealing(&call, why);
+        if but.contains(&call.call) {
+            continue;
+        }
+        let agent = {
+            let state = conversation.session.state();
+            let mut agents = state.agents.iter();
+            agents.find(|(_, agent)| agent.call.as_ref() == Some(&call.call)).map(|(id, _)| id.clone())
+        };
+        let (outcome, result) = sealing(&call, why, agent.as_ref());
         conversation.end_call(&item.id, outcome, (result, vec![]), None);
-        sealed.push(call.call);
+        sealed.push(SealedCall { call: call.call, state: Some(call.state) });
     }
     sealed
 }
 
-/// How a call that did not end is sealed: the outcome for people, and the result for the model.
-pub(crate) fn sealing(call: &ToolCallItem, why: &str) -> (CallOutcome, Block) {
-    let advice = match call.state {
-        CallState::Executing => {
-            "It had begun: check what it did, inside and outside the workspace, before you repeat it."
-        }
-        _ => "It had not begun: repeat it if it is still needed.",
-    };
+/// How a call that did not end is sealed: the outcome for people, and the result for the model. `agent` is the sub-agent
+/// that worked for it.
+pub(crate) fn sealing(call: &ToolCallItem, why: &str, agent: Option<&AgentId>) -> (CallOutcome, Block) {
+    let error = format!("The call has no result: {why}.");
+    let recommendations = recommendations(call, agent);
+    let content = format!("{error}\n{}", recommendations.join("\n"));
+    let structured = json!({
+    "ok": false, "error": error, "state": call.state, "recommendations": recommendations,
+    });
     let outcome = CallOutcome {
         state: CallState::Sealed,
         display: format!("Not finished: {why}"),
-        structured: None,
+        structured: Some(structured),
         error: None,
     };
-    let content = format!("The call has no result: {why}.\n{advice}");
-    (outcome, Block::result(call.call.as_str(), content, true))
+    let result = Block::result(call.call.as_str(), content, true);
+    (outcome, result)
+}
+
+/// What is to be done about a call that has no result, by how far it had come and what it does.
+fn recommendations(call: &ToolCallItem, agent: Option<&AgentId>) -> Vec<String> {
+    let said: &[&str] = match (call.state, call.kind) {
+        (CallState::Executing, _) if call.name == TASK => {
+            let mut said =
+                vec!["It had begun: check what its sub-agent did before you give the task again.".to_owned()];
+            if let Some(agent) = agent {
+                said.push(format!(
+                    "Pass `{agent}` as `resume` to let the sub-agent go on with what it knows."
+                ));
+            }
+            return said;
+        }
+        (CallState::Executing, Some(ToolKind::Execute)) => &[
+            "It had begun: check what it did, inside and outside the workspace, before you repeat it.",
+            "Look at files, processes and other systems that the command changes; what it started may still run.",
+        ],
+        (CallState::Executing, Some(ToolKind::Write)) => &[
+            "It had begun: the change may have been made or not.",
+            "Read the file before you make the change again.",
+        ],
+        (CallState::Executing, Some(ToolKind::ReadOnly)) => {
+            &["It had begun, but changes nothing: repeat it if it is still needed."]
+        }
+        (CallState::Executing, None) => {
+            &["It had begun: check what it did, inside and outside the workspace, before you repeat it."]
+        }
+        (CallState::ApprovalRequired, _) => &[
+            "It had not begun: it waited for the user, who has not allowed it.",
+            "Repeat it if it is still needed; the user is asked again.",
+        ],
+        (
+            CallState::Pending
+            | CallState::Completed
+            | CallState::Failed
+            | CallState::Denied
+            | CallState::Sealed,
+            _,
+        ) => &["It had not begun: repeat it if it is still needed."],
+    };
+    said.iter().map(|&said| said.to_owned()).collect()
 }
 
 /// Leaves the history whole and says how the turn ended, where that is not plain. `model_calls` were made since the user

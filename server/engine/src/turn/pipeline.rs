@@ -36,6 +36,8 @@ use crate::turn::act;
 use crate::turn::delegate;
 use crate::turn::prompt;
 use crate::turn::sample::Call;
+use crate::turn::taken_up::Again;
+use crate::workspace::KnownText;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -97,6 +99,9 @@ impl Pipeline<'_> {
         let mut context = self.context();
 
         trace(self.call, Stage::Permission);
+        if let Some(Again::Permission(_, known)) = &self.call.again {
+            known.iter().for_each(|known| self.session.workspace.recall(known));
+        }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
         let judged = self.judge(tool.as_ref(), &plan, &self.call.input)?;
 
@@ -105,11 +110,19 @@ impl Pipeline<'_> {
 
         trace(self.call, Stage::Confirmation);
         let confirmed = match judged.verdict.decision {
+            // Its sub-agent was let go to work before, and asks for what it does itself.
+            _ if self.goes_on() => {
+                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
+            }
             GateDecision::Ask if self.is_spared(&judged.verdict) => {
                 self.note_spared().await;
                 Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
             }
             GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
+            // What the user was asked about before runs not by itself now, whatever the rules say by now.
+            GateDecision::Allow if self.was_asked() => {
+                self.confirm(tool.as_ref(), plan, judged, &context).await?
+            }
             GateDecision::Allow | GateDecision::Deny => {
                 Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
             }
@@ -178,6 +191,16 @@ impl Pipeline<'_> {
         self.call.spared_by.is_some() && verdict.rule.is_none() && verdict.standing == Standing::Rule
     }
 
+    /// Whether the user was asked for permission when the server ended, and has not answered.
+    fn was_asked(&self) -> bool {
+        matches!(self.call.again, Some(Again::Permission(..)))
+    }
+
+    /// Whether the call's sub-agent goes on where it was when the server ended.
+    fn goes_on(&self) -> bool {
+        matches!(self.call.again, Some(Again::Agent(..)))
+    }
+
     /// Notes who let the call run.
     async fn note_spared(&self) {
         let decision = Decision {
@@ -232,12 +255,16 @@ impl Pipeline<'_> {
             | Action::SetTodos(_)
             | Action::Delegate(_) => Proposal::default(),
         };
-        self.conversation.move_call(&self.call.item, CallState::ApprovalRequired, &plan.title);
+        let known = self.known_texts(&plan);
+        self.conversation.call_waits(&self.call.item, &plan.title, Some(&id), known);
         self.session.begin_waiting();
         let answered = self.session.broker.ask(prompt, self.cancel).await;
         self.session.end_waiting();
         let answer = match answered {
-            Answered::By(answer) => answer,
+            Answered::By(answer) => {
+                self.session.note_answer();
+                answer
+            }
             Answered::Cancelled => {
                 self.session.withdraw_proposals(&proposal.names());
                 return Err(cancelled());
@@ -304,6 +331,13 @@ impl Pipeline<'_> {
         Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
     }
 
+    /// What is known of the texts that a plan changes.
+    fn known_texts(&self, plan: &Plan) -> Vec<KnownText> {
+        let Action::Change(change) = &plan.action else { return Vec::new() };
+        let targets = change.files.iter().map(|file| &file.target);
+        targets.filter_map(|target| self.session.workspace.known_text(target)).collect()
+    }
+
     /// The plan as the user has allowed it.
     fn confirmed(
         &self,
@@ -362,7 +396,9 @@ impl Pipeline<'_> {
     ) -> Result<ToolOutput, ToolError> {
         if let Action::Delegate(delegation) = plan.action {
             // It takes no place: its own calls do.
-            self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
+            if !self.goes_on() {
+                self.conversation.call_begins(&self.call.item, &plan.title);
+            }
             let progress = Arc::clone(&context.progress);
             return delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await;
         }
@@ -383,7 +419,10 @@ impl Pipeline<'_> {
             () = self.cancel.cancelled() => return Err(cancelled()),
             place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
         };
-        self.conversation.move_call(&self.call.item, CallState::Executing, &plan.title);
+        // A question that is asked again has begun nothing.
+        if !matches!(self.call.again, Some(Again::Question(_))) {
+            self.conversation.call_begins(&self.call.item, &plan.title);
+        }
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
             self.session.sync().await;

@@ -15,6 +15,7 @@ use crate::session::conversation::Conversation;
 use crate::session::guard::Judged;
 use crate::tools::{Action, ErasedTool, Plan, ToolKind, Touch};
 use crate::turn::sample::Call;
+use crate::turn::taken_up::Again;
 
 /// Longer lines are shown with both ends only; such a line gets no standing yes, because nobody has seen all of it.
 const SHOWN_WHOLE: usize = 4_000;
@@ -33,7 +34,10 @@ pub(super) fn prompt(
     let mut scopes = vec![Scope::Once];
     scopes.extend(offers.iter().map(|offer| offer.scope));
     PermissionPrompt {
-        id: PermissionId::generate(),
+        id: match &call.again {
+            Some(Again::Permission(id, _)) => id.clone(),
+            Some(Again::Question(_) | Again::Agent(..)) | None => PermissionId::generate(),
+        },
         call: call.id.clone(),
         item: call.item.clone(),
         agent: conversation.agent.clone(),

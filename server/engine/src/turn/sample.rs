@@ -27,6 +27,7 @@ use crate::turn::compact;
 use crate::turn::next::Cut;
 use crate::turn::phases::Phase;
 use crate::turn::route::Route;
+use crate::turn::taken_up::Again;
 use record::{keep_partial, leave, record};
 pub(super) use stream::{Shown, canonical};
 
@@ -45,7 +46,7 @@ pub(super) struct Answer {
 
 /// A call the model made.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub(super) turn: TurnId,
     pub(super) id: CallId,
     pub(super) item: ItemId,
@@ -55,6 +56,8 @@ pub(super) struct Call {
     pub(super) input_error: Option<String>,
     /// Who has seen the call in an answer they chose and said that it runs unasked.
     pub(super) spared_by: Option<String>,
+    /// What it waited for when the server ended; `None` for a call that nobody was asked about.
+    pub(super) again: Option<Again>,
 }
 
 /// How asking ended.

@@ -22,13 +22,15 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
         let (call, name) = (call.id.clone(), call.name.clone());
         session.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
+    let asked: Vec<usize> =
+        calls.iter().enumerate().filter(|(_, call)| call.again.is_some()).map(|(place, _)| place).collect();
     let waits = waits(&calls.iter().map(|call| reach(conversation, call)).collect::<Vec<_>>());
     let ended: Vec<_> = calls.iter().map(|_| CancellationToken::new()).collect();
     // All of them at once: a call that waits can be cancelled as well as one that runs.
     let calls: Vec<_> =
         calls.into_iter().map(|call| (session.register_call(&call.id, cancel), call)).collect();
     join_all(calls.into_iter().enumerate().map(|(place, (token, call))| {
-        let (waits, ended) = (&waits[place], &ended);
+        let (waits, asked, ended) = (&waits[place], &asked, &ended);
         async move {
             let all_earlier = join_all(waits.iter().map(|earlier| ended[*earlier].cancelled()));
             tokio::select! {
@@ -36,8 +38,20 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
                 _ = all_earlier => {}
                 () = token.cancelled() => {}
             }
-            // What is left when the turn is cancelled is sealed with it.
-            if !cancel.is_cancelled() {
+            let is_asked = call.again.is_some();
+            if !is_asked {
+                // After the server ended nothing runs before the user has answered.
+                let nobody_answered = join_all(asked.iter().map(|asked| ended[*asked].cancelled()));
+                tokio::select! {
+                    biased;
+                    () = session.attended() => {}
+                    () = token.cancelled() => {}
+                    _ = nobody_answered => {}
+                }
+            }
+            let may_begin = is_asked || session.is_attended() || token.is_cancelled();
+            // What is left when the turn ends is sealed with it.
+            if may_begin && !cancel.is_cancelled() {
                 pipeline::run(conversation, call, token).await;
             }
             ended[place].cancel();

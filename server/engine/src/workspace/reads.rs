@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::host::DocumentSnapshot;
 use crate::paths::Target;
@@ -61,6 +62,18 @@ pub struct Accessed {
     pub at: Timestamp,
     /// When the file was last changed, as far as it was looked at; `None` for open documents.
     pub modified: Option<SystemTime>,
+}
+
+/// What the session knew of a text, as it is kept over the end of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownText {
+    /// What it is the text of.
+    pub target: Target,
+    /// SHA-256 of the text as the model has seen or made it.
+    pub hash: [u8; 32],
+    /// Whether every line of it was seen.
+    pub is_whole: bool,
 }
 
 /// Which of the accessed texts come first.
@@ -147,6 +160,23 @@ impl Workspace {
     /// Whether the session has seen every line of the text it knows of this target.
     pub fn has_read_whole(&self, target: &Target) -> bool {
         self.tracker.reads().is_whole(target)
+    }
+
+    /// What the session knows of the text of a target; `None` when it has not read it.
+    pub fn known_text(&self, target: &Target) -> Option<KnownText> {
+        let reads = self.tracker.reads();
+        let (hash, is_whole) = (reads.hash_of(target)?, reads.is_whole(target));
+        Some(KnownText { target: target.clone(), hash, is_whole })
+    }
+
+    /// Knows a text again that was known before the program ended.
+    pub fn recall(&self, known: &KnownText) {
+        let portion = match known.is_whole {
+            true => Portion::Whole,
+            false => Portion::Lines { shown: 0..0, total: usize::MAX },
+        };
+        self.tracker.note(&known.target, known.hash, Some(&portion), None);
+        self.tracker.watch(&known.target);
     }
 
     /// At most `limit` of the texts the session has read or edited.

@@ -10,6 +10,7 @@ use crate::event::ItemBody;
 use crate::ids::{CallId, ChangeId, CheckpointId, TurnId};
 use crate::session::new_item;
 use crate::session::review::{Amended, RestoreWhat, Selection, UserEdits};
+use crate::turn::limit::TurnOptions;
 use crate::workspace::Portion;
 
 impl Desk {
@@ -17,8 +18,14 @@ impl Desk {
     fn asks(&mut self, text: &str) -> TurnId {
         let turn = TurnId::generate();
         let item = new_item(&turn, ItemBody::user_message(text));
-        let record =
-            Record::Prompt { turn: turn.clone(), queued: None, item, content: vec![], parts: vec![] };
+        let record = Record::Prompt {
+            turn: turn.clone(),
+            queued: None,
+            item,
+            content: vec![],
+            parts: vec![],
+            options: TurnOptions::default(),
+        };
         self.session.commit(record);
         self.turn = turn.clone();
         turn

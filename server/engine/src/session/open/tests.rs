@@ -15,6 +15,7 @@ use crate::model::Usage;
 use crate::session::new_item;
 use crate::session::thread::tests::{Kept as History, Step, step};
 use crate::todo::{Todo, TodoStatus};
+use crate::turn::limit::TurnOptions;
 
 /// A stored session.
 struct Stored {
@@ -133,8 +134,14 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
             1 => {
                 let item = new_item(&turn, ItemBody::user_message("a task"));
                 let content = vec![crate::model::Block::Text { text: "a task".into() }];
-                let record =
-                    Record::Prompt { turn: turn.clone(), queued: None, item, content, parts: vec![] };
+                let record = Record::Prompt {
+                    turn: turn.clone(),
+                    queued: None,
+                    item,
+                    content,
+                    parts: vec![],
+                    options: TurnOptions::default(),
+                };
                 records.push(Record::InAgent { agent: agent.clone(), record: Box::new(record) });
             }
             2 => records.push(Record::Charged {

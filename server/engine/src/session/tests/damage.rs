@@ -222,7 +222,14 @@ fn fuzz(bytes: &[u8]) -> (crate::journal::ReadJournal, Option<SessionState>) {
     let turn = TurnId::generate();
     let item = new_item(&turn, ItemBody::user_message("and now".to_owned()));
     let content = vec![text("and now")];
-    state.apply(Record::Prompt { turn, queued: None, item, content, parts: vec![] });
+    state.apply(Record::Prompt {
+        turn,
+        queued: None,
+        item,
+        content,
+        parts: vec![],
+        options: crate::turn::limit::TurnOptions::default(),
+    });
     let threads = std::iter::once(&state.main).chain(state.agents.values().map(|agent| &agent.thread));
     for thread in threads.filter(|thread| thread.unanswered().is_empty() && !thread.messages.is_empty()) {
         let messages = thread.messages.clone();

@@ -13,6 +13,7 @@ use crate::session::compaction::{Cause, Change};
 use crate::session::{SessionState, new_item};
 use crate::transfer::ForkPoint;
 use crate::transfer::fork::fork;
+use crate::turn::limit::TurnOptions;
 
 #[derive(Clone, Debug)]
 pub(in crate::session) enum Step {
@@ -104,7 +105,14 @@ impl Kept {
         let mut closed = self.state.main.clone();
         closed.close_calls();
         let item = new_item(&turn, ItemBody::user_message(said));
-        self.write(Record::Prompt { turn: turn.clone(), queued: None, item, content, parts: vec![] });
+        self.write(Record::Prompt {
+            turn: turn.clone(),
+            queued: None,
+            item,
+            content,
+            parts: vec![],
+            options: TurnOptions::default(),
+        });
         self.befores.push((turn, closed.messages));
         self.cut = None;
     }
@@ -307,7 +315,14 @@ fn instructions_that_were_given_follow_the_conversation_back_and_forth() {
         let item = new_item(&turn, ItemBody::user_message(name));
         let (content, parts) = (vec![Block::Text { text: name.into() }], vec![]);
         let (id, instructed) = (item.id.clone(), vec![folder(name)]);
-        thread.apply(Record::Prompt { turn: turn.clone(), queued: None, item, content, parts });
+        thread.apply(Record::Prompt {
+            turn: turn.clone(),
+            queued: None,
+            item,
+            content,
+            parts,
+            options: TurnOptions::default(),
+        });
         let (content, shown) = (vec![Block::Text { text: "rules".into() }], vec![]);
         thread.apply(Record::Attached { turn: turn.clone(), item: id, content, shown, instructed });
         turns.push(turn);

@@ -39,6 +39,7 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
                 input: input.clone(),
                 input_error: input_error.clone(),
                 spared_by: spared_by.clone(),
+                again: None,
             });
         }
         items.push((item, streamed));

@@ -1,7 +1,7 @@
 //! An answer on the screen while it streams.
 //!
-//! Rule: what streams is shown at once, told at most [`FLUSHES_PER_SECOND`] times a second for each item; an item that was
-//! shown gets an end, whatever becomes of its answer.
+//! Rule: what streams is shown at once, at most [`FLUSHES_PER_SECOND`] times a second; each time what is shown is a record
+//! first, so nothing that was seen is lost; an item that was shown gets an end, whatever becomes of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -13,8 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{CallState, Event, Item, ItemBody, ToolCallItem};
+use crate::event::{Item, ItemBody, ToolCallItem};
 use crate::ids::{CallId, ItemId, TurnId};
+use crate::journal::Record;
 use crate::model::{Block, Delta, Model, ModelError, ModelRequest, ModelResponse};
 use crate::session::conversation::Conversation;
 use crate::tools::think;
@@ -125,14 +126,9 @@ impl Shown {
         };
         if let Some(id) = self.items.get(&index).cloned() {
             match delta {
-                Delta::Text { text, .. } => conversation.show(|thread| {
-                    thread.grow(&id, &text);
-                    Event::TextChunk { item: id, text }
-                }),
-                Delta::Thinking { text, .. } => conversation.show(|thread| {
-                    thread.grow(&id, &text);
-                    Event::ThinkChunk { item: id, text }
-                }),
+                Delta::Text { text, .. } | Delta::Thinking { text, .. } => {
+                    conversation.commit(Record::Grown { item: id, text });
+                }
                 // A second beginning of one block says nothing new.
                 Delta::ToolUse { .. } => {}
             }
@@ -153,32 +149,17 @@ impl Shown {
         };
         let item = conversation.new_item(turn, body);
         self.items.insert(index, item.id.clone());
-        conversation.show(|thread| {
-            thread.put(item.clone());
-            Event::ItemAdded { item }
-        });
+        conversation.commit(Record::Streamed { item });
     }
 
     /// The shown items as they are left behind by an answer that broke off.
     pub(super) fn interrupted(&mut self, conversation: &Conversation<'_>) -> Vec<Item> {
         let items = std::mem::take(&mut self.items);
-        let mut items: Vec<Item> = conversation
-            .read(|thread| items.into_values().filter_map(|id| thread.item(&id).cloned()).collect());
-        for item in &mut items {
-            match &mut item.body {
-                ItemBody::AgentMessage { complete, interrupted, .. } => {
-                    *complete = true;
-                    *interrupted = true;
-                }
-                ItemBody::Thinking { complete, .. } => *complete = true,
-                ItemBody::ToolCall(call) => {
-                    call.display = "The answer broke off before the call was whole.".to_owned();
-                    call.enter(CallState::Sealed, Timestamp::now());
-                }
-                ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => {}
-            }
-        }
-        items
+        let now = Timestamp::now();
+        conversation.read(|thread| {
+            let items = items.into_values().filter_map(|id| thread.item(&id).cloned());
+            items.map(|item| item.broken_off(now)).collect()
+        })
     }
 
     /// Takes the item shown for a block of the answer: for a call the one of its id, else the next of its kind.
