@@ -140,7 +140,7 @@
 
 --- A place in a session's sequence of events.
 ---@class kode.Bookmark
----@field seq integer Number of the event, from 1; grows within a session as long as it is live.
+---@field seq integer Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the number of the event before it.
 ---@field timestamp kode.Timestamp When it happened.
 
 --- Names a tool call; chosen by the model, unique only within a session.
@@ -370,6 +370,11 @@
 ---@field free integer Tokens that are neither taken nor kept free.
 ---@field parts kode.ContextParts What the number is made of.
 
+--- Why a server goes on writing a session.
+---@alias kode.DeclineReason
+---| "turnRunning" # A turn runs.
+---| "commandsRunning" # Commands run in the background and would end.
+
 --- Which session is deleted.
 ---@class kode.DeleteSessionParams
 ---@field sessionId kode.SessionId The session; one that is live is closed first.
@@ -582,6 +587,19 @@
 ---@field kind "sessionBusy"
 ---@field hint string What to do next, for people.
 
+--- The server that writes the session goes on writing it.
+---@class kode.ErrorData.TakeOverDeclined
+---@field kind "takeOverDeclined"
+---@field reason kode.DeclineReason Why.
+---@field pid integer Its process; 0 when that is not known.
+---@field hint string What to do next, for people.
+
+--- The server that writes the session does not answer.
+---@class kode.ErrorData.WriterSilent
+---@field kind "writerSilent"
+---@field pid integer Its process; 0 when that is not known.
+---@field hint string What to do next, for people.
+
 --- No hunk of that id in this session.
 ---@class kode.ErrorData.UnknownHunk
 ---@field kind "unknownHunk"
@@ -648,6 +666,8 @@
 ---| kode.ErrorData.UnknownCall
 ---| kode.ErrorData.UnknownTask
 ---| kode.ErrorData.SessionBusy
+---| kode.ErrorData.TakeOverDeclined
+---| kode.ErrorData.WriterSilent
 ---| kode.ErrorData.UnknownHunk
 ---| kode.ErrorData.UnknownResolution
 ---| kode.ErrorData.UnknownCheckpoint
@@ -825,6 +845,10 @@
 ---@class kode.Event.AgentResumed: kode.AgentResumed
 ---@field type "agent_resumed"
 
+--- Another server writes the session from now on, or none, or this one does.
+---@class kode.Event.LeaseChanged: kode.LeaseChanged
+---@field type "lease_changed"
+
 --- The journal could not be written.
 ---@class kode.Event.StorageFailure: kode.StorageFailure
 ---@field type "storage_failure"
@@ -879,6 +903,7 @@
 ---| kode.Event.ContextCompression
 ---| kode.Event.ModelRetry
 ---| kode.Event.AgentResumed
+---| kode.Event.LeaseChanged
 ---| kode.Event.StorageFailure
 ---| kode.Event.Error
 ---| kode.Event.Gap
@@ -974,6 +999,10 @@
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- A session that this server follows.
+---@class kode.FollowedSession
+---@field by? kode.SessionWriter Who writes it; absent when nobody does: the next prompt makes it this server.
 
 --- Which session is forked, and where; without a place after all there is.
 ---@class kode.ForkSessionParams
@@ -1162,6 +1191,12 @@
 ---@class kode.ItemUpdated
 ---@field item kode.Item The item as it is now.
 
+--- Another server writes the session from now on, or none, or this one does. It is no part of what the session tells: it has
+--- the number of the event before it, and is not sent again for a bookmark.
+---@class kode.LeaseChanged
+---@field writer? kode.SessionWriter Who writes the session; absent when nobody does.
+---@field isMine boolean Whether that is this server.
+
 --- Whole lines of a text.
 ---@class kode.LineRange
 ---@field start integer The first line, from 0.
@@ -1266,6 +1301,8 @@
 ---@class kode.LoadSessionParams
 ---@field sessionId kode.SessionId The session.
 ---@field since? integer Number of the newest event that the client has seen. With it the events after that one are sent again, which a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
+---@field channels? kode.Channel[] Only events of these channels are sent from now on; of all when it is left out or empty.
+---@field kinds? string[] Only events of these types are sent from now on, as their `type` says; of all when it is left out or empty. `gap` is always sent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
 
 --- Which sub-agent is shown, and how much of it.
@@ -1916,6 +1953,13 @@
 ---@field models kode.ModelUsage[] By model, in the order of their names.
 ---@field turns kode.TurnUsage[] By turn, oldest first; only the newest are listed.
 
+--- A server that writes a session.
+---@class kode.SessionWriter
+---@field pid integer Its process; 0 when that is not known.
+---@field client string The name of its client.
+---@field version string Its version.
+---@field since kode.Timestamp Since when it writes.
+
 --- Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key.
 ---@class kode.SetDraftParams
 ---@field sessionId kode.SessionId The session.
@@ -1957,6 +2001,7 @@
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
+---@field following? kode.FollowedSession Present when this server does not write the session but follows what another one writes: requests that change the session fail with `sessionBusy` then.
 
 --- What rules would have spared the user.
 ---@class kode.Spared
@@ -2062,6 +2107,11 @@
 ---@field name string Its name.
 ---@field uri? kode.Uri Where it is defined; the server looks for it when absent.
 ---@field range? kode.Range The definition in the document.
+
+--- Which session this server is to write.
+---@class kode.TakeOverSessionParams
+---@field sessionId kode.SessionId The session.
+---@field force? boolean Whether a turn that runs there is cancelled, as its user would; without it the other server declines.
 
 --- Names a command in the background; unique only within a session.
 ---@alias kode.TaskId string
@@ -2310,7 +2360,8 @@
 ---@field ["agent/session/archive"] fun(params: kode.ArchiveSessionParams) Puts a session away, so that it is not listed unless asked for and never deleted for its age, or takes it out again. `archived_changed` tells clients that follow it. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
 ---@field ["agent/session/delete"] fun(params: kode.DeleteSessionParams) Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it is open in another window. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
 ---@field ["agent/session/search"] fun(params: kode.SearchSessionsParams): kode.SearchSessionsResult Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled. Errors: `invalidParams`.
----@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. One that another server writes is followed as it is written: `following` says so. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/session/takeOver"] fun(params: kode.TakeOverSessionParams): kode.Snapshot Makes this server the one that writes a session, instead of the one that does, and tells all about it. Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
 ---@field ["agent/session/fork"] fun(params: kode.ForkSessionParams): kode.NewSessionResult Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
@@ -2365,6 +2416,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "1ceca46bf8eca4a703ef043a215d19bb0cec90385269ed015b3f0a5e838e5802"
+M.schema_hash = "d87b40cd9d400ec75baea4a556552f805e44eec8394cbd199d509095969b2906"
 
 return M

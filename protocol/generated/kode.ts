@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "1ceca46bf8eca4a703ef043a215d19bb0cec90385269ed015b3f0a5e838e5802";
+export const SCHEMA_HASH = "d87b40cd9d400ec75baea4a556552f805e44eec8394cbd199d509095969b2906";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -239,7 +239,10 @@ export interface BackgroundTask {
 
 /** A place in a session's sequence of events. */
 export interface Bookmark {
-    /** Number of the event, from 1; grows within a session as long as it is live. */
+    /**
+     * Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the
+     * number of the event before it.
+     */
     seq: number;
     /** When it happened. */
     timestamp: Timestamp;
@@ -599,6 +602,13 @@ export interface ContextUse {
     parts: ContextParts;
 }
 
+/** Why a server goes on writing a session. */
+export type DeclineReason =
+    /** A turn runs. */
+    | "turnRunning"
+    /** Commands run in the background and would end. */
+    | "commandsRunning";
+
 /** Which session is deleted. */
 export interface DeleteSessionParams {
     /** The session; one that is live is closed first. */
@@ -885,6 +895,10 @@ export type ErrorData =
     | { kind: "unknownTask"; hint: string }
     /** The session cannot do this now: its queue is full, a turn runs, or another editor has it. */
     | { kind: "sessionBusy"; hint: string }
+    /** The server that writes the session goes on writing it. */
+    | { kind: "takeOverDeclined"; reason: DeclineReason; pid: number; hint: string }
+    /** The server that writes the session does not answer. */
+    | { kind: "writerSilent"; pid: number; hint: string }
     /** No hunk of that id in this session. */
     | { kind: "unknownHunk"; hint: string }
     /** No act of that id in this session, or it was taken back already. */
@@ -998,6 +1012,8 @@ export type Event =
     | ({ type: "model_retry" } & ModelRetry)
     /** A session was taken up again from its journal. */
     | ({ type: "agent_resumed" } & AgentResumed)
+    /** Another server writes the session from now on, or none, or this one does. */
+    | ({ type: "lease_changed" } & LeaseChanged)
     /** The journal could not be written. */
     | ({ type: "storage_failure" } & StorageFailure)
     /** Something failed that is not part of a call. */
@@ -1141,6 +1157,12 @@ export interface FileSelection {
     sessionId?: SessionId;
     /** The file or document. */
     uri: Uri;
+}
+
+/** A session that this server follows. */
+export interface FollowedSession {
+    /** Who writes it; absent when nobody does: the next prompt makes it this server. */
+    by?: SessionWriter;
 }
 
 /** Which session is forked, and where; without a place after all there is. */
@@ -1369,6 +1391,17 @@ export interface ItemUpdated {
     item: Item;
 }
 
+/**
+ * Another server writes the session from now on, or none, or this one does. It is no part of what the session tells: it has
+ * the number of the event before it, and is not sent again for a bookmark.
+ */
+export interface LeaseChanged {
+    /** Who writes the session; absent when nobody does. */
+    writer?: SessionWriter;
+    /** Whether that is this server. */
+    isMine: boolean;
+}
+
 /** Whole lines of a text. */
 export interface LineRange {
     /** The first line, from 0. */
@@ -1534,6 +1567,13 @@ export interface LoadSessionParams {
      * a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
      */
     since?: number;
+    /** Only events of these channels are sent from now on; of all when it is left out or empty. */
+    channels?: Channel[];
+    /**
+     * Only events of these types are sent from now on, as their `type` says; of all when it is left out or empty. `gap` is
+     * always sent.
+     */
+    kinds?: string[];
     /** The most items wanted, counted from the newest; the server may give fewer. */
     items?: number;
 }
@@ -2578,6 +2618,18 @@ export interface SessionUsage {
     turns: TurnUsage[];
 }
 
+/** A server that writes a session. */
+export interface SessionWriter {
+    /** Its process; 0 when that is not known. */
+    pid: number;
+    /** The name of its client. */
+    client: string;
+    /** Its version. */
+    version: string;
+    /** Since when it writes. */
+    since: Timestamp;
+}
+
 /** Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key. */
 export interface SetDraftParams {
     /** The session. */
@@ -2655,6 +2707,11 @@ export interface Snapshot {
     cost?: number;
     /** How full the context window is; absent before the first answer since the session was loaded. */
     context?: ContextUse;
+    /**
+     * Present when this server does not write the session but follows what another one writes: requests that change the
+     * session fail with `sessionBusy` then.
+     */
+    following?: FollowedSession;
 }
 
 /** What rules would have spared the user. */
@@ -2815,6 +2872,14 @@ export interface SymbolPart {
     uri?: Uri;
     /** The definition in the document. */
     range?: Range;
+}
+
+/** Which session this server is to write. */
+export interface TakeOverSessionParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** Whether a turn that runs there is cancelled, as its user would; without it the other server declines. */
+    force?: boolean;
 }
 
 /** Names a command in the background; unique only within a session. */
@@ -3248,11 +3313,19 @@ export interface Requests {
      */
     "agent/session/search": { params: SearchSessionsParams; result: SearchSessionsResult };
     /**
-     * Follows a session, taking it up from its journal when it is not live, and tells all about it.
+     * Follows a session, taking it up from its journal when it is not live, and tells all about it. One that another server
+     * writes is followed as it is written: `following` says so.
      *
      * Errors: `unknownSession`, `storageFailure`.
      */
     "agent/session/load": { params: LoadSessionParams; result: Snapshot };
+    /**
+     * Makes this server the one that writes a session, instead of the one that does, and tells all about it.
+     *
+     * Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first,
+     * `storageFailure`.
+     */
+    "agent/session/takeOver": { params: TakeOverSessionParams; result: Snapshot };
     /**
      * Gives what a sub-agent of a live session did, as it is now.
      *

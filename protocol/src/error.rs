@@ -35,6 +35,18 @@ pub enum ErrorKind {
     UnknownTask,
     /// The session cannot do this now: its queue is full, a turn runs, or another editor has it.
     SessionBusy,
+    /// The server that writes the session goes on writing it.
+    TakeOverDeclined {
+        /// Why.
+        reason: DeclineReason,
+        /// Its process; 0 when that is not known.
+        pid: u32,
+    },
+    /// The server that writes the session does not answer.
+    WriterSilent {
+        /// Its process; 0 when that is not known.
+        pid: u32,
+    },
     /// No hunk of that id in this session.
     UnknownHunk,
     /// No act of that id in this session, or it was taken back already.
@@ -67,6 +79,16 @@ pub enum ErrorKind {
     #[serde(other, skip_serializing)]
     #[schemars(skip)]
     Unknown,
+}
+
+/// Why a server goes on writing a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DeclineReason {
+    /// A turn runs.
+    TurnRunning,
+    /// Commands run in the background and would end.
+    CommandsRunning,
 }
 
 /// The codes of [`ErrorKind`]. Those of our own lie in the range that JSON-RPC keeps for servers (-32099 to -32000)
@@ -106,6 +128,10 @@ pub mod code {
     pub const UNKNOWN_TASK: i64 = -32023;
     /// [`ErrorKind::UnknownPrompt`](super::ErrorKind::UnknownPrompt).
     pub const UNKNOWN_PROMPT: i64 = -32030;
+    /// [`ErrorKind::TakeOverDeclined`](super::ErrorKind::TakeOverDeclined).
+    pub const TAKE_OVER_DECLINED: i64 = -32060;
+    /// [`ErrorKind::WriterSilent`](super::ErrorKind::WriterSilent).
+    pub const WRITER_SILENT: i64 = -32061;
     /// [`ErrorKind::ChatDisabled`](super::ErrorKind::ChatDisabled).
     pub const CHAT_DISABLED: i64 = -32025;
 }
@@ -122,6 +148,8 @@ impl ErrorKind {
             Self::UnknownTask => code::UNKNOWN_TASK,
             Self::UnknownPrompt => code::UNKNOWN_PROMPT,
             Self::SessionBusy => code::SESSION_BUSY,
+            Self::TakeOverDeclined { .. } => code::TAKE_OVER_DECLINED,
+            Self::WriterSilent { .. } => code::WRITER_SILENT,
             Self::UnknownHunk => code::UNKNOWN_HUNK,
             Self::UnknownResolution => code::UNKNOWN_RESOLUTION,
             Self::UnknownCheckpoint => code::UNKNOWN_CHECKPOINT,

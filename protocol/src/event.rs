@@ -15,6 +15,7 @@ use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::queue::Draft;
 use crate::session::Effort;
 use crate::session::RunState;
+use crate::session::SessionWriter;
 use crate::sessions::TitledBy;
 use crate::task::BackgroundTask;
 use crate::text::{
@@ -42,7 +43,8 @@ pub struct AgentEventParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bookmark {
-    /// Number of the event, from 1; grows within a session as long as it is live.
+    /// Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the
+    /// number of the event before it.
     pub seq: u64,
     /// When it happened.
     pub timestamp: Timestamp,
@@ -150,6 +152,8 @@ pub enum Event {
     ModelRetry(ModelRetry),
     /// A session was taken up again from its journal.
     AgentResumed(AgentResumed),
+    /// Another server writes the session from now on, or none, or this one does.
+    LeaseChanged(LeaseChanged),
     /// The journal could not be written.
     StorageFailure(StorageFailure),
     /// Something failed that is not part of a call.
@@ -698,6 +702,18 @@ pub struct AgentResumed {
     pub strategy: ResumeStrategy,
     /// Journal lines that could not be read and were skipped.
     pub skipped_records: u64,
+}
+
+/// Another server writes the session from now on, or none, or this one does. It is no part of what the session tells: it has
+/// the number of the event before it, and is not sent again for a bookmark.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseChanged {
+    /// Who writes the session; absent when nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<SessionWriter>,
+    /// Whether that is this server.
+    pub is_mine: bool,
 }
 
 /// The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once

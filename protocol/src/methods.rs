@@ -33,6 +33,7 @@ use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
 use crate::session::{
     CloseSessionParams, ConfigureSessionParams, ConfigureSessionResult, GetUsageParams, LoadSessionParams,
     LoadSubagentParams, NewSessionParams, NewSessionResult, SessionUsage, Snapshot, Subagent,
+    TakeOverSessionParams,
 };
 use crate::sessions::{
     ArchiveSessionParams, DeleteSessionParams, ListSessionsParams, ListSessionsResult, RenameSessionParams,
@@ -153,10 +154,16 @@ requests! {
     ///
     /// Errors: `invalidParams`.
     SearchSessions = "agent/session/search", SearchSessionsParams => SearchSessionsResult;
-    /// Follows a session, taking it up from its journal when it is not live, and tells all about it.
+    /// Follows a session, taking it up from its journal when it is not live, and tells all about it. One that another server
+    /// writes is followed as it is written: `following` says so.
     ///
     /// Errors: `unknownSession`, `storageFailure`.
     LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
+    /// Makes this server the one that writes a session, instead of the one that does, and tells all about it.
+    ///
+    /// Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first,
+    /// `storageFailure`.
+    TakeOverSession = "agent/session/takeOver", TakeOverSessionParams => Snapshot;
     /// Gives what a sub-agent of a live session did, as it is now.
     ///
     /// Errors: `unknownSession`, `invalidParams`.

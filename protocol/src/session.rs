@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ContextUse;
-use crate::event::Bookmark;
+use crate::event::{Bookmark, Channel};
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
 use crate::queue::Draft;
 use crate::task::BackgroundTask;
-use crate::text::{AgentId, SessionId, TurnId, Uri};
+use crate::text::{AgentId, SessionId, Timestamp, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
@@ -52,6 +52,13 @@ pub struct LoadSessionParams {
     /// a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
+    /// Only events of these channels are sent from now on; of all when it is left out or empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<Channel>,
+    /// Only events of these types are sent from now on, as their `type` says; of all when it is left out or empty. `gap` is
+    /// always sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
     /// The most items wanted, counted from the newest; the server may give fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
@@ -114,6 +121,44 @@ pub struct Snapshot {
     /// How full the context window is; absent before the first answer since the session was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextUse>,
+    /// Present when this server does not write the session but follows what another one writes: requests that change the
+    /// session fail with `sessionBusy` then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub following: Option<FollowedSession>,
+}
+
+/// A session that this server follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FollowedSession {
+    /// Who writes it; absent when nobody does: the next prompt makes it this server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionWriter>,
+}
+
+/// A server that writes a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionWriter {
+    /// Its process; 0 when that is not known.
+    pub pid: u32,
+    /// The name of its client.
+    pub client: String,
+    /// Its version.
+    pub version: String,
+    /// Since when it writes.
+    pub since: Timestamp,
+}
+
+/// Which session this server is to write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TakeOverSessionParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Whether a turn that runs there is cancelled, as its user would; without it the other server declines.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// Which sub-agent is shown, and how much of it.

@@ -285,6 +285,8 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "invalidParams", "path": "input[0].uri", "hint": "h" }),
         json!({ "kind": "modelNotConfigured", "hint": "h" }),
         json!({ "kind": "storageFailure", "hint": "h" }),
+        json!({ "kind": "takeOverDeclined", "reason": "turnRunning", "pid": 7, "hint": "h" }),
+        json!({ "kind": "writerSilent", "pid": 7, "hint": "h" }),
         json!({ "kind": "internal", "hint": "h" }),
     ];
     check_union::<ErrorData>("kind", &cases);

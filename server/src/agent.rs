@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kode_engine::engine::{Engine, EngineOptions, NewSession, Policies, SessionError};
+use kode_engine::engine::{Attached, Engine, EngineOptions, NewSession, Policies, SessionError};
 use kode_engine::ids::SessionId;
 use kode_engine::input::complete::Completer;
 use kode_engine::model::models::{Pointer, ProfileLayer};
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::backend::Shared;
 use crate::display::readable;
-use crate::follow::{self, Follower};
+use crate::follow::{self, Filter, Follower};
 use crate::home;
 use crate::host::LspHost;
 use crate::policies;
@@ -108,6 +108,9 @@ impl Agent {
             save_before_commands: options.save_before_commands.unwrap_or(true),
         };
         let engine = Engine::with_tools(options_of_engine, equipment.tools);
+        if let Some(name) = shared.facts.get().and_then(|facts| facts.name.as_deref()) {
+            engine.name_client(name);
+        }
         let agent = Arc::new(Self {
             engine,
             options,
@@ -152,26 +155,73 @@ impl Agent {
             mode: mode.or(self.options.mode),
             model: model.or_else(|| self.options.profile.clone()),
         })?;
-        self.follow(&session, 0);
+        self.follow(&Attached::Live(Arc::clone(&session)), 0, Filter::default());
         Ok(session)
     }
 
-    /// The session of that id, taken up from its journal when it is not live, and followed from now on, or again from
-    /// the event after `since`.
+    /// The session of that id, taken up from its journal when it is not live, or followed where another server writes it.
+    /// The client is sent what happens from now on, or again from the event after `since`, as far as the filter lets it.
     ///
     /// # Errors
-    /// As [`Engine::load_session`].
-    pub async fn load_session(
+    /// As [`Engine::attach`].
+    pub(crate) async fn load_session(
         &self,
         id: &SessionId,
         since: Option<u64>,
-    ) -> Result<Arc<Session>, SessionError> {
-        let session = self.engine.load_session(&self.folders(), id).await?;
-        if since.is_some() {
-            self.followed().remove(id);
+        filter: Filter,
+    ) -> Result<Attached, SessionError> {
+        let attached = self.engine.attach(&self.folders(), id).await?;
+        let mut followed = self.followed();
+        let is_same = followed.get(id).is_some_and(|follower| *follower.filter() == filter);
+        if since.is_some() || !is_same {
+            followed.remove(id);
         }
-        self.follow(&session, since.unwrap_or_else(|| session.events().newest()));
+        drop(followed);
+        let newest = match &attached {
+            Attached::Live(session) => session.events().newest(),
+            Attached::Following(following) => following.events().newest(),
+        };
+        self.follow(&attached, since.unwrap_or(newest), filter);
+        Ok(attached)
+    }
+
+    /// Makes this server the one that writes a session; with `force` a turn that runs elsewhere is cancelled.
+    ///
+    /// # Errors
+    /// As [`Engine::take_over`].
+    pub async fn take_over(&self, id: &SessionId, force: bool) -> Result<Arc<Session>, SessionError> {
+        if self.engine.session(id).is_err() && self.engine.following(id).is_none() {
+            self.engine.attach(&self.folders(), id).await?;
+        }
+        let session = self.engine.take_over(id, force).await?;
+        self.follow_taken(&session);
         Ok(session)
+    }
+
+    /// The session to hand a prompt to: one that nobody writes any more is taken over.
+    ///
+    /// # Errors
+    /// As [`Engine::session_for_prompt`].
+    pub async fn session_for_prompt(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let was_followed = self.engine.following(id).is_some();
+        let session = self.engine.session_for_prompt(id).await?;
+        if was_followed {
+            self.follow_taken(&session);
+        }
+        Ok(session)
+    }
+
+    /// The session that prompts without one of their own go to from now on.
+    pub fn set_plain_session(&self, session: &Session) {
+        *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.id().clone());
+    }
+
+    /// Shows a session that was followed and is written here now in all forms that the client can take.
+    fn follow_taken(&self, session: &Arc<Session>) {
+        let known = self.followed().remove(session.id());
+        let filter = known.as_ref().map(|follower| follower.filter().clone()).unwrap_or_default();
+        let since = known.as_ref().map_or_else(|| session.events().newest(), Follower::sent);
+        self.follow(&Attached::Live(Arc::clone(session)), since, filter);
     }
 
     /// Begins a session with what another one said up to some place, and follows it.
@@ -180,7 +230,8 @@ impl Agent {
     /// As [`Engine::fork_session`].
     pub async fn fork_session(&self, id: &SessionId, at: ForkPoint) -> Result<Arc<Session>, ForkError> {
         let session = self.engine.fork_session(&self.folders(), id, at).await?;
-        self.follow(&session, session.events().newest());
+        let newest = session.events().newest();
+        self.follow(&Attached::Live(Arc::clone(&session)), newest, Filter::default());
         Ok(session)
     }
 
@@ -204,7 +255,12 @@ impl Agent {
     /// # Errors
     /// As [`Engine::load_session`].
     pub async fn go_on_with(&self, id: &SessionId) -> Result<String, SessionError> {
-        let session = self.load_session(id, None).await?;
+        let session = match self.load_session(id, None, Filter::default()).await? {
+            Attached::Live(session) => session,
+            Attached::Following(following) => {
+                return Err(SessionError::Followed { by: following.writer().map(Box::new) });
+            }
+        };
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
         Ok(session.snapshot(0).title)
     }
@@ -268,11 +324,15 @@ impl Agent {
     }
 
     /// Sends the client what happens in a session after event number `since`, once however often it is asked for.
-    fn follow(&self, session: &Arc<Session>, since: u64) {
+    fn follow(&self, attached: &Attached, since: u64, filter: Filter) {
+        let id = match attached {
+            Attached::Live(session) => session.id().clone(),
+            Attached::Following(following) => following.id().clone(),
+        };
         let mut followed = self.followed();
-        let follow = || follow::start(Arc::clone(&self.shared), Arc::clone(session), since);
         followed.retain(|_, follower| !follower.is_finished());
-        followed.entry(session.id().clone()).or_insert_with(follow);
+        let follow = || follow::start(Arc::clone(&self.shared), attached, since, filter);
+        followed.entry(id).or_insert_with(follow);
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Follower>> {

@@ -115,6 +115,15 @@ impl Backend {
         self.agent()?.engine.session(&SessionId::from_external(id.as_str())).map_err(error::session)
     }
 
+    /// The session of that id to hand a prompt to: one that nobody writes any more is taken over.
+    pub(crate) async fn session_for_prompt(
+        &self,
+        id: &wire::SessionId,
+    ) -> std::result::Result<Arc<Session>, Failure> {
+        let id = SessionId::from_external(id.as_str());
+        self.agent()?.session_for_prompt(&id).await.map_err(error::session)
+    }
+
     /// What the client is called when its answers are told to others.
     pub(crate) fn client_name(&self) -> String {
         let name = self.shared.facts.get().and_then(|facts| facts.name.clone());

@@ -23,6 +23,7 @@ use kode_engine::event::{
 use kode_engine::ids::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
+use kode_engine::journal::lease::Writer;
 use kode_engine::model::models::Models;
 use kode_engine::model::profile::Provider;
 use kode_engine::model::{Effort, Usage};
@@ -145,6 +146,24 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
+        following: None,
+    }
+}
+
+/// A server that writes a session.
+#[must_use]
+pub fn writer(writer: Writer) -> wire::SessionWriter {
+    let Writer { pid, client, version, since, started: _, lease: _ } = writer;
+    wire::SessionWriter { pid, client, version, since: timestamp(since) }
+}
+
+/// A channel that a client names.
+#[must_use]
+pub fn channel_from_wire(channel: wire::Channel) -> Channel {
+    match channel {
+        wire::Channel::Progress => Channel::Progress,
+        wire::Channel::Control => Channel::Control,
+        wire::Channel::Monitor => Channel::Monitor,
     }
 }
 
@@ -491,12 +510,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ItemUpdated { item: updated } => {
             wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
         }
-        Event::TextChunk { item, text } => {
-            wire::Event::TextChunk(wire::TextChunk { item_id: item_id(&item), text })
-        }
-        Event::ThinkChunk { item, text } => {
-            wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(&item), text })
-        }
+        Event::TextChunk { item, text } => text_chunk(&item, text),
+        Event::ThinkChunk { item, text } => think_chunk(&item, text),
         Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
         Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
         Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
@@ -525,17 +540,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ModeChanged { mode: now, model, effort, output_style } => {
             mode_changed(now, model, effort, output_style)
         }
-        Event::QueueChanged { queue, steering, paused } => wire::Event::QueueChanged(wire::QueueChanged {
-            queue: queue.into_iter().map(queued).collect(),
-            steering: steering.into_iter().map(queued).collect(),
-            paused,
-        }),
-        Event::TitleChanged { title, by } => {
-            wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(sessions::titled_by) })
-        }
-        Event::ArchivedChanged { archived } => {
-            wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
-        }
+        Event::QueueChanged { queue, steering, paused } => queue_changed(queue, steering, paused),
+        Event::TitleChanged { title, by } => sessions::title_changed(title, by),
+        Event::ArchivedChanged { archived } => sessions::archived_changed(archived),
         Event::DraftChanged { draft: now } => {
             wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
@@ -575,13 +582,31 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, strategy, skipped_records } => {
-            wire::Event::AgentResumed(turn::resumed(&sealed, strategy, skipped_records))
+            turn::resumed(&sealed, strategy, skipped_records)
         }
+        Event::LeaseChanged { writer, is_mine } => lease_changed(writer.map(|writer| *writer), is_mine),
         Event::StorageFailure { message, recovered } => {
             wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
         }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn text_chunk(item: &ItemId, text: String) -> wire::Event {
+    wire::Event::TextChunk(wire::TextChunk { item_id: item_id(item), text })
+}
+
+fn think_chunk(item: &ItemId, text: String) -> wire::Event {
+    wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(item), text })
+}
+
+fn lease_changed(now: Option<Writer>, is_mine: bool) -> wire::Event {
+    wire::Event::LeaseChanged(wire::LeaseChanged { writer: now.map(writer), is_mine })
+}
+
+fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {
+    let all = |prompts: Vec<QueuedPrompt>| prompts.into_iter().map(queued).collect();
+    wire::Event::QueueChanged(wire::QueueChanged { queue: all(queue), steering: all(steering), paused })
 }
 
 fn mode_changed(

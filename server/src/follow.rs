@@ -4,9 +4,11 @@
 //! a plugin that leaves the prompts to us. A client that reads slowly holds up its own follower and nothing else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use kode_engine::event::{Event, EventRecord};
-use kode_engine::session::Session;
+use kode_engine::engine::Attached;
+use kode_engine::event::{Channel, Event, EventLog, EventRecord};
+use kode_engine::ids::SessionId;
 use kode_protocol::AgentEvent;
 use tokio::task::JoinHandle;
 
@@ -14,59 +16,129 @@ use crate::backend::Shared;
 use crate::convert;
 use crate::plain::PlainSurface;
 
+/// What of a session's events a client wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// The channels; all when empty.
+    pub(crate) channels: Vec<Channel>,
+    /// The types, as they are called on the wire; all when empty.
+    pub(crate) kinds: Vec<String>,
+}
+
 /// A task that follows a session. Dropping it ends the following.
-pub(crate) struct Follower(Option<JoinHandle<()>>);
+pub(crate) struct Follower {
+    task: Option<JoinHandle<()>>,
+    filter: Filter,
+    /// The number of the newest event that was sent, or passed over.
+    sent: Arc<AtomicU64>,
+}
+
+impl Filter {
+    fn lets(&self, channel: Channel, event: &kode_protocol::Event) -> bool {
+        let is_wanted = self.channels.is_empty() || self.channels.contains(&channel);
+        is_wanted && (self.kinds.is_empty() || kind(event).is_some_and(|kind| self.kinds.contains(&kind)))
+    }
+}
 
 impl Follower {
     /// Whether the session, and so the following, has ended.
     pub(crate) fn is_finished(&self) -> bool {
-        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+        self.task.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// What the client is sent.
+    pub(crate) fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The number of the newest event that the client was sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Lets the following go on until the session has ended.
     pub(crate) fn follow_to_the_end(mut self) {
-        self.0 = None;
+        self.task = None;
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
+        if let Some(task) = &self.task {
             task.abort();
         }
     }
 }
 
-/// Starts following a session after event number `since`; ends with the session.
-pub(crate) fn start(shared: Arc<Shared>, session: Arc<Session>, since: u64) -> Follower {
-    let mut events = session.events().subscribe(since, vec![]);
+/// Starts following a session after event number `since`; ends with the session. What another server writes is shown by
+/// events alone: nobody here can answer it.
+pub(crate) fn start(shared: Arc<Shared>, attached: &Attached, since: u64, filter: Filter) -> Follower {
     let kode = shared.facts.get().map(|facts| facts.kode.clone()).unwrap_or_default();
-    let mut plain = PlainSurface::new(Arc::clone(&shared), Arc::clone(&session), &kode);
-    let id = session.id().clone();
-    drop(session);
-    Follower(Some(tokio::spawn(async move {
+    match attached {
+        Attached::Live(session) => {
+            let plain = PlainSurface::new(Arc::clone(&shared), Arc::clone(session), &kode);
+            let log = Arc::clone(session.events());
+            follow(shared, session.id().clone(), &log, Some(plain), since, filter)
+        }
+        Attached::Following(following) => {
+            follow(shared, following.id().clone(), following.events(), None, since, filter)
+        }
+    }
+}
+
+fn follow(
+    shared: Arc<Shared>,
+    id: SessionId,
+    log: &Arc<EventLog>,
+    mut plain: Option<PlainSurface>,
+    since: u64,
+    filter: Filter,
+) -> Follower {
+    let mut events = log.subscribe(since, vec![]);
+    let sends = shared.facts.get().is_some_and(|facts| facts.kode.events);
+    let (wanted, sent) = (filter.clone(), Arc::new(AtomicU64::new(since)));
+    let place = Arc::clone(&sent);
+    let task = tokio::spawn(async move {
         loop {
             let batch = match events.next().await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(gap) => {
                     tracing::warn!(%gap, "the client reads too slowly");
-                    if kode.events {
+                    if sends {
                         shared.client.send_notification::<AgentEvent>(convert::gap(&id, gap)).await;
                     }
-                    plain.catch_up().await;
+                    if let Some(plain) = &mut plain {
+                        plain.catch_up().await;
+                    }
                     continue;
                 }
             };
             for record in merge(batch) {
-                plain.show(&record.event).await;
-                if kode.events {
-                    shared.client.send_notification::<AgentEvent>(convert::event(record)).await;
+                if let Some(plain) = &mut plain {
+                    plain.show(&record.event).await;
                 }
+                let (seq, channel) = (record.bookmark.seq, record.event.channel());
+                if sends {
+                    let event = convert::event(record);
+                    if wanted.lets(channel, &event.event) {
+                        shared.client.send_notification::<AgentEvent>(event).await;
+                    }
+                }
+                place.store(seq, Ordering::Relaxed);
             }
         }
-        plain.close();
-    })))
+        if let Some(plain) = plain {
+            plain.close();
+        }
+    });
+    Follower { task: Some(task), filter, sent }
+}
+
+/// What the type of an event is called.
+fn kind(event: &kode_protocol::Event) -> Option<String> {
+    let value = serde_json::to_value(event).ok()?;
+    value.get("type").and_then(|kind| kind.as_str()).map(str::to_owned)
 }
 
 /// Joins neighboring pieces of one text that are read at once: for a client that lags behind they are one piece.
@@ -94,10 +166,79 @@ fn merge(batch: Vec<EventRecord>) -> Vec<EventRecord> {
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::event::EventLog;
-    use kode_engine::ids::{ItemId, SessionId, TurnId};
+    use kode_engine::event::RunState;
+    use kode_engine::event::log::{MEMORY_KEPT, MEMORY_LIMIT};
+    use kode_engine::ids::{ItemId, TurnId};
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::testing::TestClient;
+
+    async fn connected() -> (TestClient, Arc<Shared>, Arc<EventLog>) {
+        let (service, socket) = crate::server::service();
+        let shared = Arc::clone(service.inner().shared());
+        let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+        let kode = json!({ "protocolVersion": kode_protocol::PROTOCOL_VERSION, "events": true });
+        client.initialize(json!({ "experimental": { "kode": kode } })).await;
+        (client, shared, EventLog::new(SessionId::generate(), 0))
+    }
+
+    async fn event(client: &mut TestClient) -> (u64, String) {
+        let message = client.receive().await;
+        let params: &Value = &message["params"];
+        (
+            params["bookmark"]["seq"].as_u64().unwrap_or(0),
+            params["event"]["type"].as_str().unwrap().to_owned(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_told_of_the_gap_and_goes_on_with_the_newest() {
+        let (mut client, shared, log) = connected().await;
+        let id = SessionId::generate();
+        let _follower = follow(shared, id, &log, None, 0, Filter::default());
+        // Far more than all buffers between here and there hold.
+        let text = "x".repeat(500);
+        for _ in 0..3 * MEMORY_LIMIT {
+            let item = ItemId::generate();
+            log.publish(Event::TextChunk { item, text: text.clone() });
+            tokio::task::yield_now().await;
+        }
+        let (mut read, mut gaps) = (0, 0);
+        loop {
+            let (seq, kind) = event(&mut client).await;
+            read += 1;
+            gaps += usize::from(kind == "gap");
+            if seq == log.newest() {
+                break;
+            }
+        }
+        assert!(gaps > 0 && read < 3 * MEMORY_LIMIT - MEMORY_KEPT, "{read} with {gaps} gaps");
+    }
+
+    #[tokio::test]
+    async fn a_client_is_sent_the_channels_and_types_it_wants() {
+        let (mut client, shared, log) = connected().await;
+        let filter = |channels: &[Channel], kinds: &[&str]| Filter {
+            channels: channels.to_vec(),
+            kinds: kinds.iter().map(ToString::to_string).collect(),
+        };
+        for _ in 0..2 {
+            log.publish(Event::TurnStarted { turn: TurnId::generate() });
+            log.publish(Event::StateChanged { state: RunState::Ready });
+            log.publish(Event::DraftChanged { draft: None });
+        }
+        for (filter, wanted) in [
+            (filter(&[Channel::Progress], &[]), vec![1, 4]),
+            (filter(&[], &["draft_changed", "turn_started"]), vec![1, 3, 4, 6]),
+            (filter(&[Channel::Monitor], &["draft_changed", "turn_started"]), vec![3, 6]),
+        ] {
+            let _follower = follow(Arc::clone(&shared), SessionId::generate(), &log, None, 0, filter);
+            for seq in wanted {
+                assert_eq!(event(&mut client).await.0, seq);
+            }
+        }
+    }
 
     #[test]
     fn neighboring_pieces_of_one_text_become_one_and_others_stay() {

@@ -32,6 +32,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/session/delete", sessions::delete)
         .custom_method("agent/session/search", sessions::search)
         .custom_method("agent/session/load", session::load)
+        .custom_method("agent/session/takeOver", session::take_over)
         .custom_method("agent/subagent/load", session::load_sub_agent)
         .custom_method("agent/session/close", session::close)
         .custom_method("agent/session/fork", transfer::fork)

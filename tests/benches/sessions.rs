@@ -33,8 +33,8 @@ const PAGE: usize = 50;
 const MIB: f64 = 1024.0 * 1024.0;
 
 fn main() {
-    let arguments = std::env::args().filter_map(|argument| argument.parse().ok());
-    let sessions = arguments.last().unwrap_or(SESSIONS);
+    let sessions = std::env::args().filter_map(|argument| argument.parse().ok()).next_back();
+    let sessions = sessions.unwrap_or(SESSIONS);
     println!("{}", kode_e2e::binary().display());
     let script = Script::default()
         .when("^one", [call("Bash", json!({ "command": "seq 200" })), say("It is done. ")])

@@ -35,4 +35,5 @@ mod survival;
 mod transfer;
 mod transport;
 mod turn;
+mod two_servers;
 mod typing;

@@ -3,10 +3,13 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
+mod lease;
+
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -16,6 +19,7 @@ use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk};
+use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{self, Blobs, Journal, Record, Stamp};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
@@ -24,11 +28,13 @@ use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
 use crate::permission::{Deliveries, Mode};
 use crate::session::replay::Replay;
 use crate::session::title::TitleError;
-use crate::session::{Parts, Session, SessionState};
+use crate::session::{Parts, Session, SessionState, lock};
 use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::{Workspace, blocking};
+use lease::Followed;
+pub use lease::{Attached, TAKE_OVER_LIMIT};
 
 /// The name of a session's journal in its folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
@@ -124,6 +130,26 @@ pub enum SessionError {
         /// Lines that could not be read.
         skipped: u64,
     },
+    /// Another process writes it, or the one that did has ended.
+    #[error("the session {}", open_in(by.as_deref()))]
+    Followed {
+        /// Who; `None` when nobody does.
+        by: Option<Box<Writer>>,
+    },
+    /// The process that writes it goes on.
+    #[error("the session {}, and stays there: {why}", open_in(by.as_deref()))]
+    Declined {
+        /// Who.
+        by: Option<Box<Writer>>,
+        /// Why.
+        why: Declined,
+    },
+    /// The process that writes it does not answer.
+    #[error("the session {}, which did not answer within {} s", open_in(by.as_deref()), TAKE_OVER_LIMIT.as_secs())]
+    Silent {
+        /// Who.
+        by: Option<Box<Writer>>,
+    },
     /// The mode is switched off.
     #[error(transparent)]
     Mode(#[from] ModeDisabled),
@@ -132,8 +158,14 @@ pub enum SessionError {
     Model(#[from] ModelError),
 }
 
+fn open_in(by: Option<&Writer>) -> String {
+    by.map_or_else(|| "was open in a server that has ended".to_owned(), |by| format!("is open in {by}"))
+}
+
 /// All sessions of a server.
 pub struct Engine {
+    /// What the client is called.
+    client: Mutex<String>,
     catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
     models: Arc<Models>,
@@ -149,7 +181,9 @@ pub struct Engine {
     /// What journals and blobs are written to.
     disk: Arc<dyn Disk>,
     /// Held while a session is loaded, so that none is loaded twice.
-    loading: tokio::sync::Mutex<()>,
+    loading: Arc<tokio::sync::Mutex<()>>,
+    /// Sessions that other processes write.
+    followed: Followed,
 }
 
 impl Engine {
@@ -176,7 +210,9 @@ impl Engine {
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Mutex::default(),
             disk: disk::real(),
-            loading: tokio::sync::Mutex::default(),
+            loading: Arc::default(),
+            followed: Followed::default(),
+            client: Mutex::new("an editor".to_owned()),
         }
     }
 
@@ -224,23 +260,31 @@ impl Engine {
     /// The live session of that id.
     ///
     /// # Errors
-    /// [`SessionError::Unknown`] when it is not live here.
+    /// [`SessionError::Unknown`] when it is not live here, and [`SessionError::Followed`] when another process writes it.
     pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let live = self.sessions().get(id).filter(|session| !session.is_closing()).cloned();
-        live.ok_or_else(|| SessionError::Unknown(id.clone()))
+        live.ok_or_else(|| match self.following(id) {
+            Some(following) => SessionError::Followed { by: following.writer().map(Box::new) },
+            None => SessionError::Unknown(id.clone()),
+        })
     }
 
     /// The live session of that id, or the stored one of a workspace folder taken up again. One that is being closed
     /// is waited for: two sessions must not write one journal.
     ///
     /// # Errors
-    /// [`SessionError`]: unknown, unreadable or damaged beyond use.
+    /// [`SessionError`]: unknown, unreadable, damaged beyond use, or written by another process.
     pub async fn load_session(
         &self,
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Arc<Session>, SessionError> {
         let _one_at_a_time = self.loading.lock().await;
+        self.load_locked(folders, id).await
+    }
+
+    /// As [`Engine::load_session`], while nobody else loads one.
+    async fn load_locked(&self, folders: &[AbsPath], id: &SessionId) -> Result<Arc<Session>, SessionError> {
         if let Ok(session) = self.session(id) {
             return Ok(session);
         }
@@ -370,7 +414,14 @@ impl Engine {
     /// # Errors
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.session(id)?.close();
+        match self.following(id) {
+            Some(following) => {
+                lock(&self.followed).remove(id);
+                following.stop();
+                following.events().close();
+            }
+            None => self.session(id)?.close(),
+        }
         Ok(())
     }
 
@@ -382,6 +433,7 @@ impl Engine {
 
     /// Ends all sessions and waits until their commands are gone and their journals are written.
     pub async fn shutdown(&self) {
+        lock(&self.followed).drain().for_each(|(_, following)| following.stop());
         let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
         sessions.iter().for_each(|session| session.close());
         for session in sessions {
@@ -434,6 +486,7 @@ impl Engine {
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
         let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
+        let lease = Lease::beside(journal.path());
         let parts = Parts {
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
@@ -449,6 +502,7 @@ impl Engine {
             events,
         };
         let session = Session::start(parts, resumed);
+        self.hold(&session, lease);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| !session.is_closed());
         sessions.insert(session.id().clone(), Arc::clone(&session));
@@ -487,6 +541,12 @@ async fn in_background(
         Err(SessionError::Corrupted { path, skipped: 0 })
     })
 }
+
+/// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
+const LOCK_ATTEMPTS: u32 = 4;
+
+/// The pause between two of these.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens a stored session for writing and folds its journal. `beginning` is taken for its first record when that is
 /// lost.
@@ -534,7 +594,15 @@ fn open_session(disk: &Arc<dyn Disk>, path: &Path, beginning: Record) -> Result<
 /// The journal at a place, and the blobs beside it.
 fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), SessionError> {
     let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
-    let journal = Journal::open_on(Arc::clone(disk), path, Some(blobs.clone()));
+    let open = || Journal::open_on(Arc::clone(disk), path, Some(blobs.clone()));
+    let mut journal = open();
+    for _ in 1..LOCK_ATTEMPTS {
+        match &journal {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(LOCK_PAUSE),
+            Ok(_) | Err(_) => break,
+        }
+        journal = open();
+    }
     let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
     Ok((journal, blobs))
 }

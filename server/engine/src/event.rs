@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
+use crate::journal::lease::Writer;
 use crate::model::price::Cost;
 use crate::model::{Effort, ModelErrorKind, Usage};
 use crate::paths::Target;
@@ -437,6 +438,14 @@ pub enum Event {
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },
+    /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
+    /// it is no part of what the session tells, and is not told again.
+    LeaseChanged {
+        /// Who writes; `None` when nobody does.
+        writer: Option<Box<Writer>>,
+        /// Whether that is this process.
+        is_mine: bool,
+    },
     /// The journal could not be written, and its records are kept and tried again; or that is over.
     StorageFailure {
         /// What happened and where, how much waits, and what to do.
@@ -510,6 +519,7 @@ impl Event {
             | Self::ContextCompression { .. }
             | Self::ModelRetry { .. }
             | Self::AgentResumed { .. }
+            | Self::LeaseChanged { .. }
             | Self::StorageFailure { .. }
             | Self::Error { .. } => Channel::Monitor,
         }

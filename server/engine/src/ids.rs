@@ -54,6 +54,14 @@ id!(
     AgentId, "agent"
 );
 id!(
+    /// The time for which one process writes a session.
+    LeaseId, "lease"
+);
+id!(
+    /// An ask for a session that another process writes.
+    AskId, "ask"
+);
+id!(
     /// An item of the transcript.
     ItemId, "item"
 );

@@ -5,11 +5,13 @@
 
 mod blobs;
 pub(crate) mod disk;
+pub mod lease;
 mod pictures;
 mod reader;
 pub mod record;
 #[cfg(test)]
 mod survival;
+pub(crate) mod tail;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};

@@ -14,6 +14,7 @@ pub(crate) mod conversation;
 pub mod draft;
 mod drive;
 mod feed;
+pub mod follower;
 pub mod guard;
 mod limits;
 mod news;
@@ -41,7 +42,7 @@ pub mod todos;
 mod told;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
@@ -168,6 +169,8 @@ pub struct Session {
     titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
     cancel: CancellationToken,
+    /// Whether its events go on when it is closed: another process writes it then.
+    goes_on: AtomicBool,
 }
 
 struct ActiveTurn {
@@ -253,6 +256,7 @@ impl Session {
             titling: Mutex::default(),
             turns,
             cancel: CancellationToken::new(),
+            goes_on: AtomicBool::new(false),
         });
         session.follow_tasks();
         if let Some(skipped_records) = resumed {
@@ -523,6 +527,22 @@ impl Session {
         self.shell.tasks().close();
     }
 
+    /// As [`Session::close`], for another process that writes the session from then on: its events are not at an end.
+    pub(crate) fn close_for_another(&self) {
+        self.goes_on.store(true, Ordering::SeqCst);
+        self.close();
+    }
+
+    /// Waits until [`Session::close`] is called.
+    pub(crate) async fn closing(&self) {
+        self.cancel.cancelled().await;
+    }
+
+    /// Whether commands run in the background.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.state().background.running().next().is_some()
+    }
+
     /// Whether [`Session::close`] was called.
     #[must_use]
     pub fn is_closing(&self) -> bool {
@@ -562,7 +582,7 @@ impl Session {
     }
 
     /// Whether a turn runs.
-    fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.active().is_some()
     }
 

@@ -67,6 +67,16 @@ pub fn titled_by(by: TitledBy) -> wire::TitledBy {
     }
 }
 
+/// That a session has another title.
+pub(super) fn title_changed(title: String, by: Option<TitledBy>) -> wire::Event {
+    wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(titled_by) })
+}
+
+/// That a session was put away, or taken out again.
+pub(super) fn archived_changed(archived: bool) -> wire::Event {
+    wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
+}
+
 /// Whether sessions that were put away are listed.
 #[must_use]
 pub fn archived_from_wire(archived: wire::ArchivedFilter) -> Archived {

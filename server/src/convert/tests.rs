@@ -210,6 +210,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "agent_resumed",
             "monitor",
         ),
+        (Event::LeaseChanged { writer: None, is_mine: false }, "lease_changed", "monitor"),
         (Event::StorageFailure { message: text(), recovered: true }, "storage_failure", "monitor"),
         (Event::Error { message: text(), hint: text() }, "error", "monitor"),
     ]

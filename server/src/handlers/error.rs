@@ -5,6 +5,7 @@
 
 use kode_engine::engine::SessionError;
 use kode_engine::ids::{PermissionId, QuestionId};
+use kode_engine::journal::lease::Declined;
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
 use kode_engine::permission::policy::{KeepError, ModeDisabled};
@@ -17,7 +18,7 @@ use kode_engine::session::review::ResolveError;
 use kode_engine::session::title::TitleError;
 use kode_engine::sessions::BadQuery;
 use kode_engine::transfer::{ForkError, ImportFailure};
-use kode_protocol::{ErrorData, ErrorKind};
+use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 /// A failed request.
@@ -71,6 +72,32 @@ pub(crate) fn session(error: SessionError) -> Failure {
             message,
             "Close the session in the other editor, or begin a new one.",
         ),
+        SessionError::Followed { by: Some(_) } => failure(
+            ErrorKind::SessionBusy,
+            message,
+            "`agent/session/takeOver` (or the command `kode.takeOver`) makes this editor the one that goes on with it.",
+        ),
+        SessionError::Followed { by: None } => failure(
+            ErrorKind::SessionBusy,
+            message,
+            "A prompt, or `agent/session/takeOver`, makes this editor the one that goes on with it.",
+        ),
+        SessionError::Declined { by, why } => {
+            let reason = match why {
+                Declined::TurnRunning => DeclineReason::TurnRunning,
+                Declined::CommandsRunning => DeclineReason::CommandsRunning,
+            };
+            let kind = ErrorKind::TakeOverDeclined { reason, pid: by.map_or(0, |by| by.pid) };
+            failure(kind, message, "Wait for it, or take the session over with `force`, which cancels it.")
+        }
+        SessionError::Silent { by } => {
+            let pid = by.map_or(0, |by| by.pid);
+            let hint = format!(
+                "The process {pid} may be stopped or hang. Let it go on, or end it (`kill {pid}`), and take the \
+                 session over again; what is written is kept."
+            );
+            failure(ErrorKind::WriterSilent { pid }, message, hint)
+        }
         SessionError::Storage { .. } => failure(
             ErrorKind::StorageFailure,
             message,

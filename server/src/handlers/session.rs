@@ -1,5 +1,6 @@
 //! `agent/session/*`.
 
+use kode_engine::engine::Attached;
 use kode_engine::ids::{AgentId, SessionId};
 use kode_engine::permission::Mode;
 use kode_engine::session::{Configuration, Session};
@@ -8,6 +9,7 @@ use kode_protocol as wire;
 use crate::backend::Backend;
 use crate::convert;
 use crate::documents::file_path;
+use crate::follow::Filter;
 use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
@@ -44,8 +46,27 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
     let params: wire::LoadSessionParams = params.read()?;
     let agent = backend.agent()?;
     let id = SessionId::from_external(params.session_id.as_str());
-    let session = agent.load_session(&id, params.since).await.map_err(error::session)?;
-    snapshot(backend, &session, limit(params.items, DEFAULT_ITEMS, MOST_ITEMS))
+    let channels = params.channels.into_iter().map(convert::channel_from_wire).collect();
+    let filter = Filter { channels, kinds: params.kinds };
+    let attached = agent.load_session(&id, params.since, filter).await.map_err(error::session)?;
+    let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
+    match attached {
+        Attached::Live(session) => snapshot(backend, &session, items),
+        Attached::Following(following) => {
+            let by = following.writer().map(convert::writer);
+            let models = agent.engine.models();
+            let snapshot = convert::snapshot(models, following.snapshot(items));
+            Ok(wire::Snapshot { following: Some(wire::FollowedSession { by }), ..snapshot })
+        }
+    }
+}
+
+/// Makes this server the one that writes a session.
+pub(crate) async fn take_over(backend: &Backend, params: Params) -> Result<wire::Snapshot, Failure> {
+    let params: wire::TakeOverSessionParams = params.read()?;
+    let id = SessionId::from_external(params.session_id.as_str());
+    let taken = backend.agent()?.take_over(&id, params.force).await.map_err(error::session)?;
+    snapshot(backend, &taken, DEFAULT_ITEMS)
 }
 
 /// Gives what a sub-agent did.

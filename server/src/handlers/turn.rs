@@ -14,7 +14,7 @@ use crate::handlers::params::Params;
 /// Hands in a prompt.
 pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, Failure> {
     let params: wire::StartTurnParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
+    let session = backend.session_for_prompt(&params.session_id).await?;
     for (name, amount) in [("maxCostUsd", params.max_cost_usd), ("maxMinutes", params.max_minutes)] {
         if amount.is_some_and(|amount| !Budget::is_amount(amount)) {
             return Err(error::invalid_params(name, "a budget is a number above 0"));

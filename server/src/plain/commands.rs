@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::PermissionId;
+use kode_engine::ids::{PermissionId, SessionId};
 use kode_engine::permission::{Answer, Mode, PermissionPrompt, Scope};
 use kode_engine::session::review::ReviewAction;
 use kode_engine::session::{Prompt, Session};
@@ -23,7 +23,7 @@ use crate::plain::review::restore::{checkpoints, restore};
 use crate::plain::{models, questions, queue, sessions, settings};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 26] = [
+pub const NAMES: [&str; 27] = [
     "kode.ask",
     queue::STEER,
     queue::QUEUE,
@@ -34,6 +34,7 @@ pub const NAMES: [&str; 26] = [
     "kode.setMode",
     models::MODEL,
     "kode.newSession",
+    TAKE_OVER,
     sessions::SESSIONS,
     sessions::RENAME,
     sessions::ARCHIVE,
@@ -70,6 +71,17 @@ struct Respond {
     feedback: Option<String>,
 }
 
+/// Makes this editor the one that goes on with a session.
+const TAKE_OVER: &str = "kode.takeOver";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TakeOver {
+    session_id: String,
+    #[serde(default)]
+    force: bool,
+}
+
 #[derive(Debug, Deserialize)]
 struct SetMode {
     mode: String,
@@ -100,6 +112,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
             agent.forget_plain_session();
             Ok(json!({ "sessionId": agent.plain_session().map_err(error::session)?.id() }))
         }
+        TAKE_OVER => take_over(agent, parse(command, argument)?).await,
         sessions::SESSIONS => sessions::choose(agent, parse(command, argument)?).await,
         sessions::RENAME => sessions::rename(agent, parse(command, argument)?).await,
         sessions::ARCHIVE => sessions::archive(agent, parse(command, argument)?).await,
@@ -133,6 +146,14 @@ fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
     let session = agent.plain_session().map_err(error::session)?;
     let prompt = Prompt::text(ask.text);
     Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
+}
+
+async fn take_over(agent: &Agent, wanted: TakeOver) -> Result<Value, Failure> {
+    let id = SessionId::from_external(wanted.session_id);
+    let session = agent.take_over(&id, wanted.force).await.map_err(error::session)?;
+    // What is asked without a session of its own goes on in this one.
+    agent.set_plain_session(&session);
+    Ok(json!({ "sessionId": session.id() }))
 }
 
 fn compact(agent: &Agent, compact: &Compact) -> Result<Value, Failure> {

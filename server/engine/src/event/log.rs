@@ -29,7 +29,8 @@ const READ_LIMIT: usize = 512;
 pub struct EventLog {
     session: SessionId,
     kept: Mutex<Kept>,
-    newest: watch::Sender<u64>,
+    /// How many events there ever were.
+    grown: watch::Sender<u64>,
     closed: CancellationToken,
 }
 
@@ -40,6 +41,8 @@ pub struct Kept {
     floor: u64,
     /// The number of the newest.
     newest: u64,
+    /// Events that are not here any more.
+    dropped: u64,
     events: VecDeque<EventRecord>,
 }
 
@@ -59,16 +62,19 @@ pub struct Gap {
 #[derive(Debug)]
 pub struct Subscription {
     log: Arc<EventLog>,
-    position: u64,
+    /// The number after which it begins.
+    since: u64,
+    /// How many events there were up to where it stands; `None` before it has read anything.
+    place: Option<u64>,
     channels: Vec<Channel>,
-    newest: watch::Receiver<u64>,
+    grown: watch::Receiver<u64>,
 }
 
 impl EventLog {
     /// An empty log whose first event will be number `after + 1`.
     #[must_use]
     pub fn new(session: SessionId, after: u64) -> Arc<Self> {
-        Self::with(session, Kept { floor: after, newest: after, events: VecDeque::new() })
+        Self::with(session, Kept { floor: after, newest: after, ..Kept::default() })
     }
 
     /// The log of a new life of a session, with what is kept of the earlier ones. Its own events are numbered above all that
@@ -84,8 +90,8 @@ impl EventLog {
     #[must_use]
     pub fn with(session: SessionId, mut kept: Kept) -> Arc<Self> {
         kept.floor = kept.floor.min(kept.newest);
-        let newest = watch::Sender::new(kept.newest);
-        Arc::new(Self { session, kept: Mutex::new(kept), newest, closed: CancellationToken::new() })
+        let grown = watch::Sender::new(kept.total());
+        Arc::new(Self { session, kept: Mutex::new(kept), grown, closed: CancellationToken::new() })
     }
 
     /// Adds an event that no record tells, and wakes the readers. Never waits.
@@ -100,8 +106,32 @@ impl EventLog {
         write(kept.newest);
         let newest = kept.newest;
         kept.add(&self.session, newest, at, events, MEMORY_LIMIT);
-        // Sent under the lock: the number a reader is woken with is always there to be read.
-        self.newest.send_replace(kept.newest);
+        // Sent under the lock: what a reader is woken for is always there to be read.
+        self.grown.send_replace(kept.total());
+    }
+
+    /// Adds an event that is no part of what the session tells: it has the number of the event before it.
+    pub(crate) fn tell_aside(&self, event: Event) {
+        let mut kept = self.lock();
+        let bookmark = Bookmark { seq: kept.newest, timestamp: Timestamp::now() };
+        kept.events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
+        kept.bound(MEMORY_LIMIT);
+        self.grown.send_replace(kept.total());
+    }
+
+    /// Begins a new life of the session, whose events are numbered above all that anybody can have seen before.
+    pub(crate) fn begin_life(&self) {
+        self.lock().newest += LIFE_JUMP;
+    }
+
+    /// Notes that something is missing here: nobody can go on from before it.
+    pub(crate) fn lose(&self) {
+        let mut kept = self.lock();
+        kept.forget();
+        kept.floor = kept.newest;
+        // Readers are to notice: they are woken though nothing came.
+        kept.dropped += 1;
+        self.grown.send_replace(kept.total());
     }
 
     /// Adds the events that a record of another process tells, under the numbers they have there.
@@ -109,7 +139,7 @@ impl EventLog {
         let mut kept = self.lock();
         let seq = seq.max(kept.newest);
         kept.add(&self.session, seq, at, events, MEMORY_LIMIT);
-        self.newest.send_replace(kept.newest);
+        self.grown.send_replace(kept.total());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
@@ -124,33 +154,36 @@ impl EventLog {
     /// Number of the newest event; 0 or the starting number when there is none.
     #[must_use]
     pub fn newest(&self) -> u64 {
-        *self.newest.borrow()
+        self.lock().newest
     }
 
     /// Follows the log from the event after `since`, on the given channels; all of them when the list is empty.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, since: u64, channels: Vec<Channel>) -> Subscription {
-        Subscription { log: Arc::clone(self), position: since, channels, newest: self.newest.subscribe() }
+        Subscription { log: Arc::clone(self), since, place: None, channels, grown: self.grown.subscribe() }
     }
 
-    fn read(&self, since: u64, channels: &[Channel]) -> Result<(Vec<EventRecord>, u64), Gap> {
+    /// The next events from a place on, and the place behind them.
+    fn read(
+        &self,
+        since: u64,
+        place: Option<u64>,
+        channels: &[Channel],
+    ) -> Result<(Vec<EventRecord>, u64), Gap> {
         let kept = self.lock();
-        if since > kept.newest || since < kept.floor {
-            return Err(Gap { since, oldest: kept.floor + 1 });
-        }
-        let skip = kept.events.partition_point(|record| record.bookmark.seq <= since);
-        let mut position = since;
+        let skip = kept.skip(since, place)?;
         let mut read = Vec::new();
+        let mut taken = 0;
         for record in kept.events.iter().skip(skip) {
             if read.len() == READ_LIMIT {
                 break;
             }
-            position = record.bookmark.seq;
+            taken += 1;
             if channels.is_empty() || channels.contains(&record.event.channel()) {
                 read.push(record.clone());
             }
         }
-        Ok((read, position))
+        Ok((read, kept.dropped + (skip + taken) as u64))
     }
 }
 
@@ -171,7 +204,26 @@ impl Kept {
     /// Notes that something is missing here: nobody can go on from before it.
     pub(crate) fn forget(&mut self) {
         self.floor = u64::MAX;
+        self.dropped += self.events.len() as u64;
         self.events.clear();
+    }
+
+    /// How many events there ever were.
+    fn total(&self) -> u64 {
+        self.dropped + self.events.len() as u64
+    }
+
+    /// How many of the events that are here a reader has behind it.
+    fn skip(&self, since: u64, place: Option<u64>) -> Result<usize, Gap> {
+        let gap = |since| Gap { since, oldest: self.floor + 1 };
+        match place {
+            Some(place) => {
+                let skip = place.checked_sub(self.dropped).ok_or_else(|| gap(since))?;
+                Ok(usize::try_from(skip).unwrap_or(usize::MAX))
+            }
+            None if since > self.newest || since < self.floor => Err(gap(since)),
+            None => Ok(self.events.partition_point(|record| record.bookmark.seq <= since)),
+        }
     }
 
     fn add(&mut self, session: &SessionId, seq: u64, timestamp: Timestamp, events: Vec<Event>, limit: usize) {
@@ -181,8 +233,14 @@ impl Kept {
             let bookmark = Bookmark { seq: self.newest, timestamp };
             self.events.push_back(EventRecord { session: session.clone(), bookmark, event });
         }
+        self.bound(limit);
+    }
+
+    /// Drops the oldest where there are more than that many.
+    fn bound(&mut self, limit: usize) {
         if self.events.len() > limit {
             let dropped = self.events.len() - MEMORY_KEPT;
+            self.dropped += dropped as u64;
             if let Some(last) = self.events.drain(..dropped).next_back() {
                 self.floor = last.bookmark.seq;
             }
@@ -202,12 +260,12 @@ impl Subscription {
                 return Ok(Some(ready));
             }
             let closed = self.log.closed.is_cancelled();
-            if closed && *self.newest.borrow() <= self.position {
+            let place = self.place.unwrap_or_default();
+            if closed && *self.grown.borrow() <= place {
                 return Ok(None);
             }
-            let position = self.position;
             tokio::select! {
-                newer = self.newest.wait_for(|newest| *newest > position) => {
+                newer = self.grown.wait_for(|grown| *grown > place) => {
                     if newer.is_err() {
                         return Ok(None);
                     }
@@ -222,13 +280,15 @@ impl Subscription {
     /// # Errors
     /// [`Gap`] as for [`Subscription::next`].
     pub fn ready(&mut self) -> Result<Vec<EventRecord>, Gap> {
-        match self.log.read(self.position, &self.channels) {
-            Ok((events, position)) => {
-                self.position = position;
+        match self.log.read(self.since, self.place, &self.channels) {
+            Ok((events, place)) => {
+                self.place = Some(place);
+                self.since = events.last().map_or(self.since, |record| record.bookmark.seq);
                 Ok(events)
             }
             Err(gap) => {
-                self.position = self.log.newest();
+                let kept = self.log.lock();
+                (self.place, self.since) = (Some(kept.total()), kept.newest);
                 Err(gap)
             }
         }
@@ -264,6 +324,41 @@ mod tests {
             assert_eq!(seqs(&reader.ready().unwrap()), (since + 1..=40).collect::<Vec<_>>());
             assert_eq!(reader.ready().unwrap(), vec![]);
         }
+    }
+
+    #[test]
+    fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_told() {
+        let id = SessionId::generate();
+        let mut kept = Kept::default();
+        kept.add_line(&id, 0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
+        // Three that no record tells came between.
+        kept.add_line(&id, 5, Timestamp::UNIX_EPOCH, vec![monitor()]);
+        let log = EventLog::next_life(id, kept);
+        log.publish(monitor());
+        let replayed = |since| log.subscribe(since, vec![]).ready().map(|events| seqs(&events));
+        let first = 6 + LIFE_JUMP + 1;
+        assert_eq!(replayed(0).unwrap(), [1, 2, 6, first]);
+        assert_eq!(replayed(4).unwrap(), [6, first]);
+        assert_eq!(replayed(1_000).unwrap(), [first], "told and not written");
+        assert_eq!(replayed(first + 1).unwrap_err(), Gap { since: first + 1, oldest: 1 });
+    }
+
+    #[test]
+    fn nobody_goes_on_from_before_a_line_that_is_damaged_or_has_no_number() {
+        let id = SessionId::generate();
+        let told = || vec![monitor(), monitor()];
+        let kept = |lines: &[u64]| {
+            let mut kept = Kept::default();
+            lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, told()));
+            EventLog::next_life(id.clone(), kept)
+        };
+        let old = kept(&[0, 0, 0]);
+        let newest = old.newest();
+        assert_eq!(old.subscribe(2, vec![]).ready().unwrap_err(), Gap { since: 2, oldest: newest + 1 });
+        let mixed = kept(&[0, 0, 0, 2 + LIFE_JUMP, 4 + LIFE_JUMP]);
+        assert!(mixed.subscribe(2, vec![]).ready().is_err());
+        let seen = mixed.subscribe(2 + LIFE_JUMP, vec![]).ready().unwrap();
+        assert_eq!(seqs(&seen), (3..=6).map(|number| number + LIFE_JUMP).collect::<Vec<_>>());
     }
 
     #[test]

@@ -132,7 +132,7 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LineEnd {
+pub(super) enum LineEnd {
     There,
     /// The file ends first.
     Missing,
@@ -140,7 +140,7 @@ enum LineEnd {
 
 /// Reads one line into `line`; of an overlong one nothing is remembered and it comes out as a lone `!`, which no record
 /// parses from. `None` at the end of the file.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<LineEnd>> {
+pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<LineEnd>> {
     line.clear();
     let mut any = false;
     let mut is_too_long = false;

@@ -139,11 +139,6 @@ impl Session {
         }
         drop(holds);
         drop(self.sync_changes());
-        if !applied.is_empty() {
-            self.publish(Event::EditsChanged {
-                targets: applied.iter().map(|file| file.target.clone()).collect(),
-            });
-        }
         result
     }
 
@@ -186,7 +181,6 @@ impl Session {
         let hunks = hunks.collect();
         self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
         self.reconcile(book, &target, &after.text);
-        self.publish(Event::EditsChanged { targets: vec![target] });
         true
     }
 
@@ -502,7 +496,6 @@ impl Session {
         if moved {
             let entry = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
             self.enter(book, entry, None);
-            self.publish(Event::EditsChanged { targets: vec![target.clone()] });
         }
         moved
     }
@@ -521,7 +514,6 @@ impl Session {
         self.enter(book, entry, None);
         let action = Some(ReviewAction::Keep);
         let outcome = ResolutionOutcome { id, action, resolved, conflicts: vec![], failed: vec![] };
-        self.publish(Event::EditsChanged { targets: vec![target.clone()] });
         self.publish(Event::EditsResolved { outcome });
     }
 

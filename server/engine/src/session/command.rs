@@ -10,7 +10,6 @@ use ropey::Rope;
 
 use crate::edit::diff::line_changes;
 use crate::edit::ledger::{Before, Change, Entry, NewHunk, split};
-use crate::event::Event;
 use crate::host::{DocumentEvent, DocumentSnapshot};
 use crate::ids::HunkId;
 use crate::journal::BlobId;
@@ -68,7 +67,7 @@ impl Session {
             tracing::info!(%gap, "not all that the command changed may be known");
         }
         let _one_at_a_time = self.changes.writing.lock().await;
-        let mut targets = Vec::new();
+        let mut in_hunks = 0;
         for made in changes {
             // The journal is JSON, which has no name for such a file.
             if made.path.as_path().to_str().is_none() {
@@ -76,16 +75,13 @@ impl Session {
                 continue;
             }
             let target = Target::File(made.path.clone());
-            let in_hunks = targets.len() < MAX_FILES_IN_HUNKS;
-            if self.enter_shell_change(&target, made, change, (&open, &watch), in_hunks).await {
-                targets.push(target);
+            let fits = in_hunks < MAX_FILES_IN_HUNKS;
+            if self.enter_shell_change(&target, made, change, (&open, &watch), fits).await {
+                in_hunks += 1;
             }
         }
         drop(watch);
         drop(self.sync_changes());
-        if !targets.is_empty() {
-            self.publish(Event::EditsChanged { targets });
-        }
     }
 
     /// Takes in what the user does to open documents while a command runs. What looks like a reload goes on waiting.
@@ -276,7 +272,6 @@ impl Session {
         }
         book.ledger.adopt(&target, &after.text);
         book.versions.insert(target.clone(), after.version);
-        self.publish(Event::EditsChanged { targets: vec![target] });
         true
     }
 }

@@ -4,6 +4,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures::FutureExt;
 use tokio::sync::mpsc;
@@ -56,7 +57,9 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     session.workspace.stop_watching();
     session.settle_folder().await;
     session.release_journal();
-    session.events.close();
+    if !session.goes_on.load(Ordering::SeqCst) {
+        session.events.close();
+    }
 }
 
 /// Looks up what goes with the prompt of a turn, then runs the turn; or goes on with one that was taken up.

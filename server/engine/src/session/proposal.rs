@@ -8,7 +8,6 @@ use ropey::Rope;
 use crate::edit::ledger::{Change, Entry, NewHunk, split};
 use crate::edit::rebase::{Rebase, rebase};
 use crate::edit::{ChangeSet, FileChange};
-use crate::event::Event;
 use crate::ids::HunkId;
 use crate::paths::Target;
 use crate::session::Session;
@@ -82,8 +81,6 @@ impl Session {
             let hunks = proposal.hunks.iter().filter(|(of, _)| *of == number).map(|(_, hunk)| hunk.clone());
             self.propose_file(&target, file, change, hunks.collect()).await;
         }
-        let targets = set.files.iter().map(|file| file.target.clone()).collect();
-        self.publish(Event::EditsChanged { targets });
         proposal
     }
 
@@ -153,9 +150,5 @@ impl Session {
             self.enter(&mut book, entry(target, of_file), None);
         }
         book.decided.retain(|hunk, _| !names.contains(hunk));
-        drop(book);
-        if !targets.is_empty() {
-            self.publish(Event::EditsChanged { targets });
-        }
     }
 }

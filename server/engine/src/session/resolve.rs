@@ -206,9 +206,6 @@ impl Session {
                 Err(reason) => outcome.failed.push((target, reason)),
             }
         }
-        if !wanted.is_empty() {
-            self.publish(Event::EditsChanged { targets: wanted.keys().cloned().collect() });
-        }
         outcome
     }
 }

@@ -12,9 +12,9 @@ use crate::model::price::Cost;
 use crate::model::{Effort, Usage};
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
-use crate::session::Session;
 use crate::session::background::BackgroundTask;
 use crate::session::draft::Draft;
+use crate::session::{Session, SessionState};
 use crate::todo::Todo;
 
 /// A session as a client sees it: what all the events up to `bookmark` add up to.
@@ -64,23 +64,22 @@ pub struct Snapshot {
     pub context: Option<ContextUse>,
 }
 
-impl Session {
-    /// The session as it is now, with at most `items` of its newest items.
-    #[must_use]
-    pub fn snapshot(&self, items: usize) -> Snapshot {
-        let state = self.state();
+impl Snapshot {
+    /// What the records of a session add up to; what only a process knows that runs it is empty. `newest` is the number of
+    /// the newest event.
+    pub(super) fn of(state: &SessionState, newest: u64, items: usize) -> Self {
         let skipped = state.main.items.len().saturating_sub(items);
-        Snapshot {
-            id: self.id.clone(),
+        Self {
+            id: state.id.clone(),
             title: state.title.clone(),
-            bookmark: Bookmark { seq: self.events.newest(), timestamp: Timestamp::now() },
-            state: self.run_state(),
+            bookmark: Bookmark { seq: newest, timestamp: Timestamp::now() },
+            state: if state.turn.is_some() { RunState::Working } else { RunState::Ready },
             mode: state.mode,
             model: state.model.clone(),
             items: state.main.items[skipped..].to_vec(),
             more_items: skipped > 0,
-            pending: self.broker.pending(),
-            questions: self.questions.pending(),
+            pending: Vec::new(),
+            questions: Vec::new(),
             todos: state.todos.clone(),
             queue: state.queued(),
             steering: state.steering(),
@@ -91,7 +90,22 @@ impl Session {
             output_style: state.output_style.clone(),
             usage: state.usage,
             cost: state.spending.total(),
+            context: None,
+        }
+    }
+}
+
+impl Session {
+    /// The session as it is now, with at most `items` of its newest items.
+    #[must_use]
+    pub fn snapshot(&self, items: usize) -> Snapshot {
+        let state = self.state();
+        Snapshot {
+            state: self.run_state(),
+            pending: self.broker.pending(),
+            questions: self.questions.pending(),
             context: self.meters.last(),
+            ..Snapshot::of(&state, self.events.newest(), items)
         }
     }
 }

@@ -200,10 +200,10 @@ impl SessionState {
         self.forget_written(&record);
         match record {
             // What became of the agent's changes is the ledger's to fold.
-            Record::Opened { .. }
-            | Record::Edits { .. }
-            | Record::Delivering { .. }
-            | Record::Writing { .. } => self.apply_quiet(record),
+            Record::Edits { entry } => told::of_edits(&entry).into_iter().collect(),
+            Record::Opened { .. } | Record::Delivering { .. } | Record::Writing { .. } => {
+                self.apply_quiet(record)
+            }
             Record::Queued { prompt, content, parts, steering } => {
                 let sent = self.send_draft();
                 let waiting = Waiting { prompt, content, parts };

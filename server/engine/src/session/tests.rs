@@ -3,6 +3,7 @@
 mod agents;
 mod candidates;
 mod charges;
+mod client;
 mod compaction;
 mod compaction_bounds;
 mod course;
@@ -15,9 +16,11 @@ mod plan;
 mod property;
 mod queue;
 mod reminders;
+mod replay;
 mod storage;
 mod think;
 mod titles;
+mod two_engines;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};

@@ -463,6 +463,11 @@ impl Thread {
         self.places.get(id).map(|place| &self.items[*place])
     }
 
+    /// How many items stand before the one of that id.
+    pub(crate) fn place_of(&self, id: &ItemId) -> Option<usize> {
+        self.places.get(id).copied()
+    }
+
     fn note_instructed(&mut self, folders: Vec<AbsPath>) {
         let (turns, window) = (self.turns.len(), self.windows.len());
         let given = folders.into_iter().map(|folder| Instructed { folder, turns, window });

@@ -3,6 +3,7 @@
 //! Rule: what is told follows from the record and the state it is folded into, and from nothing else: so a replay tells
 //! what was told live.
 
+use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, CompressionStep, Event, RunState, SealedCall, TurnEnd};
 use crate::ids::{AgentId, CallId, CheckpointId, TaskId, TurnId};
 use crate::journal::record::{Executed, TurnFigures};
@@ -58,6 +59,20 @@ pub(super) fn execution(
 pub(super) fn sealed(calls: Vec<CallId>, states: Vec<CallState>) -> Vec<SealedCall> {
     let states = states.into_iter().map(Some).chain(std::iter::repeat(None));
     calls.into_iter().zip(states).map(|(call, state)| SealedCall { call, state }).collect()
+}
+
+/// The file or document whose hunks are others since an entry.
+pub(super) fn of_edits(entry: &Entry) -> Option<Event> {
+    let target = match entry {
+        Entry::Changed { target, .. }
+        | Entry::Replaced { target, .. }
+        | Entry::Moved { target, .. }
+        | Entry::Withdrawn { target, .. } => target,
+        Entry::Tracked { .. } | Entry::Typed { .. } | Entry::Before { .. } | Entry::Told { .. } => {
+            return None;
+        }
+    };
+    Some(Event::EditsChanged { targets: vec![target.clone()] })
 }
 
 /// What makes an event of a background command.

@@ -516,7 +516,6 @@ fn only_contents_that_no_line_names_go_when_they_are_old_and_nobody_has_the_sess
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     writeln!(file, "{}", json!({ "type": "edits", "entry": { "base": named } })).unwrap();
     writeln!(file, "{{\"entry\":{{\"base\":\"{damaged}\"").unwrap();
-    fs::write(folder.join(".tmp-half"), "half").unwrap();
     fs::create_dir(folder.join("output")).unwrap();
     fs::write(folder.join("output/call.txt"), "put out").unwrap();
     let catalogue = home.catalogue();
@@ -530,6 +529,7 @@ fn only_contents_that_no_line_names_go_when_they_are_old_and_nobody_has_the_sess
         let file = OpenOptions::new().append(true).open(&path).unwrap();
         file.set_modified(in_days(days).into()).unwrap();
     };
+    fs::write(folder.join(".tmp-half"), "half").unwrap();
     touch(3);
     assert_eq!(clean(in_days(4)).files, 2);
     assert!(blobs.get(&named).is_ok() && blobs.get(&damaged).is_ok() && blobs.get(&lost).is_err());

@@ -7,7 +7,7 @@ use super::*;
 
 /// Counts how often each call ran.
 #[derive(Clone, Default)]
-struct Counting {
+pub(super) struct Counting {
     ran: Arc<Mutex<Vec<String>>>,
 }
 
@@ -42,7 +42,7 @@ impl Tool for Counting {
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+pub(super) enum Piece {
     Text,
     Announcement,
     Blank,
@@ -53,13 +53,13 @@ enum Piece {
 }
 
 #[derive(Clone, Debug)]
-enum Turn {
+pub(super) enum Turn {
     Answer(Vec<Piece>, StopReason),
     Fault(ModelErrorKind, bool),
     Hang,
 }
 
-fn turns() -> impl Strategy<Value = Vec<Turn>> {
+pub(super) fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let piece = prop_oneof![
         1 => Just(Piece::Text),
         1 => Just(Piece::Announcement),
@@ -93,7 +93,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 }
 
 /// What the model does, with calls of ids of their own.
-fn script(turns: &[Turn]) -> Vec<Say> {
+pub(super) fn script(turns: &[Turn]) -> Vec<Say> {
     let mut number = 0;
     let mut block = |piece: &Piece| {
         number += 1;

@@ -48,6 +48,9 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
     note_duration(items.iter_mut().map(|(item, _)| item), duration_ms);
     // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
     items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
+    // What was shown while it grew stands where it was shown, also when the session is folded from its journal.
+    let place = |item: &Item| conversation.read(|thread| thread.place_of(&item.id).unwrap_or(usize::MAX));
+    items.sort_by_cached_key(|(item, _)| place(item));
     let ModelResponse { id, content, stop_reason, usage: reported } = response;
     let text = content.iter().rev().find_map(|block| match block {
         Block::Text { text } => Some(text.clone()),

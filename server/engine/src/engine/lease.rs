@@ -1,0 +1,300 @@
+//! Sessions that other processes write: following them, taking them over, and letting go of one's own.
+//!
+//! Rule: whoever holds the journal's lock writes, and nobody else; nobody takes a session over unasked. What is asked of
+//! another process is answered, or given up after [`TAKE_OVER_LIMIT`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::engine::{Engine, Opened, SessionError, in_background, open_session};
+use crate::event::Event;
+use crate::ids::{AskId, SessionId};
+use crate::journal::lease::{Ask, Declined, Lease, Writer};
+use crate::paths::AbsPath;
+use crate::session::follower::Following;
+use crate::session::{Session, lock};
+use crate::workspace::blocking;
+
+/// So long a writer may take to let go or to say why not.
+pub const TAKE_OVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// So long a turn may take to end after it was cancelled for another process.
+const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+
+/// What is asked is looked for so often where the system says nothing of it.
+const POLL: Duration = Duration::from_secs(2);
+
+/// The sessions that other processes write.
+pub(super) type Followed = Arc<Mutex<HashMap<SessionId, Arc<Following>>>>;
+
+/// A session as it can be had here.
+#[derive(Clone)]
+pub enum Attached {
+    /// This process writes it.
+    Live(Arc<Session>),
+    /// Another process writes it, or the one that did has ended.
+    Following(Arc<Following>),
+}
+
+impl Engine {
+    /// Names the client that this engine works for: others are told who has a session open.
+    pub fn name_client(&self, name: &str) {
+        name.clone_into(&mut lock(&self.client));
+    }
+
+    /// The session of that id as it can be had: live here, taken up from its journal, or followed where another process
+    /// writes it.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub async fn attach(&self, folders: &[AbsPath], id: &SessionId) -> Result<Attached, SessionError> {
+        let loading = self.loading.lock().await;
+        if let Some(following) = self.following(id) {
+            return Ok(Attached::Following(following));
+        }
+        match self.load_locked(folders, id).await {
+            Ok(session) => Ok(Attached::Live(session)),
+            Err(SessionError::Storage { path, source })
+                if source.kind() == std::io::ErrorKind::ResourceBusy =>
+            {
+                let of = path.clone();
+                let opened = blocking(move || Following::open(&of, None)).await;
+                let opened = opened.map_err(|source| SessionError::Storage { path: path.clone(), source })?;
+                let following = opened.ok_or(SessionError::Corrupted { path, skipped: 0 })?;
+                lock(&self.followed).insert(id.clone(), Arc::clone(&following));
+                following.start();
+                drop(loading);
+                Ok(Attached::Following(following))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The session of that id that another process writes, as far as it is followed here.
+    #[must_use]
+    pub fn following(&self, id: &SessionId) -> Option<Arc<Following>> {
+        lock(&self.followed).get(id).filter(|following| !following.is_stopped()).cloned()
+    }
+
+    /// The session to hand a prompt to. One that nobody writes any more is taken over: that is what whoever hands in a
+    /// prompt means.
+    ///
+    /// # Errors
+    /// As [`Engine::session`], and what keeps it from being taken over.
+    pub async fn session_for_prompt(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        if let Some(following) = self.following(id)
+            && let Some(session) = self.take_free(&following).await?
+        {
+            return Ok(session);
+        }
+        self.session(id)
+    }
+
+    /// Makes this process the one that writes a session that it follows. With `force` what runs there is cancelled.
+    ///
+    /// # Errors
+    /// [`SessionError`]: it is not followed, its writer declines, does not answer, or somebody else was first.
+    pub async fn take_over(&self, id: &SessionId, force: bool) -> Result<Arc<Session>, SessionError> {
+        let Some(following) = self.following(id) else { return self.session(id) };
+        let _one_at_a_time = following.taking.lock().await;
+        if following.is_stopped() {
+            return self.session(id);
+        }
+        if let Some(session) = self.take_free(&following).await? {
+            return Ok(session);
+        }
+        let (lease, ask) = (following.lease.clone(), AskId::generate());
+        let asked = ask.clone();
+        let writer = blocking(move || {
+            let writer = lease.writer();
+            let addressed = writer.as_ref().map(|writer| writer.lease.clone());
+            lease.ask(&Ask { id: asked, lease: addressed, force }).map(|()| writer)
+        })
+        .await;
+        let path = following.path().to_path_buf();
+        let writer = writer.map_err(|source| SessionError::Storage { path, source })?;
+        let taken = self.wait_for_lease(&following, &ask, writer.as_ref()).await;
+        let lease = following.lease.clone();
+        blocking(move || lease.forget(&ask)).await;
+        taken
+    }
+
+    async fn wait_for_lease(
+        &self,
+        following: &Arc<Following>,
+        ask: &AskId,
+        writer: Option<&Writer>,
+    ) -> Result<Arc<Session>, SessionError> {
+        let until = Instant::now() + TAKE_OVER_LIMIT;
+        let wake = Arc::new(Notify::new());
+        let (lease, waker) = (following.lease.clone(), Arc::clone(&wake));
+        let _watcher = blocking(move || lease.watch(waker, true)).await;
+        loop {
+            let (lease, id) = (following.lease.clone(), ask.clone());
+            let (declined, now) = blocking(move || (lease.declined(&id), lease.writer())).await;
+            if let Some(why) = declined {
+                return Err(SessionError::Declined { by: writer.cloned().map(Box::new), why });
+            }
+            if let Some(session) = self.take_free(following).await? {
+                return Ok(session);
+            }
+            // Somebody else asked as well and was first.
+            if let Some(now) = now.filter(|now| writer.is_some_and(|asked| asked.lease != now.lease)) {
+                return Err(SessionError::Followed { by: Some(Box::new(now)) });
+            }
+            if Instant::now() >= until {
+                return Err(SessionError::Silent { by: writer.cloned().map(Box::new) });
+            }
+            tokio::select! {
+                () = wake.notified() => {}
+                () = sleep(POLL.min(until.saturating_duration_since(Instant::now()))) => {}
+            }
+        }
+    }
+
+    /// Takes a session over if nobody writes it.
+    async fn take_free(&self, following: &Arc<Following>) -> Result<Option<Arc<Session>>, SessionError> {
+        let _one_at_a_time = self.loading.lock().await;
+        if following.is_stopped() {
+            return self.session(following.id()).map(Some);
+        }
+        let (disk, beginning) =
+            (Arc::clone(&self.disk), self.beginning_in(following.id(), &following.cwd())?);
+        let open = move |path: &std::path::Path| open_session(&disk, path, beginning);
+        let opened = match in_background(following.path().to_path_buf(), open).await {
+            Ok(opened) => opened,
+            Err(SessionError::Storage { source, .. })
+                if source.kind() == std::io::ErrorKind::ResourceBusy =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let last = Arc::clone(following);
+        // Nobody writes any more: what is read now is the end of what was told there.
+        blocking(move || last.finish()).await;
+        let log = following.events();
+        log.begin_life();
+        lock(&self.followed).remove(following.id());
+        let session = self.start(Opened { events: Arc::clone(log), ..opened });
+        session.catch_up_with_texts().await;
+        Ok(Some(session))
+    }
+
+    /// Notes who writes a session, and answers those who want to, until it is closed.
+    pub(super) fn hold(&self, session: &Arc<Session>, lease: Lease) {
+        let writer = Writer::this(&lock(&self.client));
+        let told = Event::LeaseChanged { writer: Some(Box::new(writer.clone())), is_mine: true };
+        session.events().tell_aside(told);
+        let holder = Holder {
+            session: Arc::clone(session),
+            lease,
+            writer,
+            followed: Arc::clone(&self.followed),
+            loading: Arc::clone(&self.loading),
+        };
+        tokio::spawn(holder.hold());
+    }
+}
+
+/// What a live session needs to let go of its journal.
+struct Holder {
+    session: Arc<Session>,
+    lease: Lease,
+    writer: Writer,
+    followed: Followed,
+    loading: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Holder {
+    async fn hold(self) {
+        let wake = Arc::new(Notify::new());
+        let (lease, writer, waker) = (self.lease.clone(), self.writer.clone(), Arc::clone(&wake));
+        let _watcher = blocking(move || {
+            lease.announce(&writer);
+            lease.watch(waker, false)
+        })
+        .await;
+        loop {
+            let lease = self.lease.clone();
+            for ask in blocking(move || lease.asks()).await {
+                if ask.lease.as_ref().is_some_and(|lease| *lease != self.writer.lease) {
+                    continue;
+                }
+                let Some(why) = self.declines(ask.force) else {
+                    self.let_go(ask.force).await;
+                    return;
+                };
+                let lease = self.lease.clone();
+                blocking(move || lease.decline(&ask.id, why)).await;
+            }
+            tokio::select! {
+                biased;
+                () = self.session.closing() => break,
+                () = wake.notified() => {}
+                () = sleep(POLL) => {}
+            }
+        }
+        self.session.closed().await;
+        self.withdraw().await;
+    }
+
+    /// Why the session is not let go.
+    fn declines(&self, force: bool) -> Option<Declined> {
+        if force {
+            None
+        } else if self.session.is_busy() {
+            Some(Declined::TurnRunning)
+        } else if self.session.has_commands() {
+            Some(Declined::CommandsRunning)
+        } else {
+            None
+        }
+    }
+
+    /// Ends the session here, lets the other process write it, and follows it from then on.
+    async fn let_go(self, force: bool) {
+        // Whoever loads the session meanwhile must not take the lock again.
+        let loading = self.loading.lock().await;
+        if force && self.session.cancel_turn() {
+            self.wait_until_idle().await;
+        }
+        let path = self.session.journal_path();
+        self.session.close_for_another();
+        self.session.closed().await;
+        let log = Arc::clone(self.session.events());
+        let opened = blocking(move || Following::open(&path, Some(log))).await;
+        match opened {
+            Ok(Some(following)) => {
+                lock(&self.followed).insert(following.id().clone(), Arc::clone(&following));
+                following.start();
+            }
+            Ok(None) | Err(_) => {
+                tracing::warn!(?opened, "a session that was let go cannot be followed");
+                self.session.events().close();
+            }
+        }
+        drop(loading);
+        self.withdraw().await;
+    }
+
+    async fn wait_until_idle(&self) {
+        let until = Instant::now() + RELEASE_LIMIT;
+        let mut events = self.session.events().subscribe(self.session.events().newest(), vec![]);
+        while self.session.is_busy() {
+            if timeout_at(until, events.next()).await.is_err() {
+                tracing::warn!("a turn does not end; the session is let go all the same");
+                return;
+            }
+        }
+    }
+
+    async fn withdraw(&self) {
+        let (lease, writer) = (self.lease.clone(), self.writer.clone());
+        blocking(move || lease.withdraw(&writer)).await;
+    }
+}

@@ -1,0 +1,289 @@
+//! Who writes a session: the note beside its journal, and how another process asks for it.
+//!
+//! Rule: the lock of the journal is the truth; all files here are notes. Each is written whole by a rename and readable by
+//! the user alone. What is asked is addressed to one lease: whoever holds a later one has nothing to do with it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use crate::ids::{AskId, LeaseId};
+
+/// The note of who writes, beside the journal.
+const WRITER: &str = "writer.json";
+
+/// The folder of what is asked and answered, beside the journal: so watching it is not woken by each record.
+const FOLDER: &str = "lease";
+
+/// So many asks are looked at; nobody asks as often in earnest.
+const MAX_ASKS: usize = 32;
+
+/// A note that is longer than this many bytes is none of ours.
+const MAX_NOTE: u64 = 16 * 1_024;
+
+/// When this process began, as well as it knows.
+static STARTED: LazyLock<Timestamp> = LazyLock::new(Timestamp::now);
+
+/// A process that writes a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Writer {
+    /// Names the time it writes: another one each time a session is opened.
+    pub lease: LeaseId,
+    /// Its process.
+    pub pid: u32,
+    /// When that process began to open sessions: tells it from a later one of the same number.
+    pub started: Timestamp,
+    /// The client it works for.
+    pub client: String,
+    /// Its version.
+    pub version: String,
+    /// Since when it writes.
+    pub since: Timestamp,
+}
+
+/// Somebody wants to write the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Ask {
+    /// Its id.
+    pub(crate) id: AskId,
+    /// Whom it is asked of; `None` where no note said who writes.
+    #[serde(default)]
+    pub(crate) lease: Option<LeaseId>,
+    /// Whether what runs is to be cancelled.
+    #[serde(default)]
+    pub(crate) force: bool,
+}
+
+/// Why a writer goes on writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+pub enum Declined {
+    /// A turn runs.
+    #[error("a turn runs there")]
+    TurnRunning,
+    /// Commands run in the background and would end.
+    #[error("commands run in the background there")]
+    CommandsRunning,
+}
+
+/// The notes of one session.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    journal: PathBuf,
+    folder: PathBuf,
+}
+
+impl Writer {
+    /// This process, for a client of that name, from now on.
+    pub(crate) fn this(client: &str) -> Self {
+        Self {
+            lease: LeaseId::generate(),
+            pid: std::process::id(),
+            started: *STARTED,
+            client: client.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            since: Timestamp::now(),
+        }
+    }
+}
+
+impl std::fmt::Display for Writer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} (process {})", self.client, self.pid)
+    }
+}
+
+impl Lease {
+    /// The notes beside a journal.
+    pub(crate) fn beside(journal: &Path) -> Self {
+        Self { journal: journal.to_path_buf(), folder: journal.with_file_name(FOLDER) }
+    }
+
+    /// Notes who writes. What was asked of an earlier writer is no more.
+    pub(crate) fn announce(&self, writer: &Writer) {
+        let made = create_private_folder(&self.folder);
+        for note in self.notes() {
+            remove(&note);
+        }
+        if let Err(error) = made.and_then(|()| put(&self.note(), writer)) {
+            // Only a note: whoever wants to write is told less.
+            tracing::warn!(%error, "who writes the session could not be noted");
+        }
+    }
+
+    /// Takes the note away, if it is still this writer's.
+    pub(crate) fn withdraw(&self, writer: &Writer) {
+        if self.writer().is_some_and(|noted| noted.lease == writer.lease) {
+            remove(&self.note());
+        }
+    }
+
+    /// Who writes, as noted.
+    pub(crate) fn writer(&self) -> Option<Writer> {
+        get(&self.note())
+    }
+
+    /// Whether nobody writes. Must not be asked often: whoever opens the journal at this moment is refused.
+    pub(crate) fn is_free(&self) -> bool {
+        let Ok(journal) = fs::File::open(&self.journal) else { return false };
+        journal.try_lock().is_ok()
+    }
+
+    /// Asks the writer to let go.
+    pub(crate) fn ask(&self, ask: &Ask) -> io::Result<()> {
+        create_private_folder(&self.folder)?;
+        put(&self.ask_note(&ask.id), ask)
+    }
+
+    /// What is asked.
+    pub(crate) fn asks(&self) -> Vec<Ask> {
+        let asks = self.notes().into_iter().filter(|path| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
+        });
+        asks.take(MAX_ASKS).filter_map(|path| get(&path)).collect()
+    }
+
+    /// What is asked and answered, and what is left of earlier times.
+    fn notes(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        // One that begins with a dot is being written.
+        let whole = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        whole.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
+    }
+
+    /// Tells whoever asked that the writer goes on.
+    pub(crate) fn decline(&self, ask: &AskId, why: Declined) {
+        remove(&self.ask_note(ask));
+        if let Err(error) = put(&self.answer_note(ask), &why) {
+            tracing::warn!(%error, "an ask for the session could not be answered");
+        }
+    }
+
+    /// Why the writer goes on, if it has said so.
+    pub(crate) fn declined(&self, ask: &AskId) -> Option<Declined> {
+        get(&self.answer_note(ask))
+    }
+
+    /// Forgets an ask and its answer.
+    pub(crate) fn forget(&self, ask: &AskId) {
+        remove(&self.ask_note(ask));
+        remove(&self.answer_note(ask));
+    }
+
+    /// Wakes when something is asked or answered, and with `journal` also when the journal grows or another note says who
+    /// writes. `None` where the system cannot tell; whoever waits looks every now and then anyway.
+    pub(crate) fn watch(&self, wake: Arc<Notify>, journal: bool) -> Option<RecommendedWatcher> {
+        let hear = move |event: notify::Result<notify::Event>| match event {
+            Ok(event) if event.kind.is_access() && !is_close(&event) => {}
+            Ok(_) | Err(_) => wake.notify_one(),
+        };
+        let watcher = notify::recommended_watcher(hear).and_then(|mut watcher| {
+            watcher.watch(&self.folder, RecursiveMode::NonRecursive)?;
+            if let (true, Some(folder)) = (journal, self.journal.parent()) {
+                watcher.watch(folder, RecursiveMode::NonRecursive)?;
+            }
+            Ok(watcher)
+        });
+        watcher.inspect_err(|error| tracing::info!(%error, "a session's folder cannot be watched")).ok()
+    }
+
+    fn note(&self) -> PathBuf {
+        self.journal.with_file_name(WRITER)
+    }
+
+    fn ask_note(&self, id: &AskId) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+
+    fn answer_note(&self, id: &AskId) -> PathBuf {
+        self.folder.join(format!("answer-{id}.json"))
+    }
+}
+
+/// Whether a file that was written is closed: so ends a process that is killed.
+fn is_close(event: &notify::Event) -> bool {
+    use notify::event::{AccessKind, AccessMode};
+    event.kind == notify::EventKind::Access(AccessKind::Close(AccessMode::Write))
+}
+
+fn get<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let size = fs::metadata(path).ok()?.len();
+    (size <= MAX_NOTE).then_some(())?;
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Writes a note whole, readable by the user alone.
+fn put(path: &Path, note: &impl Serialize) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".note-").tempfile_in(folder)?;
+    file.write_all(&serde_json::to_vec(note)?)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, path = %path.display(), "a note could not be taken away");
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_private_and_go_with_their_writer_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal.jsonl");
+        let lease = Lease::beside(&journal);
+        let (first, second) = (Writer::this("one"), Writer::this("two"));
+        lease.announce(&first);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(folder.path().join(WRITER)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        lease.announce(&second);
+        lease.withdraw(&first);
+        assert_eq!(lease.writer(), Some(second.clone()));
+        lease.withdraw(&second);
+        assert_eq!(lease.writer(), None);
+    }
+
+    #[test]
+    fn an_ask_is_found_and_its_answer_goes_to_whoever_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        let ask = || Ask { id: AskId::generate(), lease: Some(LeaseId::generate()), force: true };
+        let (one, two) = (ask(), ask());
+        lease.ask(&one).unwrap();
+        lease.ask(&two).unwrap();
+        lease.decline(&one.id, Declined::TurnRunning);
+        assert_eq!(lease.asks(), [two.clone()]);
+        assert_eq!((lease.declined(&one.id), lease.declined(&two.id)), (Some(Declined::TurnRunning), None));
+        lease.forget(&one.id);
+        lease.forget(&two.id);
+        assert_eq!((lease.asks(), lease.declined(&one.id)), (vec![], None));
+    }
+}

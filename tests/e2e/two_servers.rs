@@ -1,0 +1,180 @@
+//! Two servers on one session: one writes it, the other follows, and takes it over when it may.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kode_e2e::{Client, Project, Script, Session, call, say};
+use serde_json::{Value, json};
+
+fn script() -> Script {
+    let write = json!({ "file_path": "{{cwd}}/new.txt", "content": "one\ntwo\n" });
+    Script::default()
+        .when("^write", [call("Write", write), say("Written.")])
+        .when("^hang", [say("one two three four").chunk(4).gate("middle", 6)])
+        .when("", [say("So it is."), say("So it is."), say("So it is."), say("So it is.")])
+}
+
+/// The session in another server.
+fn there<'a>(client: &'a Client, session: &Session<'_>) -> (Session<'a>, Value) {
+    let there = Session::new(client, &session.id);
+    let snapshot = there.call("agent/session/load", json!({}));
+    (there, snapshot)
+}
+
+fn journal_below(folder: &Path, id: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    entries.flatten().map(|entry| entry.path()).find_map(|path| match path.is_dir() {
+        true if path.ends_with(id) => Some(path.join("journal.jsonl")),
+        true => journal_below(&path, id),
+        false => None,
+    })
+}
+
+/// Every line of the journal is whole, and the numbers on them only grow.
+fn assert_whole(project: &Project, id: &str) {
+    let journal = std::fs::read_to_string(journal_below(&project.home(), id).unwrap()).unwrap();
+    let mut newest = 0;
+    for line in journal.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let seq = line["seq"].as_u64().unwrap();
+        assert!(seq >= newest, "{line}");
+        newest = seq;
+    }
+}
+
+/// What both must show alike.
+fn shown(snapshot: &Value) -> Value {
+    let fields = ["title", "state", "mode", "items", "todos", "queue", "steering", "draft", "usage"];
+    fields.iter().map(|field| ((*field).to_owned(), snapshot[*field].clone())).collect()
+}
+
+fn writes(session: &Session<'_>, is_mine: bool) {
+    session.wait_event("who writes", |event| event["type"] == "lease_changed" && event["isMine"] == is_mine);
+}
+
+fn take_over(session: &Session<'_>, force: bool) -> Result<Value, kode_e2e::RpcError> {
+    session.request("agent/session/takeOver", json!({ "force": force }))
+}
+
+fn signal(client: &Client, name: &str) {
+    let sent = Command::new("kill").args([name, &client.process_id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn a_second_window_shows_the_same_and_takes_over_when_nothing_runs() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session_with(json!({ "mode": "bypassPermissions" }));
+    session.run("hello");
+    let (follower, loaded) = there(&second, &session);
+    assert_eq!(loaded["following"]["by"]["pid"], first.process_id(), "{loaded}");
+    let turn = session.prompt("write it");
+    follower.wait_done(&turn);
+    follower.wait_event("the edit", |event| event["type"] == "edits_changed");
+    follower.wait_event("the end", |event| event["type"] == "state_changed" && event["state"] == "READY");
+    assert_eq!(shown(&follower.snapshot()), shown(&session.snapshot()));
+    let seen = follower.records();
+    let live = session.records();
+    let told: Vec<&Value> = seen.iter().filter(|record| record["event"]["type"] != "lease_changed").collect();
+    assert!(told.iter().all(|record| live.contains(record)), "{told:#?}");
+
+    let input = json!({ "input": [{ "type": "text", "text": "mine" }] });
+    let refused = follower.request("agent/turn/start", input.clone()).unwrap_err();
+    assert_eq!(refused.kind(), "sessionBusy");
+    assert!(refused.message.contains(&first.process_id().to_string()), "{refused:?}");
+    assert!(refused.hint().contains("takeOver"), "{refused:?}");
+
+    take_over(&follower, false).unwrap();
+    writes(&session, false);
+    assert_eq!(session.request("agent/turn/start", input).unwrap_err().kind(), "sessionBusy");
+    let turn = follower.prompt("and now");
+    follower.wait_done(&turn);
+    session.wait_done(&turn);
+    assert_eq!(shown(&session.snapshot())["items"], shown(&follower.snapshot())["items"]);
+    assert_whole(&project, &session.id);
+}
+
+#[test]
+fn a_turn_keeps_its_session_unless_it_is_taken_by_force() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session();
+    let turn = session.prompt("hang on");
+    project.model.wait_until_held("middle");
+    let (follower, _) = there(&second, &session);
+    let declined = take_over(&follower, false).unwrap_err();
+    assert_eq!((declined.kind(), &declined.data["reason"]), ("takeOverDeclined", &json!("turnRunning")));
+    take_over(&follower, true).unwrap();
+    assert_eq!(session.wait_done(&turn)["stopReason"], "cancelled");
+    assert_eq!(follower.run("go on")["stopReason"], "end_turn");
+    assert_whole(&project, &session.id);
+}
+
+#[test]
+fn what_a_killed_server_wrote_goes_on_with_the_next_prompt_elsewhere() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session();
+    session.run("hello");
+    let (follower, _) = there(&second, &session);
+    first.kill();
+    follower.wait_event("nobody writes", |event| {
+        event["type"] == "lease_changed" && event.get("writer").is_none()
+    });
+    assert_eq!(follower.snapshot()["following"], json!({}), "nobody takes it unasked");
+    assert_eq!(follower.run("go on")["stopReason"], "end_turn");
+    assert_eq!(follower.snapshot().get("following"), None);
+    assert_whole(&project, &follower.id);
+}
+
+#[test]
+fn of_two_windows_that_take_over_at_once_one_wins() {
+    let project = Project::new(&script());
+    let (first, second, third) = (project.open(), project.open(), project.open());
+    let session = first.session();
+    session.run("hello");
+    let ((one, _), (two, _)) = (there(&second, &session), there(&third, &session));
+    let (of_one, of_two) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| take_over(&two, false));
+        (take_over(&one, false), other.join().unwrap())
+    });
+    let (winner, lost) = match (of_one, of_two) {
+        (Ok(_), Err(error)) => (one, error),
+        (Err(error), Ok(_)) => (two, error),
+        both => panic!("{both:?}"),
+    };
+    assert_eq!(lost.kind(), "sessionBusy", "{lost:?}");
+    assert_eq!(winner.run("go on")["stopReason"], "end_turn");
+    assert_whole(&project, &session.id);
+}
+
+#[test]
+fn a_server_that_is_stopped_is_named_and_taken_over_once_it_goes_on() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session();
+    session.run("hello");
+    let (follower, _) = there(&second, &session);
+    signal(&first, "-STOP");
+    let silent = take_over(&follower, false).unwrap_err();
+    signal(&first, "-CONT");
+    assert_eq!((silent.kind(), &silent.data["pid"]), ("writerSilent", &json!(first.process_id())));
+    assert!(silent.hint().contains(&first.process_id().to_string()), "{silent:?}");
+    take_over(&follower, false).unwrap();
+    assert_eq!(follower.run("go on")["stopReason"], "end_turn");
+}
+
+#[test]
+fn an_editor_without_a_panel_takes_over_by_a_command() {
+    let project = Project::new(&script());
+    let first = project.open();
+    let session = first.session();
+    session.run("hello");
+    let second = project.connect(&kode_e2e::Offer::plain());
+    let argument = json!({ "sessionId": session.id });
+    let taken = second
+        .call("workspace/executeCommand", json!({ "command": "kode.takeOver", "arguments": [argument] }));
+    assert_eq!(taken["sessionId"], session.id.as_str());
+    writes(&session, false);
+}
