@@ -517,12 +517,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ItemUpdated { item: updated } => {
             wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
         }
-        Event::TextChunk { item, text } => {
-            wire::Event::TextChunk(wire::TextChunk { item_id: item_id(&item), text })
-        }
-        Event::ThinkChunk { item, text } => {
-            wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(&item), text })
-        }
+        Event::TextChunk { item, text } => text_chunk(&item, text),
+        Event::ThinkChunk { item, text } => think_chunk(&item, text),
         Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
         Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
         Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
@@ -593,17 +589,26 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, strategy, skipped_records } => {
-            wire::Event::AgentResumed(turn::resumed(&sealed, strategy, skipped_records))
+            turn::resumed(&sealed, strategy, skipped_records)
         }
-        Event::LeaseChanged { writer: now, is_mine } => {
-            let writer = now.map(|now| writer(*now));
-            wire::Event::LeaseChanged(wire::LeaseChanged { writer, is_mine })
-        }
+        Event::LeaseChanged { writer, is_mine } => lease_changed(writer.map(|writer| *writer), is_mine),
         Event::StorageFailure { message, recovered } => {
             wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
         }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn text_chunk(item: &ItemId, text: String) -> wire::Event {
+    wire::Event::TextChunk(wire::TextChunk { item_id: item_id(item), text })
+}
+
+fn think_chunk(item: &ItemId, text: String) -> wire::Event {
+    wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(item), text })
+}
+
+fn lease_changed(now: Option<Writer>, is_mine: bool) -> wire::Event {
+    wire::Event::LeaseChanged(wire::LeaseChanged { writer: now.map(writer), is_mine })
 }
 
 fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {

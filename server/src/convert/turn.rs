@@ -10,16 +10,12 @@ use kode_protocol as wire;
 use crate::convert::{call_id, call_state, timestamp};
 
 /// How a session was taken up.
-pub(super) fn resumed(
-    sealed: &[SealedCall],
-    strategy: ResumeStrategy,
-    skipped_records: u64,
-) -> wire::AgentResumed {
+pub(super) fn resumed(sealed: &[SealedCall], strategy: ResumeStrategy, skipped_records: u64) -> wire::Event {
     let sealed_calls = sealed.iter().map(|sealed| wire::SealedCall {
         call_id: call_id(&sealed.call),
         state: sealed.state.map(call_state),
     });
-    wire::AgentResumed {
+    wire::Event::AgentResumed(wire::AgentResumed {
         sealed: sealed.iter().map(|sealed| call_id(&sealed.call)).collect(),
         sealed_calls: sealed_calls.collect(),
         strategy: match strategy {
@@ -27,7 +23,7 @@ pub(super) fn resumed(
             ResumeStrategy::Manual => wire::ResumeStrategy::Manual,
         },
         skipped_records,
-    }
+    })
 }
 
 /// Why a turn ended.

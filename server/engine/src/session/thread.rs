@@ -15,7 +15,7 @@ use crate::context::normalise::{append, normalise};
 use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
 use crate::ids::{ItemId, TurnId, WindowId};
 use crate::journal::{Record, Shelf};
-use crate::model::{Block, History, Message, Role};
+use crate::model::{Block, History, Message, Role, Usage};
 use crate::paths::AbsPath;
 use crate::session::compaction::{Compaction, Stored, Window};
 use crate::session::thread::open::Asked;
@@ -178,10 +178,7 @@ impl Thread {
                 self.close_calls();
                 self.streaming.clear();
                 (self.is_steered, self.is_fresh) = (false, false);
-                if let (Some(origin), true) = (&message.origin, usage.prompt_tokens() > 0) {
-                    let (tokens, messages) = (usage.prompt_tokens(), self.messages.len());
-                    self.reported = Some(Reported { tokens, messages, model: origin.model.clone() });
-                }
+                self.note_reported(&message, &usage);
                 // An answer to a question that is lost cannot be sent, and neither can the results of its calls.
                 if !self.messages.is_empty() {
                     self.calls = calls(&message);
@@ -232,6 +229,14 @@ impl Thread {
             | Record::Delegated { .. }
             | Record::Resumed { .. }
             | Record::InAgent { .. } => Vec::new(),
+        }
+    }
+
+    /// Notes what the provider of an answer reported about the request.
+    fn note_reported(&mut self, answer: &Message, usage: &Usage) {
+        if let (Some(origin), true) = (&answer.origin, usage.prompt_tokens() > 0) {
+            let (tokens, messages) = (usage.prompt_tokens(), self.messages.len());
+            self.reported = Some(Reported { tokens, messages, model: origin.model.clone() });
         }
     }
 
