@@ -105,6 +105,7 @@ fn a_switch_counts_from_the_next_call_on_and_its_cost_is_kept() {
             "second": { "baseUrl": "{{other}}", "model": "other-model", "apiKey": { "fromEnv": "SECOND_KEY" } },
         },
         "modelCatalog": { "claude-sonnet-5": { "prices": { "input": 2.0, "output": 10.0 } } },
+        "sessionTitles": false,
         "modelPointers": { "quick": "second" },
     }));
     let client = desk.open(json!({}));

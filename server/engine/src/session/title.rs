@@ -108,8 +108,11 @@ impl Session {
             return;
         }
         let name = self.pointer(Pointer::Quick);
-        let is_own = name != self.state().model;
-        if !self.in_force().policy.preferences.session_titles.unwrap_or(is_own) {
+        let preferences = &self.in_force().policy.preferences;
+        let main = self.models.pointer_with(Pointer::Main, &preferences.pointers);
+        // Where nothing is set apart for what is quick, asking would cost what the user did not mean to spend.
+        let is_own = name != main && name != self.state().model;
+        if !preferences.session_titles.unwrap_or(is_own) {
             return;
         }
         let (session, turn) = (Arc::clone(self), turn.clone());

@@ -117,7 +117,7 @@ async fn going_back_beyond_what_is_in_memory_and_forward_again_brings_everything
 #[tokio::test(start_paused = true)]
 async fn after_a_mebibyte_a_turn_leaves_a_base_and_a_killed_session_opens_from_it() {
     let bench = Bench::new(vec![]);
-    let session = long(&bench, 3, 200_000).await;
+    let session = long(&bench, 3, 100_000).await;
     session.base_kept().await;
     assert!(!folder(&bench).join(BASE).exists(), "it is not worth it yet");
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
