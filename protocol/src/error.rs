@@ -71,8 +71,13 @@ pub enum ErrorKind {
     ModelNotConfigured,
     /// The turn limit is zero: no prompt is taken.
     ChatDisabled,
-    /// The session's journal cannot be read or written.
+    /// The session's journal cannot be read or written; the message has the system's words.
     StorageFailure,
+    /// The session's journal holds no record that this build can read. It is left as it is.
+    Corrupted {
+        /// Lines that could not be read.
+        skipped: u64,
+    },
     /// A fault of the server.
     Internal,
     /// A kind that this build does not know.
@@ -132,6 +137,8 @@ pub mod code {
     pub const TAKE_OVER_DECLINED: i64 = -32060;
     /// [`ErrorKind::WriterSilent`](super::ErrorKind::WriterSilent).
     pub const WRITER_SILENT: i64 = -32061;
+    /// [`ErrorKind::Corrupted`](super::ErrorKind::Corrupted).
+    pub const CORRUPTED: i64 = -32062;
     /// [`ErrorKind::ChatDisabled`](super::ErrorKind::ChatDisabled).
     pub const CHAT_DISABLED: i64 = -32025;
 }
@@ -160,6 +167,7 @@ impl ErrorKind {
             Self::ModelNotConfigured => code::MODEL_NOT_CONFIGURED,
             Self::ChatDisabled => code::CHAT_DISABLED,
             Self::StorageFailure => code::STORAGE_FAILURE,
+            Self::Corrupted { .. } => code::CORRUPTED,
             Self::Internal | Self::Unknown => code::INTERNAL,
         }
     }

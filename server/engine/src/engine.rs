@@ -6,6 +6,7 @@
 mod lease;
 
 use std::collections::HashMap;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -252,7 +253,8 @@ impl Engine {
         let mode = beginning.mode(new.mode)?;
         let id = SessionId::generate();
         let (session, forked_from) = (id.clone(), None);
-        let record = Record::Opened { session, roots: new.roots, cwd: cwd.clone(), mode, model, forked_from };
+        let (roots, cwd_of_it, mode) = (new.roots, cwd.clone(), mode.into());
+        let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (journal, blobs) = open_journal(&self.disk, &path)?;
         let storage = |source| SessionError::Storage { path: path.clone(), source };
@@ -328,7 +330,11 @@ impl Engine {
         session.enter_lost_changes().await;
         session.catch_up_with_texts().await;
         let looked_at = Arc::clone(&session);
-        blocking(move || looked_at.replace_lost_mode()).await;
+        let look = move || {
+            looked_at.replace_lost_mode();
+            looked_at.tell_of_lost_folders();
+        };
+        blocking(look).await;
         session.asked_again().await;
         Ok(session)
     }
@@ -482,11 +488,14 @@ impl Engine {
     /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost.
     fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
         let (mode, model) = self.beginning_of(folder)?;
-        let (roots, cwd) = (vec![folder.clone()], folder.clone());
+        let (roots, cwd, mode) = (vec![folder.clone()], folder.clone(), mode.into());
         Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
     }
 
     /// The journal of a stored session of the folders, and that of them in which it was begun.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`], and [`SessionError::Storage`] where something is in its place that is no file to be read.
     pub(crate) fn stored_journal<'f>(
         &self,
         folders: &'f [AbsPath],
@@ -495,8 +504,15 @@ impl Engine {
         // An id is looked up as one path component: it must not be able to name anything else.
         let path = |folder: &AbsPath| self.folder(folder).join(id.as_str()).join(JOURNAL);
         let paths = folders.iter().map(|folder| (path(folder), folder));
-        let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| path.is_file());
-        found.ok_or_else(|| SessionError::Unknown(id.clone()))
+        let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| !is_absent(path));
+        let (path, folder) = found.ok_or_else(|| SessionError::Unknown(id.clone()))?;
+        // Looked at before it is opened: opening would make what a link leads to.
+        let is_file = fs::metadata(&path).map(|metadata| metadata.is_file());
+        let no_file = || Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
+        match is_file.and_then(|is_file| if is_file { Ok(()) } else { no_file() }) {
+            Ok(()) => Ok((path, folder)),
+            Err(source) => Err(SessionError::Storage { path, source }),
+        }
     }
 
     /// The mode and the model profile that new sessions of a folder begin with.
@@ -546,6 +562,12 @@ impl Engine {
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether nothing is at a place. Something that must not be looked at is there.
+fn is_absent(path: &Path) -> bool {
+    let none = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+    fs::symlink_metadata(path).is_err_and(|error| none.contains(&error.kind()))
 }
 
 /// A session as it lies on disk.

@@ -25,7 +25,7 @@ pub use broker::{Answered, Broker, RespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
 pub use gate::{Decision as GateDecision, Verdict};
 pub use grant::Grant;
-pub use mode::{Act, Mode, Stance};
+pub use mode::{Act, Mode, Stance, WrittenMode};
 pub use sensitive::{Sensitive, Sensitivity};
 
 /// What is asked of the user before a call runs.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::broker::{self, Asked};
 use crate::event::Event;
 use crate::ids::{CallId, ItemId, QuestionId};
-use crate::permission::Mode;
+use crate::permission::{Mode, mode};
 
 /// The most characters of a plan.
 pub const MAX_PLAN: usize = 60_000;
@@ -194,8 +194,8 @@ pub struct Resolved {
     /// The plan as the user has changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The mode in which the user wants the plan to be carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The mode in which the user wants the plan to be carried out; `None` also for one that this build does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "mode::known_or_none")]
     pub mode: Option<Mode>,
     /// Which surface or client ended it, or `cancel`.
     pub by: String,

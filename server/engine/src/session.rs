@@ -439,6 +439,7 @@ impl Session {
         if self.cancel.is_cancelled() || is_same {
             return;
         }
+        let mode = mode.into();
         self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
     }
 

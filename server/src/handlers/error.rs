@@ -104,9 +104,11 @@ pub(crate) fn session(error: SessionError) -> Failure {
             message,
             "Check the folder, its permissions and the free space.",
         ),
-        SessionError::Corrupted { .. } => {
-            failure(ErrorKind::StorageFailure, message, "Begin a new session; the journal is kept as it is.")
-        }
+        SessionError::Corrupted { skipped, .. } => failure(
+            ErrorKind::Corrupted { skipped },
+            message,
+            "Begin a new session, or put a copy of the journal in its place and load it again; it is kept as it is.",
+        ),
         SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),
     }

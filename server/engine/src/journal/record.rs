@@ -13,7 +13,7 @@ use crate::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, S
 use crate::input::{Attachment, Part};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
-use crate::permission::{Decision, DeliveryRule, Grant, Mode};
+use crate::permission::{Decision, DeliveryRule, Grant, WrittenMode};
 use crate::question::{Question, Resolved};
 use crate::session::background::TaskEntry;
 use crate::session::changes::ahead::Intent;
@@ -58,7 +58,7 @@ pub enum Record {
         /// Where relative paths and commands start.
         cwd: AbsPath,
         /// The mode at the start.
-        mode: Mode,
+        mode: WrittenMode,
         /// The name of the model profile at the start.
         model: String,
         /// The session it was forked from.
@@ -275,7 +275,7 @@ pub enum Record {
     /// The mode, the model, the effort or the style of the answers changed.
     Configured {
         /// The mode now.
-        mode: Mode,
+        mode: WrittenMode,
         /// The name of the model profile now.
         model: String,
         /// How hard models think in this session now, instead of as their profiles say.

@@ -3,7 +3,7 @@
 //! Rule: a mode is a row of one table, and what it says of an act is said here alone. A mode only ever speaks when no
 //! rule does; it lifts neither a refusal nor an ask rule, nor the guard over places that steer other programs.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How much the agent may do unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,48 @@ pub enum Mode {
     Approval,
     /// Reads run; edits are refused; commands that do more than look ask.
     Readonly,
+}
+
+/// A mode as it was written down, perhaps by a newer build with modes that this one does not know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum WrittenMode {
+    /// One of this build's.
+    Known(Mode),
+    /// The name of another.
+    Unknown(String),
+}
+
+impl From<Mode> for WrittenMode {
+    fn from(mode: Mode) -> Self {
+        Self::Known(mode)
+    }
+}
+
+impl WrittenMode {
+    /// The mode; `None` where this build does not know it.
+    #[must_use]
+    pub fn known(&self) -> Option<Mode> {
+        match self {
+            Self::Known(mode) => Some(*mode),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The name of a mode that this build does not know.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Known(_) => None,
+            Self::Unknown(name) => Some(name),
+        }
+    }
+}
+
+/// Reads a mode that may be missing; one that this build does not know is as good as none.
+pub(crate) fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode>, D::Error> {
+    let written = Option::<WrittenMode>::deserialize(source)?;
+    Ok(written.and_then(|mode| mode.known()))
 }
 
 /// What a call does, as far as modes tell one thing from another.

@@ -175,7 +175,7 @@ impl Session {
                 session: state.id.clone(),
                 roots: state.roots.clone(),
                 cwd: state.cwd.clone(),
-                mode: state.mode,
+                mode: state.mode.into(),
                 model: state.model.clone(),
                 forked_from: state.forked_from.clone(),
             }

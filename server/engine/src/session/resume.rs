@@ -15,7 +15,7 @@ use crate::ids::{AgentId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
 use crate::model::{Block, Message, Usage};
-use crate::permission::Mode;
+use crate::permission::{Mode, WrittenMode};
 use crate::session::conversation::Conversation;
 use crate::session::{ActiveTurn, Session, SessionState, lock, new_item};
 use crate::turn::{self, AskedAgain, TakenUp};
@@ -275,21 +275,44 @@ impl Session {
             format!("The model profile `{lost}` of this session is gone; `{model}` answers from now on.");
         let hint = "Choose another one, or bring the profile back into the settings.";
         self.tell_of_loss(state, &text, hint);
-        let (mode, effort, output_style) = (state.mode, state.effort, state.output_style.clone());
+        // One that is not known is told of later, and is kept until then.
+        let mode = state.unknown_mode.clone().map_or(state.mode.into(), WrittenMode::Unknown);
+        let (effort, output_style) = (state.effort, state.output_style.clone());
         self.commit_locked(state, Record::Configured { mode, model, effort, output_style });
     }
 
-    /// Lets the default mode count where that of the session was switched off meanwhile.
+    /// Lets the default mode count where that of the session was switched off meanwhile, or is none of this build's.
     pub(crate) fn replace_lost_mode(&self) {
         let in_force = self.in_force();
         let mut state = self.state();
-        let Err(error) = in_force.policy.allow_mode(state.mode) else { return };
-        let (lost, mode) = (state.mode, Mode::default());
-        let text = format!("The mode {} of this session counts no more: {error}.", lost.name());
+        let mode = Mode::default();
+        let text = match (&state.unknown_mode, in_force.policy.allow_mode(state.mode)) {
+            (Some(lost), _) => format!("This version of kode-ls does not know the mode `{lost}` of this session."),
+            (None, Err(error)) => {
+                format!("The mode {} of this session counts no more: {error}.", state.mode.name())
+            }
+            (None, Ok(_)) => return,
+        };
         self.tell_of_loss(&mut state, &text, &format!("The mode is now {}.", mode.name()));
+        let mode = mode.into();
         let (model, effort) = (state.model.clone(), state.effort);
         let output_style = state.output_style.clone();
         self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
+    }
+
+    /// Tells in the transcript which folders are gone that the session works in; once for each.
+    pub(crate) fn tell_of_lost_folders(&self) {
+        let lost: Vec<_> = self.roots().into_iter().filter(|root| !root.as_path().is_dir()).collect();
+        let mut state = self.state();
+        for root in lost {
+            let text = format!("The folder `{root}` that this session works in is gone.");
+            let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
+            if !state.main.items.backwards().any(|item| is_told(&item)) {
+                let hint = "Bring the folder back to go on; until then the tools find nothing there, and commands \
+                            do not run.";
+                self.tell_of_loss(&mut state, &text, hint);
+            }
+        }
     }
 
     /// Tells in the transcript what of the session is gone.

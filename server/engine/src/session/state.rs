@@ -16,7 +16,7 @@ use crate::journal::record::TurnFigures;
 use crate::journal::{Record, Shelf};
 use crate::model::{Block, Effort, Message, Usage};
 use crate::paths::AbsPath;
-use crate::permission::{DeliveryRule, Grant, Mode};
+use crate::permission::{DeliveryRule, Grant, Mode, WrittenMode};
 use crate::question::{Question, QuestionKind};
 use crate::session::agents::Agent;
 use crate::session::background::Background;
@@ -48,6 +48,8 @@ pub struct SessionState {
     pub cwd: AbsPath,
     /// Its mode.
     pub mode: Mode,
+    /// The name of its mode where this build does not know that; the default mode counts then.
+    pub unknown_mode: Option<String>,
     /// The mode that plan mode was entered from, while it lasts.
     pub mode_before_plan: Option<Mode>,
     /// The name of its model profile.
@@ -157,7 +159,8 @@ impl SessionState {
             archived: false,
             roots: roots.clone(),
             cwd: cwd.clone(),
-            mode: *mode,
+            mode: mode.known().unwrap_or_default(),
+            unknown_mode: mode.unknown().map(str::to_owned),
             mode_before_plan: None,
             model: model.clone(),
             main: Thread::default(),
@@ -301,7 +304,7 @@ impl SessionState {
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
             Record::Configured { mode, model, effort, output_style } => {
                 self.output_style = output_style;
-                self.configure(mode, model, effort)
+                self.configure(&mode, model, effort)
             }
             Record::Background { entry } => {
                 let told = told::of_task(&entry);
@@ -365,7 +368,9 @@ impl SessionState {
         begun.into_iter().chain(dequeued.then(|| self.queue_event())).chain(sent).collect()
     }
 
-    fn configure(&mut self, mode: Mode, model: String, effort: Option<Effort>) -> Vec<Event> {
+    fn configure(&mut self, mode: &WrittenMode, model: String, effort: Option<Effort>) -> Vec<Event> {
+        self.unknown_mode = mode.unknown().map(str::to_owned);
+        let mode = mode.known().unwrap_or_default();
         if mode != self.mode {
             self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
         }

@@ -72,7 +72,7 @@ mod tests {
     fn state() -> SessionState {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots, model) = (SessionId::generate(), vec![cwd.clone()], "main".to_owned());
-        let mode = Mode::Default;
+        let mode = Mode::Default.into();
         let mut state =
             SessionState::open(&Record::Opened { session, roots, cwd, mode, model, forked_from: None })
                 .unwrap();

@@ -17,7 +17,7 @@ use crate::ids::{ResolutionId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::model::price::Cost;
 use crate::paths::AbsPath;
-use crate::permission::Mode;
+use crate::permission::{Mode, WrittenMode};
 use crate::session::title::TitledBy;
 use crate::session::title_from;
 
@@ -95,7 +95,7 @@ struct Head<'a> {
 struct Opened {
     session: SessionId,
     cwd: AbsPath,
-    mode: Mode,
+    mode: WrittenMode,
     model: String,
 }
 
@@ -151,7 +151,7 @@ struct TurnEnded {
 
 #[derive(Deserialize)]
 struct Configured {
-    mode: Mode,
+    mode: WrittenMode,
     model: String,
 }
 
@@ -237,7 +237,7 @@ impl Digest {
             "opened" if self.id.is_none() => {
                 let Opened { session, cwd, mode, model } = read(line)?;
                 (self.id, self.folder, self.created) = (Some(session), Some(cwd), written);
-                (self.mode, self.model) = (Some(mode), model);
+                (self.mode, self.model) = (mode.known(), model);
             }
             "prompt" => {
                 let Prompt { turn, item } = read(line)?;
@@ -282,7 +282,7 @@ impl Digest {
             }
             "configured" => {
                 let Configured { mode, model } = read(line)?;
-                (self.mode, self.model) = (Some(mode), model);
+                (self.mode, self.model) = (mode.known(), model);
             }
             "rewound" => self.rewind(read(line)?),
             "unwound" => self.unwind(&read::<Unwound>(line)?),

@@ -156,7 +156,7 @@ pub(super) fn read(
         session: id.clone(),
         roots: vec![root.clone()],
         cwd: root.clone(),
-        mode,
+        mode: mode.into(),
         model,
         forked_from: None,
     };

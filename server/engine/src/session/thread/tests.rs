@@ -62,7 +62,7 @@ impl Kept {
             session: SessionId::generate(),
             roots,
             cwd: root,
-            mode: Mode::Default,
+            mode: Mode::Default.into(),
             model,
             forked_from: None,
         };
