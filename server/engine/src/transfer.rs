@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::engine::{Engine, JOURNAL, SessionError};
 use crate::ids::SessionId;
-use crate::journal::{self, Journal, ReadJournal, Record};
+use crate::journal::{self, Journal, ReadJournal, Record, disk};
 use crate::paths::AbsPath;
 use crate::session::{Session, SessionState};
 use crate::workspace::blocking;
@@ -119,16 +119,22 @@ fn read_journal(path: &Path) -> Result<ReadJournal, SessionError> {
 /// Writes a new session into a folder of sessions: all of its records, or nothing.
 async fn write_session(sessions: &Path, id: &SessionId, records: Vec<Record>) -> Result<(), SessionError> {
     let unfinished = sessions.join(format!("{UNFINISHED}{id}"));
-    let written = fill(unfinished.join(JOURNAL), records).await.and_then(|()| {
+    let filled = fill(unfinished.join(JOURNAL), records).await;
+    let (sessions, finished) = (sessions.to_path_buf(), sessions.join(id.as_str()));
+    blocking(move || {
         // One call: it is there as a whole from now on.
-        std::fs::rename(&unfinished, sessions.join(id.as_str()))
-    });
-    written.map_err(|source| {
-        if let Err(error) = std::fs::remove_dir_all(&unfinished) {
-            tracing::warn!(%error, path = %unfinished.display(), "an unfinished session stays on the disk");
-        }
-        SessionError::Storage { path: unfinished, source }
+        let named = filled.and_then(|()| std::fs::rename(&unfinished, &finished));
+        // Whoever is told of the session finds it after a power cut too.
+        let synced = named.and_then(|()| disk::real().sync_folder(&sessions));
+        synced.map_err(|source| {
+            let path = if finished.is_dir() { finished } else { unfinished };
+            if let Err(error) = std::fs::remove_dir_all(&path) {
+                tracing::warn!(%error, path = %path.display(), "an unfinished session stays on the disk");
+            }
+            SessionError::Storage { path, source }
+        })
     })
+    .await
 }
 
 async fn fill(path: PathBuf, records: Vec<Record>) -> io::Result<()> {

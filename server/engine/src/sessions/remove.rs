@@ -44,14 +44,19 @@ impl Catalogue {
     }
 }
 
-/// Holds a journal, so that nobody else opens it; nothing when there is none, or it cannot be opened at all.
+/// Holds a journal, so that nobody else opens it; nothing when there is none, or it must not be opened.
+///
+/// # Errors
+/// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when somebody has it open.
 pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
     let file = match File::open(journal) {
         Ok(file) => file,
-        Err(error) => {
+        // Any other error says nothing of whether somebody has it.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
             tracing::debug!(%error, path = %journal.display(), "a journal that cannot be opened is nobody's");
             return Ok(None);
         }
+        Err(error) => return Err(error),
     };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

@@ -9,9 +9,10 @@ use crate::event::{Item, ItemBody, TurnEnd};
 use crate::ids::{AgentId, ItemId, SessionId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
-use crate::model::Usage;
+use crate::model::{Block, Message, Usage};
 use crate::session::SessionState;
 use crate::session::draft::Draft;
+use crate::session::thread::Thread;
 use crate::turn::sealing;
 
 /// Why calls of a fork have no result.
@@ -24,7 +25,7 @@ pub enum ForkPoint {
     End,
     /// After this item.
     After(ItemId),
-    /// Before this item; a prompt becomes the unsent prompt of the fork.
+    /// Before this item; the words of a prompt become the unsent prompt of the fork, without what went with them.
     Before(ItemId),
 }
 
@@ -176,26 +177,31 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
 /// What ends that had not ended where the fork was made.
 fn finish(state: &SessionState) -> Vec<Record> {
     let at = Timestamp::now();
-    let seal = |agent: Option<&AgentId>, item: Item| {
+    let seal = |item: Item| {
         let ItemBody::ToolCall(call) = &item.body else { return None };
         let (outcome, result) = sealing(call, NOT_IN_FORK, None);
-        let ended = Record::CallEnded {
+        Some(Record::CallEnded {
             item: item.id.clone(),
             at,
             outcome,
             result,
             instructed: Vec::new(),
             executed: None,
-        };
-        Some(match agent {
-            None => ended,
-            Some(agent) => Record::InAgent { agent: agent.clone(), record: Box::new(ended) },
         })
     };
-    let of_agents = state.agents.iter().flat_map(|(id, agent)| {
-        agent.thread.unanswered().into_iter().filter_map(move |item| seal(Some(id), item))
-    });
-    let own = state.main.unanswered().into_iter().filter_map(|item| seal(None, item));
+    let of = |agent: Option<&AgentId>, record: Record| match agent {
+        None => record,
+        Some(agent) => Record::InAgent { agent: agent.clone(), record: Box::new(record) },
+    };
+    let finished = |agent: Option<&AgentId>, thread: &Thread| {
+        // Nothing is sealed that streamed: the answer says what became of it, and closes what is older.
+        let streamed: Vec<_> = thread.broken_off(at).into_iter().map(|item| item.id).collect();
+        let open = thread.unanswered().into_iter().filter(|item| !streamed.contains(&item.id));
+        let sealed: Vec<_> = open.filter_map(|item| seal(item)).collect();
+        sealed.into_iter().chain(broken_off(thread, at)).map(|record| of(agent, record)).collect::<Vec<_>>()
+    };
+    let of_agents = state.agents.iter().flat_map(|(id, agent)| finished(Some(id), &agent.thread));
+    let own = finished(None, &state.main);
     let ended = state.turn.clone().map(|turn| Record::TurnEnded {
         turn,
         reason: TurnEnd::Cancelled,
@@ -203,4 +209,18 @@ fn finish(state: &SessionState) -> Vec<Record> {
         figures: TurnFigures::default(),
     });
     of_agents.chain(own).chain(ended).collect()
+}
+
+/// What streamed where the fork was made, as an answer that broke off.
+fn broken_off(thread: &Thread, at: Timestamp) -> Option<Record> {
+    let items = thread.broken_off(at);
+    let turn = items.first()?.turn.clone();
+    // Thinking goes back to the model only whole and signed; a call only when it can be run.
+    let said = items.iter().filter_map(|item| {
+        let ItemBody::AgentMessage { text, .. } = &item.body else { return None };
+        (!text.trim().is_empty()).then(|| Block::Text { text: text.clone() })
+    });
+    let message = Message::assistant(said.collect());
+    let streamed = items.iter().map(|item| item.id.clone()).collect();
+    Some(Record::Answer { turn, message, items, usage: Usage::default(), streamed, duration_ms: None })
 }

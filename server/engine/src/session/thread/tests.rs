@@ -159,6 +159,22 @@ impl Kept {
         }
     }
 
+    /// The beginning of an answer that is still to come.
+    fn stream(&mut self, turn: &TurnId) -> ItemId {
+        let body = ItemBody::AgentMessage {
+            text: "half of".into(),
+            complete: false,
+            interrupted: false,
+            model: None,
+            duration_ms: None,
+        };
+        let item = new_item(turn, body);
+        let id = item.id.clone();
+        self.write(Record::Streamed { item });
+        self.write(Record::Grown { item: id.clone(), text: " an answer".into() });
+        id
+    }
+
     fn compact(&mut self, turn: TurnId, percent: usize) {
         if self.state.main.messages.is_empty() {
             return;
@@ -258,6 +274,7 @@ proptest! {
     #[test]
     fn a_fork_at_any_item_has_what_was_said_until_then_and_can_be_sent(
         steps in proptest::collection::vec(step(), 1..25),
+        streams in any::<bool>(),
     ) {
         let mut kept = Kept::new();
         let mut shown: Vec<ItemId> = Vec::new();
@@ -267,14 +284,22 @@ proptest! {
             let new: Vec<_> = new.filter(|id| !shown.contains(id)).collect();
             shown.extend(new);
         }
+        let turn = kept.befores.last().filter(|_| streams).map(|(turn, _)| turn.clone());
+        let streamed = turn.map(|turn| kept.stream(&turn));
+        shown.extend(streamed.clone());
         let (origin, id) = (kept.state.id.clone(), SessionId::generate());
         for item in shown {
             let forked = |at| SessionState::fold(fork(kept.records.clone(), &at, &origin, &id).unwrap()).unwrap();
             let (after, before) = (forked(ForkPoint::After(item.clone())), forked(ForkPoint::Before(item.clone())));
             prop_assert!(after.main.item(&item).is_some() && before.main.item(&item).is_none());
+            if streamed.as_ref() == Some(&item) {
+                let said = after.main.messages.last().map(|message| message.content.clone());
+                prop_assert_eq!(said, Some(vec![text("half of an answer")]));
+            }
             for state in [after, before] {
                 prop_assert_eq!((&state.id, state.forked_from.as_ref()), (&id, Some(&origin)));
                 prop_assert_eq!(state.main.unanswered(), vec![]);
+                prop_assert_eq!(state.main.broken_off(jiff::Timestamp::now()), vec![], "it has ended");
                 prop_assert_eq!(&state.turn, &None);
                 prop_assert_eq!(&normalise(&state.main.messages)[..], &state.main.messages[..]);
             }
