@@ -134,6 +134,12 @@ impl EventLog {
         self.grown.send_replace(kept.total());
     }
 
+    /// Goes on from this number where the newest event is an older one: others have told so much.
+    pub(crate) fn reach(&self, newest: u64) {
+        let mut kept = self.lock();
+        kept.newest = kept.newest.max(newest);
+    }
+
     /// Adds the events that a record of another process tells, under the numbers they have there.
     pub fn follow(&self, seq: u64, at: Timestamp, events: Vec<Event>) {
         let mut kept = self.lock();
@@ -192,6 +198,11 @@ impl Kept {
     #[must_use]
     pub fn after(newest: u64) -> Self {
         Self { floor: newest, newest, events: VecDeque::new(), dropped: 0 }
+    }
+
+    /// The number of the newest event.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
     }
 
     /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that

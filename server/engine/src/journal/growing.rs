@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::journal::Stamp;
 use crate::journal::pictures;
-use crate::journal::reader::{Parsed, Seen, parse, read_line};
+use crate::journal::reader::{LineEnd, Parsed, Seen, parse, read_line};
 use crate::journal::record::{Line, Record};
 
 /// A place in a journal that grows.
@@ -24,12 +24,12 @@ pub(crate) struct Tail {
     after_damage: bool,
 }
 
-/// What was read on.
-#[derive(Debug)]
+/// How a journal has grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grown {
-    /// These lines came, maybe none.
-    By(Vec<(Stamp, Record)>),
-    /// The journal is shorter than what was read of it: it is another one.
+    /// By the lines that were handed over, maybe by none.
+    Further,
+    /// It is shorter than what was read of it: it is another one.
     Replaced,
 }
 
@@ -45,20 +45,31 @@ impl Tail {
         }
     }
 
-    /// Reads what has come since.
-    pub(crate) fn read(&mut self) -> io::Result<Grown> {
+    /// Reads what has come since and hands it over line by line.
+    ///
+    /// # Errors
+    /// What the system says. What was handed over until then counts as read; the rest comes with the next call.
+    pub(crate) fn read(&mut self, each: impl FnMut(Stamp, Record)) -> io::Result<Grown> {
         let mut file = File::open(&self.path)?;
         let end = whole_length(&mut file)?;
         if end < self.read {
             return Ok(Grown::Replaced);
         }
         file.seek(SeekFrom::Start(self.read))?;
-        let mut reader = BufReader::new(file.take(end - self.read));
-        let (mut line, mut lines) = (Vec::new(), Vec::new());
-        let mut next = self.read;
-        while let Some((_, length)) = read_line(&mut reader, &mut line)? {
-            let start = next;
-            next += length;
+        self.take_lines(&mut BufReader::new(file.take(end - self.read)), each)?;
+        Ok(Grown::Further)
+    }
+
+    fn take_lines(
+        &mut self,
+        reader: &mut impl BufRead,
+        mut each: impl FnMut(Stamp, Record),
+    ) -> io::Result<()> {
+        let mut line = Vec::new();
+        while let Some((LineEnd::There, length)) = read_line(reader, &mut line)? {
+            let start = self.read;
+            // Line by line: when reading fails, those before are known and would be passed over the next time.
+            self.read += length;
             match parse(&line) {
                 Ok(Parsed { line: parsed, is_whole }) => {
                     self.after_damage |= !is_whole;
@@ -69,7 +80,7 @@ impl Tail {
                     let path = &self.path;
                     pictures::restore(&mut record, start, &mut self.pictures, |at| record_at(path, at));
                     let after_damage = std::mem::take(&mut self.after_damage);
-                    lines.push((Stamp { seq, written, after_damage }, record));
+                    each(Stamp { seq, written, after_damage }, record);
                 }
                 Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(error) => {
@@ -78,8 +89,7 @@ impl Tail {
                 }
             }
         }
-        self.read = end;
-        Ok(Grown::By(lines))
+        Ok(())
     }
 }
 
@@ -126,18 +136,21 @@ mod tests {
     use crate::ids::TurnId;
     use crate::journal::Journal;
 
+    fn remark(text: &str) -> Record {
+        Record::Remark { turn: TurnId::from_external("turn_1"), text: text.to_owned() }
+    }
+
     #[test]
     fn whole_lines_are_taken_once_and_half_a_line_waits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let remark =
-            |text: &str| Record::Remark { turn: TurnId::from_external("turn_1"), text: text.to_owned() };
         let journal = Journal::open(&path).unwrap();
         journal.append(&remark("one")).unwrap();
         let mut tail = Tail::new(&path);
-        let mut grown = || match tail.read().unwrap() {
-            Grown::By(lines) => lines.into_iter().map(|(_, record)| record).collect::<Vec<_>>(),
-            Grown::Replaced => panic!("it only grows"),
+        let mut grown = || {
+            let mut records = Vec::new();
+            assert_eq!(tail.read(|_, record| records.push(record)).unwrap(), Grown::Further);
+            records
         };
         assert_eq!((grown(), grown()), (vec![remark("one")], vec![]));
         // Another line than the first: one that comes twice counts once.
@@ -148,6 +161,33 @@ mod tests {
         file.write_all(&whole[20..]).unwrap();
         assert_eq!(grown(), [remark("two")]);
         file.set_len(3).unwrap();
-        assert!(matches!(tail.read().unwrap(), Grown::Replaced));
+        assert_eq!(tail.read(|_, _| {}).unwrap(), Grown::Replaced);
+    }
+
+    /// A disk that fails.
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("broken"))
+        }
+    }
+
+    #[test]
+    fn what_comes_before_a_failure_is_taken_and_the_rest_the_next_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let journal = Journal::open(&path).unwrap();
+        for text in ["one", "two", "three"] {
+            journal.append(&remark(text)).unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let (mut tail, mut records) = (Tail::new(&path), Vec::new());
+        // The failure comes in the middle of the third line.
+        let mut reader = BufReader::new(bytes[..bytes.len() - 5].chain(Broken));
+        tail.take_lines(&mut reader, |_, record| records.push(record)).unwrap_err();
+        assert_eq!(records, [remark("one"), remark("two")]);
+        tail.read(|_, record| records.push(record)).unwrap();
+        assert_eq!(records, [remark("one"), remark("two"), remark("three")]);
     }
 }

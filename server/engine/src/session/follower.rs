@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, EventLog, Kept};
 use crate::ids::SessionId;
-use crate::journal::Record;
 use crate::journal::growing::{Grown, Tail};
 use crate::journal::lease::{Lease, Writer};
+use crate::journal::{Record, Stamp};
 use crate::paths::AbsPath;
 use crate::session::lock;
+use crate::session::replay::Replay;
 use crate::session::snapshot::Snapshot;
 use crate::session::state::SessionState;
 use crate::workspace::blocking;
@@ -40,6 +41,9 @@ pub struct Following {
     path: PathBuf,
     pub(crate) lease: Lease,
     log: Arc<EventLog>,
+    /// Held while the disk is read; taken before `inner`, never after it.
+    reading: Mutex<Reading>,
+    /// Never held while the disk is read: those who show the session wait for it.
     inner: Mutex<Inner>,
     /// Woken when something in the session's folder has changed.
     pub(crate) wake: Arc<Notify>,
@@ -48,22 +52,38 @@ pub struct Following {
     pub(crate) taking: tokio::sync::Mutex<()>,
 }
 
+/// How far the journal was read.
+#[derive(Debug)]
+struct Reading {
+    tail: Tail,
+    /// Whether the journal is another one by now, whose beginning has not come yet: what stands there is no part of what
+    /// is shown.
+    is_headless: bool,
+}
+
 #[derive(Debug)]
 struct Inner {
     state: SessionState,
-    tail: Tail,
     writer: Option<Writer>,
 }
 
 impl Following {
-    /// Reads a journal and follows it; `log` is that of the session where this process has written it until now. `None`
-    /// when the journal has no beginning. Waits for the disk.
+    /// Reads a journal and follows it; `log` is that of the session where this process has written it until now: it is told
+    /// what another one has written since. `None` when the journal has no beginning. Waits for the disk.
     ///
     /// # Errors
     /// What the system says about the journal.
     pub(crate) fn open(path: &Path, log: Option<Arc<EventLog>>) -> io::Result<Option<Arc<Self>>> {
         let mut tail = Tail::new(path);
-        let Some((state, kept)) = fold(&mut tail)? else { return Ok(None) };
+        let told_until = log.as_ref().map_or(0, |log| log.newest());
+        let (replay, read) = fold(&mut tail, |stamp, told| {
+            // What this process wrote itself it has told, and numbered what it told.
+            if let Some(log) = log.as_ref().filter(|_| stamp.seq >= told_until) {
+                tell(log, stamp, told.to_vec());
+            }
+        });
+        read?;
+        let Some(Replay { state, kept }) = replay else { return Ok(None) };
         let id = state.id.clone();
         let log = log.unwrap_or_else(|| EventLog::with(id.clone(), kept));
         let lease = Lease::beside(path);
@@ -73,7 +93,8 @@ impl Following {
             path: path.to_path_buf(),
             lease,
             log,
-            inner: Mutex::new(Inner { state, tail, writer }),
+            reading: Mutex::new(Reading { tail, is_headless: false }),
+            inner: Mutex::new(Inner { state, writer }),
             wake: Arc::default(),
             stop: CancellationToken::new(),
             taking: tokio::sync::Mutex::default(),
@@ -125,35 +146,59 @@ impl Following {
         &self.path
     }
 
-    /// Reads what was written and tells it, unless the following has ended. Waits for the disk.
+    /// Reads what was written and tells it, unless the following has ended; it ends with the journal. Waits for the disk.
     pub(crate) fn catch_up(&self) {
-        let mut inner = lock(&self.inner);
+        let mut reading = lock(&self.reading);
         // Under the lock: what this process writes itself is never read here.
-        if !self.is_stopped() {
-            self.read_on(&mut inner);
+        if self.is_stopped() {
+            return;
+        }
+        match self.read_on(&mut reading) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tracing::info!(path = %self.path.display(), "the session is gone and is followed no more");
+                self.stop();
+                self.log.close();
+            }
+            read => self.warn(read),
         }
     }
 
     /// Reads the end of what was written, tells it and ends the following. Waits for the disk.
     pub(crate) fn finish(&self) {
-        let mut inner = lock(&self.inner);
-        self.read_on(&mut inner);
+        let mut reading = lock(&self.reading);
+        let read = self.read_on(&mut reading);
+        self.warn(read);
         self.stop();
     }
 
-    fn read_on(&self, inner: &mut Inner) {
-        match inner.tail.read() {
-            Ok(Grown::By(lines)) => {
-                for (stamp, record) in lines {
-                    if stamp.after_damage {
-                        self.log.lose();
-                    }
-                    let told = inner.state.apply(record);
-                    self.log.follow(stamp.seq, stamp.written, told);
-                }
-            }
-            Ok(Grown::Replaced) => self.begin_anew(inner),
-            Err(error) => tracing::warn!(%error, path = %self.path.display(), "the journal cannot be read"),
+    fn read_on(&self, reading: &mut Reading) -> io::Result<()> {
+        let Reading { tail, is_headless } = reading;
+        let grown = tail.read(|stamp, record| self.add(stamp, record, is_headless))?;
+        match grown {
+            Grown::Further => Ok(()),
+            Grown::Replaced => self.begin_anew(reading),
+        }
+    }
+
+    fn add(&self, stamp: Stamp, record: Record, is_headless: &mut bool) {
+        let beginning = if *is_headless { SessionState::open(&record) } else { None };
+        if *is_headless && beginning.is_none() {
+            return;
+        }
+        *is_headless = false;
+        // State and events change under one lock: a snapshot has both of one moment.
+        let mut inner = lock(&self.inner);
+        if let Some(state) = beginning {
+            inner.state = state;
+            self.log.lose();
+        }
+        let told = inner.state.apply(record);
+        tell(&self.log, stamp, told);
+    }
+
+    fn warn(&self, read: io::Result<()>) {
+        if let Err(error) = read {
+            tracing::warn!(%error, path = %self.path.display(), "the journal cannot be read");
         }
     }
 
@@ -167,18 +212,24 @@ impl Following {
         self.stop.is_cancelled()
     }
 
-    fn begin_anew(&self, inner: &mut Inner) {
+    /// Reads the journal that stands in the place of the one that was read. Where that fails reading goes on from there.
+    fn begin_anew(&self, reading: &mut Reading) -> io::Result<()> {
         let mut tail = Tail::new(&self.path);
-        match fold(&mut tail) {
-            Ok(Some((state, _))) => {
-                (inner.state, inner.tail) = (state, tail);
-                self.log.lose();
-            }
-            Ok(None) => {
-                tracing::warn!(path = %self.path.display(), "the journal is another one, without a beginning")
-            }
-            Err(error) => tracing::warn!(%error, path = %self.path.display(), "the journal cannot be read"),
-        }
+        let (replay, read) = fold(&mut tail, |_, _| {});
+        *reading = Reading { tail, is_headless: replay.is_none() };
+        let Some(Replay { state, kept }) = replay else {
+            tracing::warn!(path = %self.path.display(), "the journal is another one, without a beginning");
+            return read;
+        };
+        let old = {
+            let mut inner = lock(&self.inner);
+            self.log.reach(kept.newest());
+            self.log.lose();
+            std::mem::replace(&mut inner.state, state)
+        };
+        // Only now: it may be much.
+        drop(old);
+        read
     }
 
     /// Looks who writes and tells it when that is another one.
@@ -200,13 +251,36 @@ impl Following {
     }
 }
 
-/// Folds a journal from its beginning.
-fn fold(tail: &mut Tail) -> io::Result<Option<(SessionState, Kept)>> {
-    let lines: Vec<(_, Record)> = match tail.read()? {
-        Grown::By(lines) => lines,
-        Grown::Replaced => Vec::new(),
+/// Adds what a line tells that another process wrote.
+fn tell(log: &EventLog, stamp: Stamp, told: Vec<Event>) {
+    if stamp.after_damage {
+        log.lose();
+    }
+    log.follow(stamp.seq, stamp.written, told);
+}
+
+/// Folds a journal from its beginning, wherever that stands, and shows what each line tells. Answers what was folded, and
+/// whether the rest could be read.
+fn fold(tail: &mut Tail, mut show: impl FnMut(Stamp, &[Event])) -> (Option<Replay>, io::Result<()>) {
+    let mut replay: Option<Replay> = None;
+    let mut before = Vec::new();
+    let mut add = |replay: &mut Replay, stamp: Stamp, record| {
+        let told = replay.state.apply(record);
+        show(stamp, &told);
+        replay.note(stamp, told);
     };
-    Ok(crate::session::replay::Replay::of(lines).map(|replay| (replay.state, replay.kept)))
+    let read = tail.read(|stamp, record| match &mut replay {
+        Some(replay) => add(replay, stamp, record),
+        None => {
+            let state = SessionState::open(&record);
+            before.push((stamp, record));
+            if let Some(state) = state {
+                let begun = replay.insert(Replay { state, kept: Kept::default() });
+                std::mem::take(&mut before).into_iter().for_each(|(stamp, record)| add(begun, stamp, record));
+            }
+        }
+    });
+    (replay, read.map(drop))
 }
 
 /// Who writes, as far as that is known; `None` when nobody does.
