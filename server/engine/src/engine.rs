@@ -18,7 +18,7 @@ use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
 use crate::host::Host;
 use crate::ids::SessionId;
-use crate::journal::disk::{self, Disk};
+use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
 use crate::model::ModelError;
@@ -35,8 +35,8 @@ use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage,
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::{Workspace, blocking};
-use lease::Followed;
 pub use lease::{Attached, TAKE_OVER_LIMIT};
+use lease::{Followed, Preparations, Preparing, unbroken};
 
 /// The name of a session's journal in its folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
@@ -167,10 +167,11 @@ fn open_in(by: Option<&Writer>) -> String {
     by.map_or_else(|| "was open in a server that has ended".to_owned(), |by| format!("is open in {by}"))
 }
 
-/// All sessions of a server.
+/// All sessions of a server. Clones are the same one.
+#[derive(Clone)]
 pub struct Engine {
     /// What the client is called.
-    client: Mutex<String>,
+    client: Arc<Mutex<String>>,
     catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
     models: Arc<Models>,
@@ -182,11 +183,13 @@ pub struct Engine {
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
-    sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    sessions: Arc<Mutex<HashMap<SessionId, Arc<Session>>>>,
     /// What journals and blobs are written to.
     disk: Arc<dyn Disk>,
     /// Held while a session is loaded, so that none is loaded twice.
     loading: Arc<tokio::sync::Mutex<()>>,
+    /// Live sessions that nobody gets yet: what was lost when they ended is not entered.
+    preparing: Preparations,
     /// Sessions that other processes write.
     followed: Followed,
 }
@@ -213,11 +216,12 @@ impl Engine {
             policies,
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
-            sessions: Mutex::default(),
+            sessions: Arc::default(),
             disk: disk::real(),
             loading: Arc::default(),
+            preparing: Preparations::default(),
             followed: Followed::default(),
-            client: Mutex::new("an editor".to_owned()),
+            client: Arc::new(Mutex::new("an editor".to_owned())),
         }
     }
 
@@ -272,7 +276,8 @@ impl Engine {
     /// [`SessionError::Unknown`] when it is not live here, and [`SessionError::Followed`] when another process writes it.
     pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let live = self.sessions().get(id).filter(|session| !session.is_closing()).cloned();
-        live.ok_or_else(|| match self.following(id) {
+        let ready = live.filter(|_| !lock(&self.preparing).contains(id));
+        ready.ok_or_else(|| match self.following(id) {
             Some(following) => SessionError::Followed { by: following.writer().map(Box::new) },
             None => SessionError::Unknown(id.clone()),
         })
@@ -303,20 +308,30 @@ impl Engine {
         since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
     ) -> Result<Arc<Session>, SessionError> {
-        let _one_at_a_time = self.loading.lock().await;
-        self.load_locked(folders, id, since, tell).await
+        let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
+        unbroken(async move {
+            let loading = engine.loading.lock().await;
+            match engine.take_up(&folders, &id, since, tell).await? {
+                TakenUp::Before(session) => Ok(session),
+                TakenUp::Now(session, preparing) => {
+                    engine.make_ready(&session, preparing, loading).await;
+                    Ok(session)
+                }
+            }
+        })
+        .await
     }
 
-    /// As [`Engine::load_session`], while nobody else loads one.
-    async fn load_locked(
+    /// The live session of that id, or the stored one of a folder; while nobody else loads one.
+    async fn take_up(
         &self,
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
-    ) -> Result<Arc<Session>, SessionError> {
+    ) -> Result<TakenUp, SessionError> {
         if let Ok(session) = self.session(id) {
-            return Ok(session);
+            return Ok(TakenUp::Before(session));
         }
         let closing = self.sessions().get(id).cloned();
         if let Some(session) = closing {
@@ -325,18 +340,9 @@ impl Engine {
         let (path, folder) = self.stored_journal(folders, id)?;
         let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
         let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
-        let session = self.start(in_background(path, open).await?);
-        // Whoever loads it sees the texts as they are, and not as they were when the session ended.
-        session.enter_lost_changes().await;
-        session.catch_up_with_texts().await;
-        let looked_at = Arc::clone(&session);
-        let look = move || {
-            looked_at.replace_lost_mode();
-            looked_at.tell_of_lost_folders();
-        };
-        blocking(look).await;
-        session.asked_again().await;
-        Ok(session)
+        let opened = in_background(path, open).await?;
+        let preparing = self.prepare(id);
+        Ok(TakenUp::Now(self.start(opened), preparing))
     }
 
     /// The stored sessions, for whoever may wait for the disk.
@@ -419,8 +425,14 @@ impl Engine {
             workspaces = Workspaces::These(session.roots());
         }
         self.sessions().remove(id);
-        let id = id.clone();
-        self.stored(&workspaces, move |stored, workspaces| stored.delete(workspaces, &id)).await
+        let deleted = id.clone();
+        let done =
+            self.stored(&workspaces, move |stored, workspaces| stored.delete(workspaces, &deleted)).await;
+        if matches!(done, Ok(()) | Err(SessionError::Unknown(_))) {
+            // Nobody takes over what is no more.
+            self.end_following(id);
+        }
+        done
     }
 
     /// The live session of that id; one that is being closed is waited for.
@@ -448,14 +460,10 @@ impl Engine {
     /// # Errors
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        match self.following(id) {
-            Some(following) => {
-                lock(&self.followed).remove(id);
-                following.stop();
-                following.events().close();
-            }
-            None => self.session(id)?.close(),
+        if self.following(id).is_none() {
+            self.session(id)?.close();
         }
+        self.end_following(id);
         Ok(())
     }
 
@@ -570,6 +578,14 @@ fn is_absent(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| none.contains(&error.kind()))
 }
 
+/// A session that was loaded.
+enum TakenUp {
+    /// It was live.
+    Before(Arc<Session>),
+    /// It was not, and is to be made ready.
+    Now(Arc<Session>, Preparing),
+}
+
 /// A session as it lies on disk.
 struct Opened {
     journal: Journal,
@@ -609,6 +625,12 @@ fn open_session(
     since: Option<u64>,
     tell: &dyn Fn(Loading),
 ) -> Result<Opened, SessionError> {
+    if let (Record::Opened { session, .. }, Err(error)) = (beginning, disk.open(path, Open::Existing))
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        // To open it for writing would make an empty one.
+        return Err(SessionError::Unknown(session.clone()));
+    }
     // Opened first: from then on nobody else writes what is read.
     let (journal, blobs) = open_journal(disk, path)?;
     let began = Instant::now();

@@ -3,14 +3,15 @@
 //! Rule: whoever holds the journal's lock writes, and nobody else; nobody takes a session over unasked. What is asked of
 //! another process is answered, or given up after [`TAKE_OVER_LIMIT`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{MutexGuard, Notify};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::engine::{Engine, Opened, SessionError, in_background, open_session};
+use crate::engine::{Engine, Opened, SessionError, TakenUp, in_background, open_session};
 use crate::event::Event;
 use crate::ids::{AskId, SessionId};
 use crate::journal::lease::{Ask, Declined, Lease, Writer};
@@ -31,6 +32,32 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// The sessions that other processes write.
 pub(super) type Followed = Arc<Mutex<HashMap<SessionId, Arc<Following>>>>;
+
+/// Live sessions that are not ready for anybody.
+pub(super) type Preparations = Arc<Mutex<HashSet<SessionId>>>;
+
+/// A session is not ready as long as this is there.
+pub(super) struct Preparing {
+    all: Preparations,
+    id: SessionId,
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        lock(&self.all).remove(&self.id);
+    }
+}
+
+/// Goes on with what must not be left half done, also when whoever waits for it is gone.
+pub(super) async fn unbroken<T: Send + 'static>(
+    work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
+) -> Result<T, SessionError> {
+    tokio::spawn(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "loading a session broke off");
+        let path = std::path::PathBuf::from(crate::engine::JOURNAL);
+        Err(SessionError::Storage { path, source: io::Error::other(error) })
+    })
+}
 
 /// A session as it can be had here.
 #[derive(Clone)]
@@ -59,25 +86,82 @@ impl Engine {
         since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
     ) -> Result<Attached, SessionError> {
+        let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
+        unbroken(async move { engine.attach_to(&folders, &id, since, tell).await }).await
+    }
+
+    async fn attach_to(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        since: Option<u64>,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<Attached, SessionError> {
         let loading = self.loading.lock().await;
         if let Some(following) = self.following(id) {
             return Ok(Attached::Following(following));
         }
-        match self.load_locked(folders, id, since, tell).await {
-            Ok(session) => Ok(Attached::Live(session)),
-            Err(SessionError::Storage { path, source })
-                if source.kind() == std::io::ErrorKind::ResourceBusy =>
-            {
+        match self.take_up(folders, id, since, tell).await {
+            Ok(TakenUp::Before(session)) => Ok(Attached::Live(session)),
+            Ok(TakenUp::Now(session, preparing)) => {
+                self.make_ready(&session, preparing, loading).await;
+                Ok(Attached::Live(session))
+            }
+            Err(SessionError::Storage { path, source }) if source.kind() == io::ErrorKind::ResourceBusy => {
                 let of = path.clone();
                 let opened = blocking(move || Following::open(&of, None)).await;
                 let opened = opened.map_err(|source| SessionError::Storage { path: path.clone(), source })?;
                 let following = opened.ok_or(SessionError::Corrupted { path, skipped: 0 })?;
                 lock(&self.followed).insert(id.clone(), Arc::clone(&following));
                 following.start();
-                drop(loading);
                 Ok(Attached::Following(following))
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// From now on nobody gets the session of that id, until it is ready.
+    pub(super) fn prepare(&self, id: &SessionId) -> Preparing {
+        lock(&self.preparing).insert(id.clone());
+        Preparing { all: Arc::clone(&self.preparing), id: id.clone() }
+    }
+
+    /// Does what a session needs that was taken up from its journal. Others are loaded as soon as it can be used.
+    pub(super) async fn make_ready(
+        &self,
+        session: &Arc<Session>,
+        preparing: Preparing,
+        loading: MutexGuard<'_, ()>,
+    ) {
+        session.enter_lost_changes().await;
+        let looked_at = Arc::clone(session);
+        let look = move || {
+            looked_at.replace_lost_mode();
+            looked_at.tell_of_lost_folders();
+        };
+        blocking(look).await;
+        drop(preparing);
+        drop(loading);
+        // Whoever loads it sees the texts as they are, and not as they were when the session ended.
+        session.catch_up_with_texts().await;
+        session.asked_again().await;
+    }
+
+    /// The live session of that id; one that is being made ready is waited for.
+    async fn ready_session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let is_preparing = lock(&self.preparing).contains(id);
+        if is_preparing {
+            drop(self.loading.lock().await);
+        }
+        self.session(id)
+    }
+
+    /// Ends the following of a session, and its events.
+    pub(super) fn end_following(&self, id: &SessionId) {
+        let following = lock(&self.followed).remove(id);
+        if let Some(following) = following {
+            following.stop();
+            following.events().close();
         }
     }
 
@@ -98,7 +182,7 @@ impl Engine {
         {
             return Ok(session);
         }
-        self.session(id)
+        self.ready_session(id).await
     }
 
     /// Makes this process the one that writes a session that it follows. With `force` what runs there is cancelled.
@@ -106,10 +190,10 @@ impl Engine {
     /// # Errors
     /// [`SessionError`]: it is not followed, its writer declines, does not answer, or somebody else was first.
     pub async fn take_over(&self, id: &SessionId, force: bool) -> Result<Arc<Session>, SessionError> {
-        let Some(following) = self.following(id) else { return self.session(id) };
+        let Some(following) = self.following(id) else { return self.ready_session(id).await };
         let _one_at_a_time = following.taking.lock().await;
         if following.is_stopped() {
-            return self.session(id);
+            return self.ready_session(id).await;
         }
         if let Some(session) = self.take_free(&following).await? {
             return Ok(session);
@@ -165,7 +249,12 @@ impl Engine {
 
     /// Takes a session over if nobody writes it.
     async fn take_free(&self, following: &Arc<Following>) -> Result<Option<Arc<Session>>, SessionError> {
-        let _one_at_a_time = self.loading.lock().await;
+        let (engine, following) = (self.clone(), Arc::clone(following));
+        unbroken(async move { engine.take_if_free(&following).await }).await
+    }
+
+    async fn take_if_free(&self, following: &Arc<Following>) -> Result<Option<Arc<Session>>, SessionError> {
+        let loading = self.loading.lock().await;
         if following.is_stopped() {
             return self.session(following.id()).map(Some);
         }
@@ -174,21 +263,25 @@ impl Engine {
         let open = move |path: &std::path::Path| open_session(&disk, path, &beginning, None, &|_| {});
         let opened = match in_background(following.path().to_path_buf(), open).await {
             Ok(opened) => opened,
-            Err(SessionError::Storage { source, .. })
-                if source.kind() == std::io::ErrorKind::ResourceBusy =>
-            {
+            Err(SessionError::Storage { source, .. }) if source.kind() == io::ErrorKind::ResourceBusy => {
                 return Ok(None);
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                if matches!(error, SessionError::Unknown(_)) {
+                    // It was deleted.
+                    self.end_following(following.id());
+                }
+                return Err(error);
+            }
         };
-        let last = Arc::clone(following);
+        let (last, preparing) = (Arc::clone(following), self.prepare(following.id()));
         // Nobody writes any more: what is read now is the end of what was told there.
         blocking(move || last.finish()).await;
         let log = following.events();
         log.begin_life();
         lock(&self.followed).remove(following.id());
         let session = self.start(Opened { events: Arc::clone(log), ..opened });
-        session.catch_up_with_texts().await;
+        self.make_ready(&session, preparing, loading).await;
         Ok(Some(session))
     }
 
@@ -232,10 +325,7 @@ impl Holder {
                 if ask.lease.as_ref().is_some_and(|lease| *lease != self.writer.lease) {
                     continue;
                 }
-                let Some(why) = self.declines(ask.force) else {
-                    self.let_go(ask.force).await;
-                    return;
-                };
+                let Some(why) = self.let_go(ask.force).await else { return };
                 let lease = self.lease.clone();
                 blocking(move || lease.decline(&ask.id, why)).await;
             }
@@ -250,28 +340,28 @@ impl Holder {
         self.withdraw().await;
     }
 
-    /// Why the session is not let go.
-    fn declines(&self, force: bool) -> Option<Declined> {
-        if force {
-            None
-        } else if self.session.is_busy() {
-            Some(Declined::TurnRunning)
-        } else if self.session.has_commands() {
-            Some(Declined::CommandsRunning)
-        } else {
-            None
+    /// Ends the session here, lets the other process write it, and follows it from then on; or says why not.
+    async fn let_go(&self, force: bool) -> Option<Declined> {
+        if !force && let Some(why) = self.session.at_work() {
+            return Some(why);
         }
-    }
-
-    /// Ends the session here, lets the other process write it, and follows it from then on.
-    async fn let_go(self, force: bool) {
         // Whoever loads the session meanwhile must not take the lock again.
         let loading = self.loading.lock().await;
-        if force && self.session.cancel_turn() {
-            self.wait_until_idle().await;
+        if self.session.is_closing() {
+            drop(loading);
+            self.session.closed().await;
+            self.withdraw().await;
+            return None;
         }
         let path = self.session.journal_path();
-        self.session.close_for_another();
+        if force {
+            if self.session.cancel_turn() {
+                self.wait_until_idle().await;
+            }
+            self.session.close_for_another();
+        } else if let Err(why) = self.session.close_for_another_if_idle() {
+            return Some(why);
+        }
         self.session.closed().await;
         let log = Arc::clone(self.session.events());
         let opened = blocking(move || Following::open(&path, Some(log))).await;
@@ -287,6 +377,7 @@ impl Holder {
         }
         drop(loading);
         self.withdraw().await;
+        None
     }
 
     async fn wait_until_idle(&self) {

@@ -12,12 +12,46 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ids::TurnId;
 use crate::input::note;
+use crate::journal::lease::Declined;
 use crate::session::base::Due;
 use crate::session::conversation::Conversation;
 use crate::session::state::Attaching;
 use crate::session::{Session, committed};
 use crate::turn::{self, Ended, compact};
 use crate::workspace::blocking;
+
+impl Session {
+    /// What runs in it that would end with it.
+    pub(crate) fn at_work(&self) -> Option<Declined> {
+        self.work_of(self.has_commands())
+    }
+
+    /// Ends the session for another process, unless something runs in it.
+    ///
+    /// # Errors
+    /// What runs.
+    pub(crate) fn close_for_another_if_idle(&self) -> Result<(), Declined> {
+        // Locked to the end: no prompt is taken meanwhile.
+        let state = self.state();
+        if let Some(why) = self.work_of(state.background.running().next().is_some()) {
+            return Err(why);
+        }
+        self.goes_on.store(true, Ordering::SeqCst);
+        self.cancel.cancel();
+        self.shell.tasks().close();
+        Ok(())
+    }
+
+    fn work_of(&self, has_commands: bool) -> Option<Declined> {
+        if self.is_busy() {
+            Some(Declined::TurnRunning)
+        } else if has_commands {
+            Some(Declined::CommandsRunning)
+        } else {
+            None
+        }
+    }
+}
 
 /// The session's one task: runs turn after turn until the session is closed.
 pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
