@@ -477,7 +477,7 @@ impl Engine {
     pub async fn shutdown(&self) {
         lock(&self.followed).drain().for_each(|(_, following)| following.stop());
         let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
-        sessions.iter().for_each(|session| session.close());
+        sessions.iter().for_each(|session| session.close_with_server());
         for session in sessions {
             session.closed().await;
         }

@@ -44,7 +44,7 @@ use limit::{Repeats, TurnLimit, TurnOptions};
 use next::{Cut, Facts, Moment, Next, Pause, Why, next};
 use phases::{Phase, PhaseTimes};
 use sample::{Answer, Sample, Wish, sample};
-pub(crate) use taken_up::{AskedAgain, TakenUp};
+pub(crate) use taken_up::{AskedAgain, TakenUp, is_left_open};
 
 /// What the model is told after an answer that only announced something.
 const DO_IT: &str = "You have said what you are going to do, and have not done it. Do it now, with your tools, or say that \
@@ -141,7 +141,9 @@ async fn finish(mut course: Course<'_>, taken_up: Option<TakenUp>) -> Ended {
         Ok(()) => course.run().await,
         Err(end) => end,
     };
-    close(conversation, turn, reason, course.model_calls);
+    if !is_left_open(conversation, turn, reason) {
+        close(conversation, turn, reason, course.model_calls);
+    }
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut spent = course.spent;
     spent += conversation.spent();

@@ -82,8 +82,12 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();
-        session.end_turn(&turn, &ended);
-        session.begin_titling(&turn);
+        if turn::is_left_open(&Conversation::main(&session), &turn, ended.reason) {
+            session.put_aside(&turn);
+        } else {
+            session.end_turn(&turn, &ended);
+            session.begin_titling(&turn);
+        }
         session.sync().await;
         session.keep_base(Due::Turn).await;
         session.begin_summary();

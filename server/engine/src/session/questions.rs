@@ -99,6 +99,8 @@ impl Conversation<'_> {
                 session.note_answer();
                 Some(reply)
             }
+            // It is not at an end: it is asked again when the session is loaded.
+            Answered::Cancelled if session.is_left_to_next_life() => return (question, None),
             Answered::Cancelled => None,
         };
         session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) });

@@ -1,8 +1,11 @@
 //! How a session is taken up from its journal: what was unfinished is sealed or asked again, and what streamed is kept.
 //!
+//! When the server ends in order, what waits for the user is left open for that.
+//!
 //! Rule: nothing runs and no model is asked by itself on taking up; only unfinished calls get a result, once, and taking
 //! up again what was taken up adds nothing but the note that it was.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +37,8 @@ const ASKING_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct Resumption {
     waiting: Mutex<Waiting>,
     is_attended: watch::Sender<bool>,
+    /// Whether what waits for the user is left to the next life of the session.
+    is_left: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -46,11 +51,37 @@ struct Waiting {
 
 impl Default for Resumption {
     fn default() -> Self {
-        Self { waiting: Mutex::default(), is_attended: watch::Sender::new(true) }
+        Self {
+            waiting: Mutex::default(),
+            is_attended: watch::Sender::new(true),
+            is_left: AtomicBool::new(false),
+        }
     }
 }
 
 impl Session {
+    /// As [`Session::close`], because the server ends: what waits for the user then is not cancelled, but asked again when
+    /// the session is loaded. A turn that the user has cancelled before ends all the same.
+    pub(crate) fn close_with_server(&self) {
+        let goes_on = self.active().as_ref().is_some_and(|active| !active.cancel.is_cancelled());
+        if goes_on {
+            self.resumption.is_left.store(true, Ordering::SeqCst);
+        }
+        self.close();
+    }
+
+    /// Whether the server ends, so that what waits for the user is not at an end.
+    pub(crate) fn is_left_to_next_life(&self) -> bool {
+        self.resumption.is_left.load(Ordering::SeqCst)
+    }
+
+    /// Ends the work at a turn that stays open in the books, for the next life of the session to go on with.
+    pub(super) fn put_aside(&self, turn: &TurnId) {
+        let _nobody_looks_meanwhile = self.state();
+        *self.active() = None;
+        tracing::info!(session = %self.id, %turn, "the turn waits for the user, and is left open");
+    }
+
     /// Brings a session that was read from its journal into a state from which it can go on.
     pub(super) fn take_up(&self, skipped_records: u64) {
         let strategy = self.strategy();

@@ -17,6 +17,7 @@ use crate::agents::AgentType;
 use crate::event::{ItemBody, TurnEnd};
 use crate::ids::AgentId;
 use crate::journal::Record;
+use crate::journal::record::TurnFigures;
 use crate::model::models::Pointer;
 use crate::model::{Block, Usage};
 use crate::session::agents::MAX_DEPTH;
@@ -24,14 +25,18 @@ use crate::session::conversation::{Assignment, Conversation};
 use crate::session::thread::Thread;
 use crate::tools::task::Delegation;
 use crate::tools::{Progress, ToolError, ToolErrorKind, ToolOutput};
+use crate::turn::ending::seal;
 use crate::turn::limit::TurnOptions;
 use crate::turn::pipeline::cancelled;
 use crate::turn::sample::Call;
-use crate::turn::taken_up::Again;
+use crate::turn::taken_up::{Again, TakenUp, is_left_open};
 use crate::turn::{self, Ended, Spent};
 
 /// The most model calls of a sub-agent for one call.
 pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
+
+/// Why a call has no result when its sub-agent could not go on.
+const NOT_TAKEN_UP: &str = "its sub-agent could not go on after the server had ended";
 
 /// Progress is told so often at most.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -73,10 +78,32 @@ pub(super) fn run<'a>(
         let ended = AssertUnwindSafe(work).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, &call.turn));
         parent.spend(ended.spent);
+        if is_left_open(&conversation, &call.turn, ended.reason) {
+            return Err(cancelled());
+        }
         conversation.commit(ended.record(&call.turn));
         result(&conversation, kind, &id, ended)
     }
     .boxed()
+}
+
+/// Ends the sub-agent of a call that was taken up, where it did not come to go on, after those that it called.
+pub(super) fn give_up(parent: &Conversation<'_>, call: &Call) {
+    let Some(Again::Agent(agent, taken_up)) = &call.again else { return };
+    let usage = {
+        let state = parent.session.state();
+        let at_work = state.agents.get(agent).filter(|agent| agent.turn.as_ref() == Some(&call.turn));
+        at_work.map(|agent| agent.charged)
+    };
+    let Some(usage) = usage else { return };
+    let conversation = Conversation::of_agent(parent.session, agent.clone());
+    match taken_up.as_ref() {
+        TakenUp::Calls(calls) => calls.iter().for_each(|call| give_up(&conversation, call)),
+        TakenUp::Limit(_) => {}
+    }
+    seal(&conversation, NOT_TAKEN_UP);
+    let (turn, reason, figures) = (call.turn.clone(), TurnEnd::Error, TurnFigures::default());
+    conversation.commit(Record::TurnEnded { turn, reason, usage, figures });
 }
 
 /// The conversation in which the sub-agent works.

@@ -32,11 +32,9 @@ use crate::session::review::HunkKind;
 use crate::tools::{
     Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
 };
-use crate::turn::act;
-use crate::turn::delegate;
-use crate::turn::prompt;
 use crate::turn::sample::Call;
-use crate::turn::taken_up::Again;
+use crate::turn::taken_up::{Again, is_call_left_open};
+use crate::turn::{act, delegate, prompt};
 use crate::workspace::KnownText;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -64,6 +62,11 @@ pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: Can
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
     let result = ran.unwrap_or_else(|_| Err(fault(&call)));
     session.forget_call(&call.id);
+    let is_cancelled = matches!(&result, Err(error) if error.kind == ToolErrorKind::Cancelled);
+    if is_cancelled && is_call_left_open(conversation, &call) {
+        return;
+    }
+    delegate::give_up(conversation, &call);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     trace(&call, Stage::Formatting);
     format_result(conversation, &call, (result, instructed), duration_ms);

@@ -12,8 +12,9 @@ use crate::session::conversation::Conversation;
 use crate::tools::ToolKind;
 use crate::tools::declared::declared;
 use crate::turn::order::{Reach, waits};
-use crate::turn::pipeline;
 use crate::turn::sample::Call;
+use crate::turn::taken_up::is_call_left_open;
+use crate::turn::{delegate, pipeline};
 
 /// Runs all calls; every one of them has a result afterwards, or the turn was cancelled and they are sealed.
 pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cancel: &CancellationToken) {
@@ -53,6 +54,8 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
             // What is left when the turn ends is sealed with it.
             if may_begin && !cancel.is_cancelled() {
                 pipeline::run(conversation, call, token).await;
+            } else if !is_call_left_open(conversation, &call) {
+                delegate::give_up(conversation, &call);
             }
             ended[place].cancel();
         }

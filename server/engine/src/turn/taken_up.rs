@@ -3,11 +3,12 @@
 //! Rule: nothing of it runs and no model is asked before the user has answered; what had begun when the server ended is
 //! never run again, and what had not goes its whole way through the pipeline.
 
-use crate::event::CallState;
+use crate::event::{CallState, TurnEnd};
 use crate::ids::{AgentId, CallId, ItemId, PermissionId, QuestionId, TurnId};
 use crate::model::Block;
 use crate::question::{Question, QuestionKind};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::session::state::SessionState;
 use crate::session::thread::open::OpenCall;
 use crate::turn::sample::Call;
@@ -83,6 +84,23 @@ impl TakenUp {
     }
 }
 
+/// Whether a turn of a conversation that ends for this reason stays open: the server ends while something of it waits for
+/// the user, who is asked again when the session is loaded.
+pub(crate) fn is_left_open(conversation: &Conversation<'_>, turn: &TurnId, reason: TurnEnd) -> bool {
+    reason == TurnEnd::Cancelled && left_open(conversation, turn).is_some()
+}
+
+/// Whether a call has no result because the server ends, and goes on when the session is loaded.
+pub(super) fn is_call_left_open(conversation: &Conversation<'_>, call: &Call) -> bool {
+    left_open(conversation, &call.turn).is_some_and(|left| left.calls_of(None).contains(&call.id))
+}
+
+fn left_open(conversation: &Conversation<'_>, turn: &TurnId) -> Option<TakenUp> {
+    let session = conversation.session;
+    let is_left = session.is_left_to_next_life();
+    is_left.then(|| TakenUp::of_conversation(&session.state(), turn, conversation.agent.as_ref())).flatten()
+}
+
 /// A call as it goes on; `None` when it had begun, or when what it waited for is not known.
 fn taken_up(state: &SessionState, turn: &TurnId, open: OpenCall) -> Option<Call> {
     let now = open.state();
@@ -94,8 +112,10 @@ fn taken_up(state: &SessionState, turn: &TurnId, open: OpenCall) -> Option<Call>
             Some(Again::Question(question.id.clone()))
         }
         (CallState::Executing, None) => {
-            let agent = state.agents.iter().find(|(_, agent)| agent.call.as_ref() == Some(&id));
-            let (agent, _) = agent.filter(|(_, agent)| agent.turn.is_some())?;
+            // Some providers use the ids of calls again: an agent of an earlier turn may have worked for the same one.
+            let mut agents = state.agents.iter();
+            let (agent, _) = agents
+                .find(|(_, agent)| agent.call.as_ref() == Some(&id) && agent.turn.as_ref() == Some(turn))?;
             let taken_up = TakenUp::of_conversation(state, turn, Some(agent))?;
             Some(Again::Agent(agent.clone(), Box::new(taken_up)))
         }
