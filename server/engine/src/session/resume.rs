@@ -318,7 +318,9 @@ impl Session {
         let mut state = self.state();
         let mode = Mode::default();
         let text = match (&state.unknown_mode, in_force.policy.allow_mode(state.mode)) {
-            (Some(lost), _) => format!("This version of kode-ls does not know the mode `{lost}` of this session."),
+            (Some(lost), _) => {
+                format!("This version of kode-ls does not know the mode `{lost}` of this session.")
+            }
             (None, Err(error)) => {
                 format!("The mode {} of this session counts no more: {error}.", state.mode.name())
             }
@@ -337,7 +339,8 @@ impl Session {
         let mut state = self.state();
         for root in lost {
             let text = format!("The folder `{root}` that this session works in is gone.");
-            let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
+            let is_told =
+                |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
             if !state.main.items.backwards().any(|item| is_told(&item)) {
                 let hint = "Bring the folder back to go on; until then the tools find nothing there, and commands \
                             do not run.";
