@@ -329,12 +329,7 @@ impl Engine {
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.enter_lost_changes().await;
         session.catch_up_with_texts().await;
-        let looked_at = Arc::clone(&session);
-        let look = move || {
-            looked_at.replace_lost_mode();
-            looked_at.tell_of_lost_folders();
-        };
-        blocking(look).await;
+        session.look_for_losses().await;
         session.asked_again().await;
         Ok(session)
     }

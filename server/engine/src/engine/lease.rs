@@ -189,6 +189,7 @@ impl Engine {
         lock(&self.followed).remove(following.id());
         let session = self.start(Opened { events: Arc::clone(log), ..opened });
         session.catch_up_with_texts().await;
+        session.look_for_losses().await;
         Ok(Some(session))
     }
 

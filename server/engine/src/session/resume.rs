@@ -3,7 +3,7 @@
 //! Rule: nothing runs and no model is asked by itself on taking up; only unfinished calls get a result, once, and taking
 //! up again what was taken up adds nothing but the note that it was.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,6 +19,7 @@ use crate::permission::{Mode, WrittenMode};
 use crate::session::conversation::Conversation;
 use crate::session::{ActiveTurn, Session, SessionState, lock, new_item};
 use crate::turn::{self, AskedAgain, TakenUp};
+use crate::workspace::blocking;
 
 /// Why a call has no result when the server ended before it.
 const SERVER_ENDED: &str = "the server ended before the call did";
@@ -281,13 +282,25 @@ impl Session {
         self.commit_locked(state, Record::Configured { mode, model, effort, output_style });
     }
 
+    /// Looks whether the mode still counts and the folders are still there, and tells in the transcript what is gone.
+    pub(crate) async fn look_for_losses(self: &Arc<Self>) {
+        let session = Arc::clone(self);
+        let look = move || {
+            session.replace_lost_mode();
+            session.tell_of_lost_folders();
+        };
+        blocking(look).await;
+    }
+
     /// Lets the default mode count where that of the session was switched off meanwhile, or is none of this build's.
-    pub(crate) fn replace_lost_mode(&self) {
+    fn replace_lost_mode(&self) {
         let in_force = self.in_force();
         let mut state = self.state();
         let mode = Mode::default();
         let text = match (&state.unknown_mode, in_force.policy.allow_mode(state.mode)) {
-            (Some(lost), _) => format!("This version of kode-ls does not know the mode `{lost}` of this session."),
+            (Some(lost), _) => {
+                format!("This version of kode-ls does not know the mode `{lost}` of this session.")
+            }
             (None, Err(error)) => {
                 format!("The mode {} of this session counts no more: {error}.", state.mode.name())
             }
@@ -301,12 +314,13 @@ impl Session {
     }
 
     /// Tells in the transcript which folders are gone that the session works in; once for each.
-    pub(crate) fn tell_of_lost_folders(&self) {
+    fn tell_of_lost_folders(&self) {
         let lost: Vec<_> = self.roots().into_iter().filter(|root| !root.as_path().is_dir()).collect();
         let mut state = self.state();
         for root in lost {
             let text = format!("The folder `{root}` that this session works in is gone.");
-            let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
+            let is_told =
+                |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
             if !state.main.items.backwards().any(|item| is_told(&item)) {
                 let hint = "Bring the folder back to go on; until then the tools find nothing there, and commands \
                             do not run.";

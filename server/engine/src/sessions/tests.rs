@@ -49,7 +49,14 @@ impl Home {
         let session = SessionId::from_external(name);
         let model = "main".to_owned();
         journal
-            .append(&Record::Opened { session, roots, cwd, mode: Mode::Default.into(), model, forked_from: None })
+            .append(&Record::Opened {
+                session,
+                roots,
+                cwd,
+                mode: Mode::Default.into(),
+                model,
+                forked_from: None,
+            })
             .unwrap();
         turn(prompt, answer).iter().for_each(|record| journal.append(record).unwrap());
         path
