@@ -134,12 +134,7 @@ impl Engine {
         loading: MutexGuard<'_, ()>,
     ) {
         session.enter_lost_changes().await;
-        let looked_at = Arc::clone(session);
-        let look = move || {
-            looked_at.replace_lost_mode();
-            looked_at.tell_of_lost_folders();
-        };
-        blocking(look).await;
+        session.look_for_losses().await;
         drop(preparing);
         drop(loading);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.

@@ -6,7 +6,7 @@
 //! up again what was taken up adds nothing but the note that it was.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,6 +22,7 @@ use crate::permission::{Mode, WrittenMode};
 use crate::session::conversation::Conversation;
 use crate::session::{ActiveTurn, Session, SessionState, lock, new_item};
 use crate::turn::{self, AskedAgain, TakenUp};
+use crate::workspace::blocking;
 
 /// Why a call has no result when the server ended before it.
 const SERVER_ENDED: &str = "the server ended before the call did";
@@ -312,8 +313,18 @@ impl Session {
         self.commit_locked(state, Record::Configured { mode, model, effort, output_style });
     }
 
+    /// Looks whether the mode still counts and the folders are still there, and tells in the transcript what is gone.
+    pub(crate) async fn look_for_losses(self: &Arc<Self>) {
+        let session = Arc::clone(self);
+        let look = move || {
+            session.replace_lost_mode();
+            session.tell_of_lost_folders();
+        };
+        blocking(look).await;
+    }
+
     /// Lets the default mode count where that of the session was switched off meanwhile, or is none of this build's.
-    pub(crate) fn replace_lost_mode(&self) {
+    fn replace_lost_mode(&self) {
         let in_force = self.in_force();
         let mut state = self.state();
         let mode = Mode::default();
@@ -334,7 +345,7 @@ impl Session {
     }
 
     /// Tells in the transcript which folders are gone that the session works in; once for each.
-    pub(crate) fn tell_of_lost_folders(&self) {
+    fn tell_of_lost_folders(&self) {
         let lost: Vec<_> = self.roots().into_iter().filter(|root| !root.as_path().is_dir()).collect();
         let mut state = self.state();
         for root in lost {
