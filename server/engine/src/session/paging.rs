@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::event::Item;
 use crate::ids::{AgentId, ItemId, WindowId};
+use crate::journal::base::BASE;
 use crate::journal::{Lines, Record, SHELF, Shelf};
 use crate::model::Message;
 use crate::session::compaction::Stored;
@@ -184,12 +185,16 @@ impl Session {
     }
 
     /// Makes what has left memory anew from the journal. What was not recorded yet stays.
+    ///
+    /// # Errors
+    /// What the system says, or that the session is being closed: another process may write its folder then.
     pub(super) fn mend(&self) -> io::Result<()> {
         // One at a time: the second finds that all is well.
         let _one_at_a_time = self.base.mending();
         if !self.state().shelf().is_some_and(|shelf| shelf.is_damaged()) {
             return Ok(());
         }
+        self.refuse_when_closing()?;
         let path = self.journal.path().with_file_name(SHELF);
         let new = path.with_file_name(format!("{SHELF}{NEW}"));
         let shelf = Arc::new(Shelf::create(&new)?);
@@ -201,10 +206,23 @@ impl Session {
         let mut state = self.state();
         lines.read_to(self.journal.whole_length()?);
         fold_on(&mut fresh, &mut lines)?;
+        self.refuse_when_closing()?;
+        // It says where things lay on the shelf that goes.
+        match std::fs::remove_file(path.with_file_name(BASE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
         shelf.move_to(&path)?;
         fresh.take_over(&state);
         *state = fresh;
         Ok(())
+    }
+
+    fn refuse_when_closing(&self) -> io::Result<()> {
+        match self.is_closing() {
+            true => Err(io::Error::other("the session is being closed: load it again")),
+            false => Ok(()),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::index::Entry;
 use super::remove::{empty, hold, trash};
 use super::size::SessionSize;
-use super::sweep::{MIN_AGE, Swept, is_older, old_files, remove, remove_stumps, sweep};
+use super::sweep::{MIN_AGE, Swept, is_older, needless, old_files, remove, remove_stumps};
 use super::{Catalogue, TRASH_PREFIX, Workspaces};
 use crate::engine::{JOURNAL, OUTPUT};
 use crate::transfer::UNFINISHED;
@@ -23,6 +23,12 @@ const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
 
 /// Says when it was cleaned up last.
 const MARK: &str = ".cleaned";
+
+/// So many files are removed while a journal is held: whoever loads the session then tries again for a moment only.
+const REMOVED_AT_ONCE: usize = 32;
+
+/// So long a journal is let go between.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How it is cleaned up.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +61,8 @@ impl Catalogue {
         }
         let mut file_options = OpenOptions::new();
         file_options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut file_options, 0o600);
         let mut mark = file_options.open(self.root.join(MARK))?;
         if mark.try_lock().is_err() {
             return Ok(None);
@@ -149,20 +157,31 @@ fn clean_session(
         return Ok(None);
     }
     let journal = folder.join(JOURNAL);
-    let Some(held) = hold(&journal)? else { return Ok(None) };
-    // Somebody may have used it since it was looked at.
-    if Timestamp::try_from(held.metadata()?.modified()?).unwrap_or(Timestamp::MAX) != entry.modified() {
-        return Ok(None);
-    }
     if is_deleted {
         let bytes = SessionSize::of(folder).total;
+        let Some(_held) = hold_untouched(&journal, entry)? else { return Ok(None) };
         return catalogue.discard(folder).map(|()| Some(bytes));
     }
-    outputs.iter().for_each(|path| remove(path, swept));
-    let removed = sweep(folder, now)?;
-    swept.files += removed.files;
-    swept.bytes += removed.bytes;
+    // What somebody has open is not even looked through; and looking takes long, so that it is done without holding it.
+    if hold_untouched(&journal, entry)?.is_none() {
+        return Ok(None);
+    }
+    let gone: Vec<_> = outputs.into_iter().chain(needless(folder, now)?).collect();
+    for (at, some) in gone.chunks(REMOVED_AT_ONCE).enumerate() {
+        if at > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        let Some(_held) = hold_untouched(&journal, entry)? else { return Ok(None) };
+        some.iter().for_each(|path| remove(path, swept));
+    }
     Ok(None)
+}
+
+/// Holds a journal that nobody has used since it was looked at.
+fn hold_untouched(journal: &Path, entry: &Entry) -> io::Result<Option<File>> {
+    let Some(held) = hold(journal)? else { return Ok(None) };
+    let modified = Timestamp::try_from(held.metadata()?.modified()?).unwrap_or(Timestamp::MAX);
+    Ok((modified == entry.modified()).then_some(held))
 }
 
 fn read_mark(mark: &mut File) -> io::Result<Option<Timestamp>> {

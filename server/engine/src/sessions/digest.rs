@@ -293,6 +293,11 @@ impl Digest {
                     self.charge(read(inner)?);
                 }
             }
+            // Whoever loads a session or leaves it writes these.
+            "resumed" | "drafted" => {
+                read::<IgnoredAny>(line)?;
+                is_news = false;
+            }
             // That it is one object is all that matters.
             _ => drop(read::<IgnoredAny>(line)?),
         }

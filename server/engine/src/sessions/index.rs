@@ -19,7 +19,7 @@ use super::{TEMPORARY_PREFIX, session_names};
 use crate::engine::JOURNAL;
 
 /// Version of both files; others are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The file beside a journal.
 const SUMMARY: &str = "summary.json";

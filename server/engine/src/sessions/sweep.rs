@@ -1,6 +1,6 @@
 //! Removes what a session has kept and needs no more: contents that its journal does not name, and unfinished files.
 //!
-//! Rule: whoever sweeps holds the journal. A content stays if its name stands anywhere in the journal, damaged lines
+//! Rule: whoever removes holds the journal, and nothing was added to it since it was looked through. A content stays if its name stands anywhere in the journal, damaged lines
 //! included, and while it is young: its record may still be on its way. A journal that cannot be read sweeps nothing.
 
 use std::collections::HashMap;
@@ -37,26 +37,37 @@ pub(crate) struct Swept {
 /// What the system says of the journal; no content is removed then.
 pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<Swept> {
     let mut swept = Swept::default();
-    remove_stumps(folder, now, &mut swept);
+    needless(folder, now)?.iter().for_each(|path| remove(path, &mut swept));
+    Ok(swept)
+}
+
+/// What can be removed from the folder of a session, as long as nothing is added to its journal.
+///
+/// # Errors
+/// What the system says of the journal.
+pub(super) fn needless(folder: &Path, now: SystemTime) -> io::Result<Vec<PathBuf>> {
     let blobs = folder.join(BLOBS);
-    remove_stumps(&blobs, now, &mut swept);
+    let mut needless: Vec<PathBuf> = stumps(folder, now).chain(stumps(&blobs, now)).collect();
     let mut unnamed: HashMap<BlobId, PathBuf> = old_files(&blobs, MIN_AGE, now)
         .filter_map(|path| Some((path.file_name()?.to_str()?.parse().ok()?, path)))
         .collect();
-    if unnamed.is_empty() {
-        return Ok(swept);
+    if !unnamed.is_empty() {
+        strike_out_named(&mut File::open(folder.join(JOURNAL))?, &mut unnamed)?;
+        needless.extend(unnamed.into_values());
     }
-    strike_out_named(&mut File::open(folder.join(JOURNAL))?, &mut unnamed)?;
-    unnamed.values().for_each(|path| remove(path, &mut swept));
-    Ok(swept)
+    Ok(needless)
 }
 
 /// Removes unfinished files that nobody finishes any more.
 pub(super) fn remove_stumps(folder: &Path, now: SystemTime, swept: &mut Swept) {
+    stumps(folder, now).for_each(|path| remove(&path, swept));
+}
+
+fn stumps(folder: &Path, now: SystemTime) -> impl Iterator<Item = PathBuf> {
     let is_stump = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
     };
-    old_files(folder, MIN_AGE, now).filter(is_stump).for_each(|path| remove(&path, swept));
+    old_files(folder, MIN_AGE, now).filter(is_stump)
 }
 
 /// The files in a folder that were last written longer ago than `age`.

@@ -141,8 +141,10 @@ fn the_list_says_what_a_journal_says_and_keeps_up_with_it() {
         (first.mode, first.model.as_str(), first.folder.as_ref()),
         (Some(Mode::Default), "main", Some(&home.workspace()))
     );
-    assert!(first.created.unwrap() <= first.updated && first.presence == Presence::Stored);
     assert_eq!(first.size.journal, path.metadata().unwrap().len());
+    append(&path, &[Record::Drafted { draft: None }]);
+    assert_eq!(home.one(&catalogue).updated, first.updated, "whoever leaves a session writes this");
+    assert!(first.created.unwrap() <= first.updated && first.presence == Presence::Stored);
     let (more, by) = (turn("next", "More."), TitledBy::Model);
     append(&path, &more);
     append(&path, &[Record::Titled { title: "Cache".to_owned(), by }, charged(&TurnId::generate(), None)]);
@@ -503,6 +505,11 @@ fn only_old_sessions_go_and_none_that_is_open_put_away_or_damaged() {
         |days, period| catalogue.clean_up(CleanupOptions { now: in_days(days), days: period }).unwrap();
     assert_eq!(clean(29, Some(30)).unwrap().sessions, 0);
     assert_eq!(clean(29, Some(30)), None, "once a day");
+    #[cfg(unix)]
+    {
+        let mark = fs::metadata(catalogue.root.join(".cleaned")).unwrap();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mark.permissions()) & 0o777, 0o600);
+    }
     assert_eq!(clean(31, None).unwrap().sessions, 0, "never");
     let cleaned = clean(33, Some(30)).unwrap();
     assert_eq!(cleaned.sessions, 1);

@@ -197,7 +197,7 @@ fn finish(state: &SessionState) -> Vec<Record> {
         // Nothing is sealed that streamed: the answer says what became of it, and closes what is older.
         let streamed: Vec<_> = thread.broken_off(at).into_iter().map(|item| item.id).collect();
         let open = thread.unanswered().into_iter().filter(|item| !streamed.contains(&item.id));
-        let sealed: Vec<_> = open.filter_map(|item| seal(item)).collect();
+        let sealed: Vec<_> = open.filter_map(seal).collect();
         sealed.into_iter().chain(broken_off(thread, at)).map(|record| of(agent, record)).collect::<Vec<_>>()
     };
     let of_agents = state.agents.iter().flat_map(|(id, agent)| finished(Some(id), &agent.thread));

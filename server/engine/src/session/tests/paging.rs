@@ -74,11 +74,21 @@ async fn a_long_transcript_is_read_page_by_page_and_comes_back_after_a_kill_and_
         }
         let session = loaded(&bench, &session).await;
         assert_eq!(paged(&session).await, items, "{damage}");
+        if damage == "bad shelf" {
+            assert!(!folder.join(BASE).exists(), "it says where things lay on another shelf");
+        }
         assert_eq!(session.checkpoints().len(), 40);
         assert_eq!(session.snapshot(0).title, "prompt 0");
         bench.engine.shutdown().await;
         bench = Bench::in_home(bench.home, vec![]);
     }
+    let session = loaded(&bench, &session).await;
+    bench.engine.shutdown().await;
+    let garbage = vec![b'x'; std::fs::read(folder.join(SHELF)).unwrap().len()];
+    std::fs::write(folder.join(SHELF), &garbage).unwrap();
+    let refused = session.items_before(None, items[20].id.clone(), 5).await;
+    assert!(matches!(refused, Err(PagingError::Storage(_))), "{refused:?}");
+    assert!(std::fs::read(folder.join(SHELF)).unwrap() == garbage, "another process may write it by now");
 }
 
 #[tokio::test(start_paused = true)]
