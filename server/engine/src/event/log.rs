@@ -2,7 +2,7 @@
 //!
 //! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
 //! [`MEMORY_KEPT`]; a reader whose place is gone is told of the [`Gap`] and takes a snapshot. Numbers only grow: where they
-//! jump nothing is lost but what was never written of an earlier life of the session.
+//! jump nothing is lost but what no record tells: progress, retries, errors.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

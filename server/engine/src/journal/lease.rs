@@ -1,7 +1,8 @@
 //! Who writes a session: the note beside its journal, and how another process asks for it.
 //!
 //! Rule: the lock of the journal is the truth; all files here are notes. Each is written whole by a rename and readable by
-//! the user alone. What is asked is addressed to one lease: whoever holds a later one has nothing to do with it.
+//! the user alone. What is asked is addressed to one lease: whoever holds a later one has nothing to do with it. Whoever
+//! asked has given up after [`TAKE_OVER_LIMIT`]: what is older is not obeyed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::engine::TAKE_OVER_LIMIT;
 use crate::ids::{AskId, LeaseId};
 
 /// The note of who writes, beside the journal.
@@ -63,6 +65,35 @@ pub(crate) struct Ask {
     pub(crate) force: bool,
 }
 
+/// An ask as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    #[serde(flatten)]
+    ask: Ask,
+    /// When it was asked.
+    at: Timestamp,
+    /// The process that asks.
+    pid: u32,
+    /// When that process began to open sessions.
+    started: Timestamp,
+}
+
+impl Note {
+    fn of(ask: Ask) -> Self {
+        Self { ask, at: Timestamp::now(), pid: std::process::id(), started: *STARTED }
+    }
+
+    /// Whether somebody still waits for an answer. One that seems to come from the future is as old: the clock was set.
+    fn is_awaited(&self) -> bool {
+        Timestamp::now().duration_since(self.at).unsigned_abs() <= TAKE_OVER_LIMIT
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        (self.pid, self.started) == (std::process::id(), *STARTED)
+    }
+}
+
 /// Why a writer goes on writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
@@ -108,11 +139,17 @@ impl Lease {
         Self { journal: journal.to_path_buf(), folder: journal.with_file_name(FOLDER) }
     }
 
-    /// Notes who writes. What was asked of an earlier writer is no more.
+    /// Notes who writes. What was asked of an earlier writer is no more; what was asked of whoever writes still is, unless
+    /// this process asked it and has got what it wanted.
     pub(crate) fn announce(&self, writer: &Writer) {
         let made = create_private_folder(&self.folder);
         for note in self.notes() {
-            remove(&note);
+            let asked: Option<Note> = is_ask(&note).then(|| get(&note)).flatten();
+            let concerns =
+                |asked: &Note| asked.ask.lease.is_none() && asked.is_awaited() && !asked.is_of_this_process();
+            if !asked.is_some_and(|asked| concerns(&asked)) {
+                remove(&note);
+            }
         }
         if let Err(error) = made.and_then(|()| put(&self.note(), writer)) {
             // Only a note: whoever wants to write is told less.
@@ -141,15 +178,24 @@ impl Lease {
     /// Asks the writer to let go.
     pub(crate) fn ask(&self, ask: &Ask) -> io::Result<()> {
         create_private_folder(&self.folder)?;
-        put(&self.ask_note(&ask.id), ask)
+        put(&self.ask_note(&ask.id), &Note::of(ask.clone()))
     }
 
-    /// What is asked.
+    /// What is asked and awaited. All other asks are taken away: whoever asked has given up or ended.
     pub(crate) fn asks(&self) -> Vec<Ask> {
-        let asks = self.notes().into_iter().filter(|path| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
+        let asks = self.notes().into_iter().filter(|path| is_ask(path)).take(MAX_ASKS);
+        let awaited = asks.filter_map(|path| {
+            // Where it lies says which it is: what it says itself may lead elsewhere.
+            let id = AskId::from_external(path.file_stem()?.to_str()?);
+            match get::<Note>(&path).filter(Note::is_awaited) {
+                Some(note) => Some(Ask { id, ..note.ask }),
+                None => {
+                    remove(&path);
+                    None
+                }
+            }
         });
-        asks.take(MAX_ASKS).filter_map(|path| get(&path)).collect()
+        awaited.collect()
     }
 
     /// What is asked and answered, and what is left of earlier times.
@@ -207,6 +253,11 @@ impl Lease {
     fn answer_note(&self, id: &AskId) -> PathBuf {
         self.folder.join(format!("answer-{id}.json"))
     }
+}
+
+/// Whether a note is an ask.
+fn is_ask(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
 }
 
 /// Whether a file that was written is closed: so ends a process that is killed.
@@ -285,5 +336,59 @@ mod tests {
         lease.forget(&one.id);
         lease.forget(&two.id);
         assert_eq!((lease.asks(), lease.declined(&one.id)), (vec![], None));
+    }
+
+    /// Asks as another process would have so many seconds ago.
+    fn asked(lease: &Lease, of: Option<&Writer>, seconds: i64) -> AskId {
+        let id = AskId::generate();
+        let ask = Ask { id: id.clone(), lease: of.map(|writer| writer.lease.clone()), force: false };
+        let at = Timestamp::now() - jiff::SignedDuration::from_secs(seconds);
+        put(&lease.ask_note(&id), &Note { at, pid: 0, ..Note::of(ask) }).unwrap();
+        id
+    }
+
+    fn ids(lease: &Lease) -> Vec<AskId> {
+        lease.asks().into_iter().map(|ask| ask.id).collect()
+    }
+
+    #[test]
+    fn an_ask_that_nobody_waits_for_is_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        create_private_folder(&lease.folder).unwrap();
+        let limit = i64::try_from(TAKE_OVER_LIMIT.as_secs()).unwrap();
+        let (old, future) = (asked(&lease, None, limit + 1), asked(&lease, None, -limit - 60));
+        let fresh = asked(&lease, None, 0);
+        assert_eq!(ids(&lease), std::slice::from_ref(&fresh));
+        let stands = [&old, &future, &fresh].map(|id| lease.ask_note(id).exists());
+        assert_eq!(stands, [false, false, true]);
+    }
+
+    #[test]
+    fn a_new_writer_hears_what_was_asked_of_whoever_writes_and_not_what_it_asked_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        create_private_folder(&lease.folder).unwrap();
+        let (before, now) = (Writer::this("one"), Writer::this("two"));
+        let open = asked(&lease, None, 0);
+        asked(&lease, Some(&before), 0);
+        lease.ask(&Ask { id: AskId::generate(), lease: None, force: true }).unwrap();
+        lease.announce(&now);
+        assert_eq!(ids(&lease), [open]);
+    }
+
+    #[test]
+    fn an_ask_is_named_by_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        create_private_folder(&lease.folder).unwrap();
+        let victim = folder.path().join("victim.json");
+        fs::write(&victim, "kept").unwrap();
+        let ask = Ask { id: AskId::from_external("../victim"), lease: None, force: false };
+        put(&lease.folder.join("ask_1.json"), &Note::of(ask)).unwrap();
+        let asks = lease.asks();
+        lease.decline(&asks[0].id, Declined::TurnRunning);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        assert!(lease.declined(&AskId::from_external("ask_1")).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! A session that another process writes, as this one sees it.
 //!
 //! Rule: it reads and never writes: its state and its events are those that the records tell, under the numbers they have
-//! where they are written. What no record tells (growing text, prompts that wait) is seen there alone.
+//! where they are written. What no record tells (progress, retries, errors) is seen there alone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -322,5 +322,100 @@ async fn follow(following: Arc<Following>) {
         })
         .await;
         sleep(GATHER).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::log::LIFE_JUMP;
+    use crate::journal::Journal;
+    use crate::permission::Mode;
+    use crate::session::title::TitledBy;
+
+    fn opened(cwd: &str) -> Record {
+        let cwd = AbsPath::new(cwd).unwrap();
+        let (session, model) = (SessionId::from_external("ses_1"), "fake".to_owned());
+        let roots = vec![cwd.clone()];
+        Record::Opened { session, roots, cwd, mode: Mode::Default, model, forked_from: None }
+    }
+
+    fn titled(title: &str) -> Record {
+        Record::Titled { title: title.to_owned(), by: TitledBy::User }
+    }
+
+    /// Writes a line as another process does.
+    fn write(journal: &Journal, record: &Record, seq: u64) {
+        journal.append_line(journal.prepare(record).unwrap(), seq).unwrap();
+    }
+
+    fn seqs(events: &[crate::event::EventRecord]) -> Vec<u64> {
+        events.iter().map(|record| record.bookmark.seq).collect()
+    }
+
+    #[test]
+    fn what_another_wrote_before_the_following_began_is_told_once_and_nothing_of_ones_own_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let journal = Journal::open(&path).unwrap();
+        write(&journal, &opened("/w"), 0);
+        let (own, log) = (titled("own"), EventLog::new(SessionId::from_external("ses_1"), 0));
+        let mut state = SessionState::open(&opened("/w")).unwrap();
+        log.tell(Timestamp::now(), state.apply(own.clone()), |seq| write(&journal, &own, seq));
+        // Nothing of this one is written.
+        log.publish(Event::StateChanged { state: crate::event::RunState::Ready });
+        let mut reader = log.subscribe(0, vec![]);
+        assert_eq!(seqs(&reader.ready().unwrap()), [1, 2]);
+        write(&journal, &titled("other"), 1 + LIFE_JUMP);
+        let following = Following::open(&path, Some(Arc::clone(&log))).unwrap().unwrap();
+        assert_eq!(seqs(&reader.ready().unwrap()), [2 + LIFE_JUMP]);
+        write(&journal, &titled("later"), 2 + LIFE_JUMP);
+        following.catch_up();
+        following.catch_up();
+        assert_eq!(seqs(&reader.ready().unwrap()), [3 + LIFE_JUMP]);
+        assert_eq!(seqs(&log.subscribe(0, vec![]).ready().unwrap()), [1, 2, 2 + LIFE_JUMP, 3 + LIFE_JUMP]);
+    }
+
+    #[test]
+    fn a_journal_in_the_place_of_another_is_shown_from_its_beginning_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, new) = (folder.path().join("journal.jsonl"), folder.path().join("new.jsonl"));
+        let journal = Journal::open(&path).unwrap();
+        write(&journal, &opened("/old"), 0);
+        (0..20).for_each(|seq| write(&journal, &titled(&format!("title {seq}")), seq));
+        let following = Following::open(&path, None).unwrap().unwrap();
+        let mut reader = following.events().subscribe(20, vec![]);
+        reader.ready().unwrap();
+        let journal = Journal::open(&new).unwrap();
+        write(&journal, &titled("headless"), 50);
+        std::fs::rename(&new, &path).unwrap();
+        following.catch_up();
+        assert_eq!(
+            (following.cwd().as_path(), following.snapshot(0).title.as_str()),
+            (Path::new("/old"), "title 19")
+        );
+        write(&journal, &opened("/new"), 51);
+        write(&journal, &titled("new"), 51);
+        following.catch_up();
+        assert_eq!(
+            (following.cwd().as_path(), following.snapshot(0).title.as_str()),
+            (Path::new("/new"), "new")
+        );
+        assert!(reader.ready().is_err(), "nobody goes on from the journal before");
+        assert_eq!(following.events().newest(), 52);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_deleted_is_followed_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        write(&Journal::open(&path).unwrap(), &opened("/w"), 0);
+        let following = Following::open(&path, None).unwrap().unwrap();
+        let log = following.events();
+        let mut reader = log.subscribe(log.newest(), vec![]);
+        std::fs::remove_file(&path).unwrap();
+        following.catch_up();
+        assert!(following.is_stopped());
+        assert_eq!(reader.next().await.unwrap(), None);
     }
 }

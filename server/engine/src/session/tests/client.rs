@@ -140,7 +140,7 @@ impl Client {
             Event::AgentResumed { .. } => {
                 self.pending.clear();
                 self.questions.clear();
-                // What still grew when the life before ended was never written down.
+                // What grew when the life before ended is told as it broke off; what is open yet has no end written.
                 self.items.retain(|item| match &item.body {
                     ItemBody::AgentMessage { complete, .. } | ItemBody::Thinking { complete, .. } => {
                         *complete
