@@ -78,9 +78,31 @@ pub struct Agent {
     pub(crate) shared: Arc<Shared>,
     /// What prompts can name.
     pub(crate) completer: Completer,
-    followed: Mutex<HashMap<SessionId, Follower>>,
+    followed: Mutex<HashMap<SessionId, Shown>>,
     /// The session that prompts without one of their own go to.
     plain: Mutex<Option<SessionId>>,
+}
+
+/// A session that the client is shown.
+struct Shown {
+    follower: Follower,
+    /// As it was when that began.
+    attached: Attached,
+}
+
+impl Shown {
+    /// Whether the following tells all of the session as it can be had now. What was taken over, or taken up again, is
+    /// not the session that was followed.
+    fn tells(&self, now: &Attached) -> bool {
+        match (&self.attached, now) {
+            (Attached::Live(shown), Attached::Live(now)) => Arc::ptr_eq(shown, now),
+            (Attached::Live(shown), Attached::Following(now)) => Arc::ptr_eq(shown.events(), now.events()),
+            (Attached::Following(shown), Attached::Following(now)) => {
+                Arc::ptr_eq(shown.events(), now.events())
+            }
+            (Attached::Following(_), Attached::Live(_)) => false,
+        }
+    }
 }
 
 impl Agent {
@@ -174,7 +196,7 @@ impl Agent {
         let tell = loading::show(Arc::clone(&self.shared), id);
         let attached = self.engine.attach(&self.folders(), id, since, tell).await?;
         let mut followed = self.followed();
-        let is_same = followed.get(id).is_some_and(|follower| *follower.filter() == filter);
+        let is_same = followed.get(id).is_some_and(|shown| *shown.follower.filter() == filter);
         if since.is_some() || !is_same {
             followed.remove(id);
         }
@@ -205,11 +227,8 @@ impl Agent {
     /// # Errors
     /// As [`Engine::session_for_prompt`].
     pub async fn session_for_prompt(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
-        let was_followed = self.engine.following(id).is_some();
         let session = self.engine.session_for_prompt(id).await?;
-        if was_followed {
-            self.follow_taken(&session);
-        }
+        self.follow_taken(&session);
         Ok(session)
     }
 
@@ -218,12 +237,11 @@ impl Agent {
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.id().clone());
     }
 
-    /// Shows a session that was followed and is written here now in all forms that the client can take.
+    /// Shows a session that is written here in all forms that the client can take, also when whoever took it over did
+    /// not wait for the end of that.
     fn follow_taken(&self, session: &Arc<Session>) {
-        let known = self.followed().remove(session.id());
-        let filter = known.as_ref().map(|follower| follower.filter().clone()).unwrap_or_default();
-        let since = known.as_ref().map_or_else(|| session.events().newest(), Follower::sent);
-        self.follow(&Attached::Live(Arc::clone(session)), since, filter);
+        let (newest, live) = (session.events().newest(), Attached::Live(Arc::clone(session)));
+        self.follow(&live, newest, Filter::default());
     }
 
     /// Begins a session with what another one said up to some place, and follows it.
@@ -237,14 +255,17 @@ impl Agent {
         Ok(session)
     }
 
-    /// The session that prompts without one of their own go to; begun at the first of them.
+    /// The session that prompts without one of their own go to; begun at the first of them, and anew only where that one
+    /// is live nowhere.
     ///
     /// # Errors
-    /// As [`Agent::new_session`].
+    /// As [`Agent::new_session`], and [`SessionError::Followed`] where another server has taken it over.
     pub fn plain_session(&self) -> Result<Arc<Session>, SessionError> {
         let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = plain.as_ref().and_then(|id| self.engine.session(id).ok()) {
-            return Ok(session);
+        match plain.as_ref().map(|id| self.engine.session(id)) {
+            // Whoever goes on with a conversation must not find themselves in an empty one.
+            None | Some(Err(SessionError::Unknown(_))) => {}
+            Some(known) => return known,
         }
         let session = self.new_session(None, None, None)?;
         *plain = Some(session.id().clone());
@@ -279,8 +300,8 @@ impl Agent {
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.engine.close_session(id)?;
         // What the session still tells while it ends is sent; loaded again, it is followed anew.
-        if let Some(follower) = self.followed().remove(id) {
-            follower.follow_to_the_end();
+        if let Some(shown) = self.followed().remove(id) {
+            shown.follower.follow_to_the_end();
         }
         Ok(())
     }
@@ -291,8 +312,8 @@ impl Agent {
     /// As [`Engine::delete_session`].
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.engine.delete_session(&Workspaces::All, id).await?;
-        if let Some(follower) = self.followed().remove(id) {
-            follower.follow_to_the_end();
+        if let Some(shown) = self.followed().remove(id) {
+            shown.follower.follow_to_the_end();
         }
         Ok(())
     }
@@ -325,19 +346,27 @@ impl Agent {
         });
     }
 
-    /// Sends the client what happens in a session after event number `since`, once however often it is asked for.
+    /// Sends the client what happens in a session after event number `since`, once however often it is asked for. Where it
+    /// is shown something that the session is no more, it is sent what came after that, by the same filter.
     fn follow(&self, attached: &Attached, since: u64, filter: Filter) {
-        let id = match attached {
-            Attached::Live(session) => session.id().clone(),
-            Attached::Following(following) => following.id().clone(),
+        let (id, log) = match attached {
+            Attached::Live(session) => (session.id().clone(), session.events()),
+            Attached::Following(following) => (following.id().clone(), following.events()),
         };
         let mut followed = self.followed();
-        followed.retain(|_, follower| !follower.is_finished());
-        let follow = || follow::start(Arc::clone(&self.shared), attached, since, filter);
-        followed.entry(id).or_insert_with(follow);
+        followed.retain(|_, shown| !shown.follower.is_finished());
+        let (since, filter) = match followed.get(&id) {
+            Some(shown) if shown.tells(attached) => return,
+            Some(shown) => (shown.follower.sent().min(log.newest()), shown.follower.filter().clone()),
+            None => (since, filter),
+        };
+        // The old one ends before the new one begins: nothing is sent twice.
+        followed.remove(&id);
+        let follower = follow::start(Arc::clone(&self.shared), attached, since, filter);
+        followed.insert(id, Shown { follower, attached: attached.clone() });
     }
 
-    fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Follower>> {
+    fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Shown>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -156,3 +156,23 @@ async fn whoever_follows_learns_that_nobody_writes_and_takes_over_with_a_prompt(
     asks(&taken, "second").await;
     second.engine.shutdown().await;
 }
+
+#[tokio::test]
+async fn what_was_deleted_here_or_elsewhere_is_not_taken_over_and_not_made_anew() {
+    let bench = Bench::new(vec![]);
+    let (second, third, root) = (other(&bench, vec![]), other(&bench, vec![]), bench.root());
+    let session = bench.session();
+    asks(&session, "first").await;
+    follows(&second, &root, &session).await;
+    follows(&third, &root, &session).await;
+    let folder = session.journal_path().parent().unwrap().to_path_buf();
+    bench.engine.shutdown().await;
+    second.engine.delete_session(&crate::sessions::Workspaces::All, session.id()).await.unwrap();
+    assert!(second.engine.following(session.id()).is_none(), "nobody follows what is no more");
+    for engine in [&second.engine, &third.engine] {
+        let refused = engine.session_for_prompt(session.id()).await.err().unwrap();
+        assert!(matches!(&refused, SessionError::Unknown(_)), "{refused}");
+        assert!(engine.following(session.id()).is_none());
+    }
+    assert!(!folder.exists());
+}
