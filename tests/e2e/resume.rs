@@ -160,8 +160,17 @@ fn a_sealed_call_says_what_to_do_before_it_is_repeated() {
     assert_eq!(session.run("go on")["stopReason"], "end_turn");
 }
 
+/// How a server ends: killed, or as editors end it.
+const ENDS: [fn(&Client); 2] = [Client::kill, |client| assert_eq!(client.shut_down(), 0)];
+
 #[test]
 fn what_waited_for_the_user_is_asked_again_and_nothing_runs_before_the_answer() {
+    for end in ENDS {
+        asks_again_after(end);
+    }
+}
+
+fn asks_again_after(end: fn(&Client)) {
     let both = step().call("Bash", json!({ "command": "echo one >> log" }));
     let both = both.call("Bash", json!({ "command": "echo two >> log" }));
     let project = Project::new(&Script::new([both, say("Both ran.")]));
@@ -170,7 +179,7 @@ fn what_waited_for_the_user_is_asked_again_and_nothing_runs_before_the_answer() 
     session.prompt("go");
     let asked = session.wait_permission(0);
     let id = session.id.clone();
-    client.kill();
+    end(&client);
     for _ in 0..2 {
         let client = project.open();
         let session = loaded(&client, &id);
@@ -183,7 +192,7 @@ fn what_waited_for_the_user_is_asked_again_and_nothing_runs_before_the_answer() 
         }
         let states: Vec<_> = session.calls().iter().map(|call| call["state"].clone()).collect();
         assert_eq!(states, ["APPROVAL_REQUIRED", "PENDING"]);
-        client.kill();
+        end(&client);
     }
     assert_eq!((project.model.requests().len(), project.path("log").exists()), (1, false));
 
@@ -271,6 +280,12 @@ fn cancelling_what_is_asked_again_ends_the_turn_as_ever() {
 
 #[test]
 fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
+    for end in ENDS {
+        sub_agent_goes_on_after(end);
+    }
+}
+
+fn sub_agent_goes_on_after(end: fn(&Client)) {
     let command = json!({ "command": "echo ran >> log" });
     let script = Script::default()
         .when("^do it$", [step().text("Soon.").call("Bash", command), say("It is done.")])
@@ -281,7 +296,7 @@ fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
     session.prompt("go");
     let asked = session.wait_permission(0);
     let id = session.id.clone();
-    client.kill();
+    end(&client);
     let client = project.open();
     let session = loaded(&client, &id);
     let snapshot = session.snapshot();
@@ -293,6 +308,28 @@ fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
     assert!(text.starts_with("It is done.") && !is_error, "{text}");
     assert_eq!(project.read("log"), "ran\n");
     assert_eq!(session.items().last().unwrap()["body"]["text"], "All done.");
+}
+
+#[test]
+fn a_question_outlives_the_end_of_the_server() {
+    let options = json!([{ "label": "Red", "description": "" }, { "label": "Blue", "description": "" }]);
+    let question =
+        json!({ "question": "Which?", "header": "Color", "options": options, "multiSelect": false });
+    for end in ENDS {
+        let ask = call("AskUserQuestion", json!({ "questions": [question.clone()] }));
+        let project = Project::new(&Script::new([ask, say("So it is.")]));
+        let client = project.open();
+        let session = client.session();
+        session.prompt("go");
+        session.wait_event("the question", |event| event["type"] == "question_asked");
+        let asked = session.snapshot()["questions"].clone();
+        assert_eq!(asked.as_array().map(Vec::len), Some(1), "{asked}");
+        end(&client);
+        let client = project.open();
+        let session = loaded(&client, &session.id);
+        let snapshot = session.snapshot();
+        assert_eq!((&snapshot["state"], &snapshot["questions"]), (&json!("PAUSED"), &asked));
+    }
 }
 
 #[test]
