@@ -647,9 +647,15 @@
 ---@field kind "chatDisabled"
 ---@field hint string What to do next, for people.
 
---- The session's journal cannot be read or written.
+--- The session's journal cannot be read or written; the message has the system's words.
 ---@class kode.ErrorData.StorageFailure
 ---@field kind "storageFailure"
+---@field hint string What to do next, for people.
+
+--- The session's journal holds no record that this build can read. It is left as it is.
+---@class kode.ErrorData.Corrupted
+---@field kind "corrupted"
+---@field skipped integer Lines that could not be read.
 ---@field hint string What to do next, for people.
 
 --- A fault of the server.
@@ -678,6 +684,7 @@
 ---| kode.ErrorData.ModelNotConfigured
 ---| kode.ErrorData.ChatDisabled
 ---| kode.ErrorData.StorageFailure
+---| kode.ErrorData.Corrupted
 ---| kode.ErrorData.Internal
 
 --- Something failed that is not part of a call.
@@ -2429,6 +2436,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "f80ddc37c38d9d9bfe311deae1628161d5232a0726220e87a96cf4dd61ba9787"
+M.schema_hash = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f80ddc37c38d9d9bfe311deae1628161d5232a0726220e87a96cf4dd61ba9787";
+export const SCHEMA_HASH = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -917,8 +917,10 @@ export type ErrorData =
     | { kind: "modelNotConfigured"; hint: string }
     /** The turn limit is zero: no prompt is taken. */
     | { kind: "chatDisabled"; hint: string }
-    /** The session's journal cannot be read or written. */
+    /** The session's journal cannot be read or written; the message has the system's words. */
     | { kind: "storageFailure"; hint: string }
+    /** The session's journal holds no record that this build can read. It is left as it is. */
+    | { kind: "corrupted"; skipped: number; hint: string }
     /** A fault of the server. */
     | { kind: "internal"; hint: string };
 
