@@ -11,6 +11,7 @@ mod damage;
 mod fallback;
 mod faults;
 mod input;
+mod kept;
 mod losses;
 mod mentions;
 mod paging;
