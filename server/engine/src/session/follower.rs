@@ -337,7 +337,7 @@ mod tests {
         let cwd = AbsPath::new(cwd).unwrap();
         let (session, model) = (SessionId::from_external("ses_1"), "fake".to_owned());
         let roots = vec![cwd.clone()];
-        Record::Opened { session, roots, cwd, mode: Mode::Default, model, forked_from: None }
+        Record::Opened { session, roots, cwd, mode: Mode::Default.into(), model, forked_from: None }
     }
 
     fn titled(title: &str) -> Record {
