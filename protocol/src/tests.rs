@@ -218,7 +218,10 @@ fn every_event_keeps_its_form() {
                 "type": "model_retry", "attempt": 1, "of": 3, "delayMs": 500, "nextAt": AT, "leftMs": 600_000,
                 "kind": "server", "reason": "overloaded", "model": "m",
             }),
-            json!({ "type": "agent_resumed", "sealed": ["call_1"], "skippedRecords": 0 }),
+            json!({
+                "type": "agent_resumed", "sealed": ["call_1"], "strategy": "crash", "skippedRecords": 0,
+                "sealedCalls": [{ "callId": "call_1", "state": "EXECUTING" }],
+            }),
             json!({ "type": "storage_failure", "message": "disk full" }),
             json!({ "type": "storage_failure", "message": "written again", "recovered": true }),
             json!({ "type": "error", "message": "no key", "hint": "set one" }),
@@ -287,6 +290,7 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "storageFailure", "hint": "h" }),
         json!({ "kind": "takeOverDeclined", "reason": "turnRunning", "pid": 7, "hint": "h" }),
         json!({ "kind": "writerSilent", "pid": 7, "hint": "h" }),
+        json!({ "kind": "corrupted", "skipped": 3, "hint": "h" }),
         json!({ "kind": "internal", "hint": "h" }),
     ];
     check_union::<ErrorData>("kind", &cases);
