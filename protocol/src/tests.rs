@@ -218,6 +218,12 @@ fn every_event_keeps_its_form() {
                 "type": "model_retry", "attempt": 1, "of": 3, "delayMs": 500, "nextAt": AT, "leftMs": 600_000,
                 "kind": "server", "reason": "overloaded", "model": "m",
             }),
+            json!({ "type": "title_changed", "title": "Mend the cache", "by": "user" }),
+            json!({ "type": "archived_changed", "archived": true }),
+            json!({
+                "type": "lease_changed", "isMine": false,
+                "writer": { "pid": 7, "client": "an editor", "version": "0.1.0", "since": AT },
+            }),
             json!({
                 "type": "agent_resumed", "sealed": ["call_1"], "strategy": "crash", "skippedRecords": 0,
                 "sealedCalls": [{ "callId": "call_1", "state": "EXECUTING" }],
