@@ -610,12 +610,6 @@ async fn in_background(
     })
 }
 
-/// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
-const LOCK_ATTEMPTS: u32 = 4;
-
-/// The pause between two of these.
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
 /// Opens a stored session for writing: from its base, or by folding its journal. `beginning` is taken for its first
 /// record when that is lost.
 fn open_session(
@@ -657,15 +651,7 @@ fn open_session(
 /// The journal at a place, and the blobs beside it.
 fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), SessionError> {
     let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
-    let open = || Journal::open_on(Arc::clone(disk), path, Some(blobs.clone()));
-    let mut journal = open();
-    for _ in 1..LOCK_ATTEMPTS {
-        match &journal {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(LOCK_PAUSE),
-            Ok(_) | Err(_) => break,
-        }
-        journal = open();
-    }
+    let journal = Journal::open_patiently(Arc::clone(disk), path, Some(blobs.clone()));
     let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
     Ok((journal, blobs))
 }

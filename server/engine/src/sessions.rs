@@ -20,7 +20,6 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::engine::{JOURNAL, SessionError};
 use crate::event::log::LIFE_JUMP;
@@ -43,15 +42,6 @@ const SESSIONS: &str = "sessions";
 
 /// How names of folders and files begin that are on their way out.
 const TRASH_PREFIX: &str = ".trash-";
-
-/// How names of unfinished files begin.
-const TEMPORARY_PREFIX: &str = ".tmp-";
-
-/// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
-const LOCK_ATTEMPTS: u32 = 4;
-
-/// The pause between two of these.
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The stored sessions of a user. Reading them blocks: call it from a thread that may wait.
 #[derive(Debug)]
@@ -167,7 +157,7 @@ impl Catalogue {
         if !path.is_file() {
             return Err(storage(io::Error::new(io::ErrorKind::NotFound, "there is no journal")));
         }
-        let journal = open(&path).map_err(storage)?;
+        let journal = Journal::open_patiently(disk::real(), &path, None).map_err(storage)?;
         // Like a life of the session that does nothing else: nobody can have seen its numbers.
         let seq = index::refresh(&path).map_or(0, |digest| digest.seq.saturating_add(LIFE_JUMP));
         let append = |line| journal.append_line(line, seq);
@@ -198,19 +188,6 @@ impl Catalogue {
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Folder>> {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Opens a journal for writing; one that is held waits a moment.
-fn open(path: &Path) -> io::Result<Journal> {
-    let mut journal = Journal::open(path);
-    for _ in 1..LOCK_ATTEMPTS {
-        match &journal {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(LOCK_PAUSE),
-            Ok(_) | Err(_) => break,
-        }
-        journal = Journal::open(path);
-    }
-    journal
 }
 
 /// Writes what the list says of a session beside its journal.

@@ -12,6 +12,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -23,6 +24,12 @@ use crate::journal::pictures;
 use crate::journal::reader::LINE_LIMIT;
 use crate::journal::record::{Record, VERSION};
 use end::End;
+
+/// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
+const LOCK_ATTEMPTS: u32 = 4;
+
+/// The pause between two of these.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A failed append or sync.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +122,20 @@ impl Journal {
     /// writes this journal.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_on(disk::real(), path, None)
+    }
+
+    /// As [`Journal::open_on`]; one that somebody holds for a moment is tried again. Blocks meanwhile.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub(crate) fn open_patiently(disk: Arc<dyn Disk>, path: &Path, blobs: Option<Blobs>) -> io::Result<Self> {
+        for _ in 1..LOCK_ATTEMPTS {
+            match Self::open_on(Arc::clone(&disk), path, blobs.clone()) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(LOCK_PAUSE),
+                opened => return opened,
+            }
+        }
+        Self::open_on(disk, path, blobs)
     }
 
     /// The same with the blobs that its records name: those that the disk refused are written before any record is

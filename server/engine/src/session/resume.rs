@@ -17,7 +17,6 @@ use crate::event::{CallState, ItemBody, NoticeKind, NoticeLevel, ResumeStrategy,
 use crate::ids::{AgentId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
-use crate::model::{Block, Message, Usage};
 use crate::permission::{Mode, WrittenMode};
 use crate::session::conversation::Conversation;
 use crate::session::{ActiveTurn, Session, SessionState, lock, new_item};
@@ -178,32 +177,14 @@ impl Session {
         let agents: Vec<_> = self.state().agents.keys().cloned().collect();
         let agents = agents.into_iter().map(|agent| Conversation::of_agent(self, agent));
         for conversation in agents.chain([Conversation::main(self)]) {
-            let items = conversation.read(|thread| thread.broken_off(Timestamp::now()));
-            let Some(turn) = items.first().map(|item| item.turn.clone()) else { continue };
-            // Thinking goes back to the model only whole and signed; a call only when it can be run.
-            let text = items.iter().filter_map(|item| match &item.body {
-                ItemBody::AgentMessage { text, .. } if !text.trim().is_empty() => {
-                    Some(Block::Text { text: text.clone() })
-                }
-                ItemBody::AgentMessage { .. }
-                | ItemBody::UserMessage { .. }
-                | ItemBody::Thinking { .. }
-                | ItemBody::ToolCall(_)
-                | ItemBody::Notice { .. } => None,
-            });
-            let content: Vec<Block> = text.collect();
-            let is_said = !content.is_empty();
-            let streamed = items.iter().map(|item| item.id.clone()).collect();
-            let (message, usage) = (Message::assistant(content), Usage::default());
-            conversation.commit(Record::Answer {
-                turn: turn.clone(),
-                message,
-                items,
-                usage,
-                streamed,
-                duration_ms: None,
-            });
-            if is_said {
+            let answer = conversation.read(|thread| thread.broken_off_answer(Timestamp::now()));
+            let Some(answer) = answer else { continue };
+            let said = match &answer {
+                Record::Answer { turn, message, .. } if !message.content.is_empty() => Some(turn.clone()),
+                _ => None,
+            };
+            conversation.commit(answer);
+            if let Some(turn) = said {
                 conversation.commit(Record::Remark { turn, text: BROKEN_OFF.to_owned() });
             }
         }

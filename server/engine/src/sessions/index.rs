@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::digest::{Digest, FOLDED_AT_ONCE, Reading};
-use super::{TEMPORARY_PREFIX, session_names};
+use super::session_names;
 use crate::engine::JOURNAL;
+use crate::journal::disk::TEMPORARY_PREFIX;
 
 /// Version of both files; others are not read.
 const VERSION: u32 = 2;

@@ -9,9 +9,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::TEMPORARY_PREFIX;
 use crate::engine::{BLOBS, JOURNAL};
 use crate::journal::BlobId;
+use crate::journal::disk::TEMPORARY_PREFIX;
 
 /// What is younger stays.
 pub(super) const MIN_AGE: Duration = Duration::from_secs(60 * 60);

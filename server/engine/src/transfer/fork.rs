@@ -9,7 +9,7 @@ use crate::event::{Item, ItemBody, TurnEnd};
 use crate::ids::{AgentId, ItemId, SessionId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
-use crate::model::{Block, Message, Usage};
+use crate::model::Usage;
 use crate::session::SessionState;
 use crate::session::draft::Draft;
 use crate::session::thread::Thread;
@@ -198,7 +198,11 @@ fn finish(state: &SessionState) -> Vec<Record> {
         let streamed: Vec<_> = thread.broken_off(at).into_iter().map(|item| item.id).collect();
         let open = thread.unanswered().into_iter().filter(|item| !streamed.contains(&item.id));
         let sealed: Vec<_> = open.filter_map(seal).collect();
-        sealed.into_iter().chain(broken_off(thread, at)).map(|record| of(agent, record)).collect::<Vec<_>>()
+        sealed
+            .into_iter()
+            .chain(thread.broken_off_answer(at))
+            .map(|record| of(agent, record))
+            .collect::<Vec<_>>()
     };
     let of_agents = state.agents.iter().flat_map(|(id, agent)| finished(Some(id), &agent.thread));
     let own = finished(None, &state.main);
@@ -209,18 +213,4 @@ fn finish(state: &SessionState) -> Vec<Record> {
         figures: TurnFigures::default(),
     });
     of_agents.chain(own).chain(ended).collect()
-}
-
-/// What streamed where the fork was made, as an answer that broke off.
-fn broken_off(thread: &Thread, at: Timestamp) -> Option<Record> {
-    let items = thread.broken_off(at);
-    let turn = items.first()?.turn.clone();
-    // Thinking goes back to the model only whole and signed; a call only when it can be run.
-    let said = items.iter().filter_map(|item| {
-        let ItemBody::AgentMessage { text, .. } = &item.body else { return None };
-        (!text.trim().is_empty()).then(|| Block::Text { text: text.clone() })
-    });
-    let message = Message::assistant(said.collect());
-    let streamed = items.iter().map(|item| item.id.clone()).collect();
-    Some(Record::Answer { turn, message, items, usage: Usage::default(), streamed, duration_ms: None })
 }

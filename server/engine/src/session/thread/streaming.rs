@@ -7,6 +7,8 @@ use jiff::Timestamp;
 
 use crate::event::{Event, Item, ItemBody};
 use crate::ids::ItemId;
+use crate::journal::Record;
+use crate::model::{Block, Message, Usage};
 use crate::session::thread::Thread;
 
 impl Thread {
@@ -15,6 +17,26 @@ impl Thread {
     pub fn broken_off(&self, at: Timestamp) -> Vec<Item> {
         let items = self.streaming.iter().filter_map(|id| self.item(id).cloned());
         items.map(|item| item.broken_off(at)).collect()
+    }
+
+    /// What streams, as the record of an answer that breaks off now; `None` when nothing streams.
+    pub(crate) fn broken_off_answer(&self, at: Timestamp) -> Option<Record> {
+        let items = self.broken_off(at);
+        let turn = items.first()?.turn.clone();
+        // Thinking goes back to the model only whole and signed; a call only when it can be run.
+        let said = items.iter().filter_map(|item| match &item.body {
+            ItemBody::AgentMessage { text, .. } if !text.trim().is_empty() => {
+                Some(Block::Text { text: text.clone() })
+            }
+            ItemBody::AgentMessage { .. }
+            | ItemBody::UserMessage { .. }
+            | ItemBody::Thinking { .. }
+            | ItemBody::ToolCall(_)
+            | ItemBody::Notice { .. } => None,
+        });
+        let message = Message::assistant(said.collect());
+        let streamed = items.iter().map(|item| item.id.clone()).collect();
+        Some(Record::Answer { turn, message, items, usage: Usage::default(), streamed, duration_ms: None })
     }
 
     /// Shows the beginning of an item.
