@@ -1,6 +1,6 @@
 //! The messages of a conversation as they were before it was compacted, over the wire.
 
-use kode_e2e::{Project, Script, Session, say};
+use kode_e2e::{Project, Script, Session, say, summarize};
 use serde_json::{Value, json};
 
 /// What `/compact` named the messages before it.
@@ -13,21 +13,9 @@ fn compacted(session: &Session<'_>) -> Value {
 
 #[test]
 fn an_old_window_is_read_page_by_page_also_after_a_restart() {
-    let headings = [
-        "Primary request and intent",
-        "Technical concepts",
-        "Files and code",
-        "Errors and fixes",
-        "Problem solving",
-        "All user messages",
-        "Pending tasks",
-        "Current work",
-        "Next step",
-    ];
-    let summary: String = headings.iter().map(|heading| format!("# {heading}\nas it was\n")).collect();
     let long = "lorem ipsum dolor sit amet ".repeat(80);
     let script = Script::default()
-        .when("^The conversation:", [say(&summary).repeat(9)])
+        .when("^The conversation:", [summarize("as it was").repeat(9)])
         .otherwise([say(&long).repeat(9)]);
     let project = Project::new(&script);
     let client = project.open();

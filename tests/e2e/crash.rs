@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step, summarize};
 use serde_json::{Value, json};
 
 use crate::schedules::Dice;
@@ -45,18 +45,6 @@ const MOST_DELAY_MS: u64 = 4;
 /// The most items a snapshot has.
 const ITEMS: u32 = 2_000;
 
-const HEADINGS: [&str; 9] = [
-    "Primary request and intent",
-    "Technical concepts",
-    "Files and code",
-    "Errors and fixes",
-    "Problem solving",
-    "All user messages",
-    "Pending tasks",
-    "Current work",
-    "Next step",
-];
-
 /// The files that are edited: one is open in the editor, one is not.
 const FILES: [&str; 2] = ["open.txt", "closed.txt"];
 
@@ -70,7 +58,6 @@ fn log(suffix: &str) -> Value {
 }
 
 fn script() -> Script {
-    let summary: String = HEADINGS.iter().map(|heading| format!("# {heading}\nas it was\n")).collect();
     let words = "some words that come piece by piece, ".repeat(8);
     let file = |name: &str| json!(format!("{{{{cwd}}}}/{name}"));
     let edit = |name: &str| {
@@ -90,7 +77,7 @@ fn script() -> Script {
     let inquiry = json!({ "question": "Which color?", "header": "Color", "options": options });
     let task = json!({ "description": "work", "prompt": "{{prompt}} work" });
     Script::default()
-        .when("^The conversation:", [say(&summary).repeat(9)])
+        .when("^The conversation:", [summarize("as it was").repeat(9)])
         .when(r"talk \d+$", [step().thinking(&words).text(&words).chunk(3)])
         .when(
             r"run \d+$",

@@ -28,7 +28,7 @@ pub use model::{ScriptedModel, results_of, text_of};
 pub use position::{Encoding, offset_of, position_of};
 pub use process::{Output, Process, run};
 pub use project::Project;
-pub use script::{Script, Step, call, say, step};
+pub use script::{Script, Step, call, say, step, summarize};
 pub use session::Session;
 
 use std::time::Duration;

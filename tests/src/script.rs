@@ -18,6 +18,22 @@ pub struct Step {
     fields: serde_json::Map<String, Value>,
 }
 
+/// A step that answers with a summary as a compaction wants it: its nine parts, each with `text`.
+pub fn summarize(text: &str) -> Step {
+    const HEADINGS: [&str; 9] = [
+        "Primary request and intent",
+        "Technical concepts",
+        "Files and code",
+        "Errors and fixes",
+        "Problem solving",
+        "All user messages",
+        "Pending tasks",
+        "Current work",
+        "Next step",
+    ];
+    say(&HEADINGS.map(|heading| format!("# {heading}\n{text}\n")).concat())
+}
+
 /// An answer of one text.
 #[must_use]
 pub fn say(text: &str) -> Step {
