@@ -155,9 +155,6 @@ impl Shape {
     /// That text, without a period.
     pub fn check(self, value: &Value) -> Result<(), String> {
         let wanted = |fits: bool, what: &str| if fits { Ok(()) } else { Err(format!("write {what}")) };
-        let each = |shape: Self, values: &mut dyn Iterator<Item = &Value>| {
-            values.try_for_each(|value| shape.check(value))
-        };
         match (self, value) {
             (Self::Switch, _) => wanted(value.is_boolean(), "true or false"),
             (Self::Whole { min, max }, _) => {
@@ -173,9 +170,9 @@ impl Shape {
                 let fits = value.as_str().is_some_and(|text| names.contains(&text));
                 wanted(fits, &format!("one of \"{}\"", names.join("\", \"")))
             }
-            (Self::Texts, Value::Array(items)) => each(Self::Text, &mut items.iter()),
+            (Self::Texts, Value::Array(items)) => items.iter().try_for_each(|item| Self::Text.check(item)),
             (Self::Texts, _) => wanted(false, "a list of texts"),
-            (Self::TextsByName, Value::Object(entries)) => each(Self::Text, &mut entries.values()),
+            (Self::TextsByName, Value::Object(entries)) => entries.values().try_for_each(|entry| Self::Text.check(entry)),
             (Self::TextsByName, _) => wanted(false, "an object of texts"),
             (Self::ObjectsByName, Value::Object(entries)) => {
                 wanted(entries.values().all(Value::is_object), "an object of objects")

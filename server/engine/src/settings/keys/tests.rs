@@ -34,7 +34,7 @@ fn paths_lead_to_keys_into_keys_to_sections_and_to_slips() {
         ("permissions.Deny", Some("permissions.deny")),
         ("outputstyle", Some("outputStyle")),
         ("modell", Some("model")),
-        ("envs", None),
+        ("envs", Some("env")),
         ("my", None),
         ("somethingElse", None),
     ] {
