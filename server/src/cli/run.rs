@@ -244,8 +244,8 @@ impl Printer {
             return Ok(());
         }
         let snapshot = self.session.snapshot(0);
-        let model = engine
-            .models()
+        let models = engine.models();
+        let model = models
             .profile(&snapshot.model)
             .map_or(snapshot.model.as_str(), |profile| &profile.model);
         let tools: Vec<_> = engine.tools().iter().map(|tool| tool.facts().name).collect();
