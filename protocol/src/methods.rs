@@ -23,6 +23,7 @@ use crate::edits::{
     ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
+use crate::hooks::{ListHooksParams, ListHooksResult};
 use crate::permission::{
     AddRuleParams, AddRuleResult, ApproveSettingsParams, ApproveSettingsResult, ExplainPermissionParams,
     ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
@@ -318,6 +319,11 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
+    /// Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+    /// ended last in the session. Nothing is run.
+    ///
+    /// Errors: `unknownSession`.
+    ListHooks = "agent/hooks/list", ListHooksParams => ListHooksResult;
 }
 
 requests! {

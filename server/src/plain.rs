@@ -264,6 +264,7 @@ impl PlainSurface {
             | TurnEnd::Repetition
             | TurnEnd::IncompleteIntent
             | TurnEnd::NotChosen
+            | TurnEnd::Hook
             | TurnEnd::ChatDisabled => "not finished",
         };
         self.close_progress(message).await;

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
+use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
@@ -179,6 +180,8 @@ pub struct Engine {
     save_before_commands: bool,
     deliveries: Deliveries,
     policies: Arc<dyn Policies>,
+    /// The hooks of the program itself, for sessions that begin from now on.
+    hooks: Arc<Mutex<Arc<HookChain>>>,
     concurrency: usize,
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
@@ -214,6 +217,7 @@ impl Engine {
             save_before_commands,
             deliveries,
             policies,
+            hooks: Arc::default(),
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Arc::default(),
@@ -241,6 +245,20 @@ impl Engine {
     #[must_use]
     pub fn tools(&self) -> &Registry {
         &self.tools
+    }
+
+    /// Adds a hook of the program itself behind all others of its layer. Sessions that begin, or are taken up, from then on
+    /// have it.
+    pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
+        let mut hooks = lock(&self.hooks);
+        Arc::make_mut(&mut hooks).add(layer, hook);
+    }
+
+    /// The hooks that the settings declare for sessions of these folders. Reads the files.
+    #[must_use]
+    pub fn hooks_of(&self, roots: &[AbsPath]) -> Hooks {
+        let Some(cwd) = roots.first() else { return Hooks::default() };
+        Hooks::of(&self.policies.of(roots).current().declared, cwd)
     }
 
     /// Begins a session.
@@ -548,6 +566,7 @@ impl Engine {
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
             policy: self.policies.of(&state.roots),
+            hooks: Arc::clone(&lock(&self.hooks)),
             concurrency: self.concurrency,
             state,
             ledger,

@@ -6,12 +6,14 @@
 
 pub(crate) mod helper;
 mod output;
+pub(crate) mod piped;
 mod process;
 mod spill;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -52,8 +54,13 @@ pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
     secrets: Vec<Secret>,
+    /// Variables that commands get besides the usual ones, the same for all shells of a session.
+    exported: Exported,
     tasks: Arc<Tasks>,
 }
+
+/// Variables that several shells share.
+type Exported = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// A command to run.
 #[derive(Clone, Debug)]
@@ -145,7 +152,13 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), tasks: Arc::default() }
+        Self {
+            directory: Mutex::new(cwd.clone()),
+            home: cwd,
+            secrets: Vec::new(),
+            exported: Exported::default(),
+            tasks: Arc::default(),
+        }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -160,6 +173,15 @@ impl Shell {
         Self { tasks, ..self }
     }
 
+    /// Gives all later commands of the session these variables.
+    pub(crate) fn export(&self, variables: impl IntoIterator<Item = (String, String)>) {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).extend(variables);
+    }
+
+    fn exported(&self) -> BTreeMap<String, String> {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Its background commands.
     #[must_use]
     pub fn tasks(&self) -> &Arc<Tasks> {
@@ -169,7 +191,8 @@ impl Shell {
     /// Another shell that withholds the same and has the same background commands, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks))
+        let shell = Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
+        Self { exported: Arc::clone(&self.exported), ..shell }
     }
 
     /// Where the next command will start.
@@ -256,7 +279,7 @@ impl Shell {
         let started = Instant::now();
         for shell in SHELLS {
             let prepared = prepare(shell, command, &directory, report, &self.secrets);
-            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared)?;
+            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared, self.exported())?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
             match process::run(prepared, input, limit, spill, watch, cancel).await {
                 Err(error) if pending.is_some() => {
@@ -315,11 +338,16 @@ fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
 /// The command in the sandbox, if there is to be one, with its standard input.
 fn confined(
     sandbox: Option<&Sandbox>,
-    command: Command,
+    mut command: Command,
+    variables: BTreeMap<String, String>,
 ) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
-    let Some(sandbox) = sandbox else { return Ok((command, Stdio::null(), None)) };
-    let Prepared { command, input, pending } =
-        sandbox.prepare(&command).map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
+    let Some(sandbox) = sandbox else {
+        command.envs(variables);
+        return Ok((command, Stdio::null(), None));
+    };
+    let Prepared { command, input, pending } = sandbox
+        .prepare_with(&command, variables)
+        .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
     Ok((command, input, Some(pending)))
 }
 

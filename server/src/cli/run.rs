@@ -227,6 +227,7 @@ fn exit_code(reason: TurnEnd) -> ExitCode {
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::NotChosen
+        | TurnEnd::Hook
         | TurnEnd::ChatDisabled => ExitCode::FAILURE,
     }
 }

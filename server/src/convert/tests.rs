@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
+use kode_engine::hooks::HookOutcome;
 use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;
@@ -152,6 +153,17 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (
             Event::Reminder { kind: ReminderKind::FilesChanged, agent: Some(agent()), messages: 3 },
             "reminder",
+            "monitor",
+        ),
+        (
+            Event::HookRan {
+                event: text(),
+                name: name(),
+                duration_ms: 3,
+                outcome: HookOutcome::Blocked,
+                message: None,
+            },
+            "hook_ran",
             "monitor",
         ),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
