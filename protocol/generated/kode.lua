@@ -816,6 +816,10 @@
 ---@class kode.Event.Reminder: kode.Reminder
 ---@field type "reminder"
 
+--- A hook ran.
+---@class kode.Event.HookRan: kode.HookRan
+---@field type "hook_ran"
+
 --- A background command was started.
 ---@class kode.Event.BackgroundStarted: kode.BackgroundStarted
 ---@field type "background_started"
@@ -920,6 +924,7 @@
 ---| kode.Event.TodoChanged
 ---| kode.Event.TodoReminder
 ---| kode.Event.Reminder
+---| kode.Event.HookRan
 ---| kode.Event.BackgroundStarted
 ---| kode.Event.BackgroundEnded
 ---| kode.Event.EditsChanged
@@ -1080,6 +1085,55 @@
 ---@field windowId string Names the messages as they were before, as the compaction said when it was done.
 ---@field from? integer The number of the first message wanted; 0, the oldest, when absent.
 ---@field limit integer The most messages wanted, at least 1; the server may give fewer.
+
+--- Whether a hook may run.
+---@alias kode.HookApproval
+---| "notNeeded" # It is the user's own, or the administrator's.
+---| "approved" # The user has approved it as it stands.
+---| "waiting" # It does not run until the user approves it.
+
+--- A hook.
+---@class kode.HookInfo
+---@field event string The event it is for, as its file names it.
+---@field fired boolean Whether that event ever comes here.
+---@field matcher? string What it is for, as its file says it; absent for everything.
+---@field kind string The type of the handler: `command`, `http`, `prompt`, or what the file says.
+---@field name string The beginning of what it runs.
+---@field source string Where it stands, for people.
+---@field file? string The path of its file, if it is from one.
+---@field line? integer The line in that file, from 1.
+---@field approval kode.HookApproval Whether it may run.
+---@field problem? string Why it does not run, or not quite as it is written.
+---@field last? kode.HookLastRun How it ended last in the session.
+
+--- How a hook ended last.
+---@class kode.HookLastRun
+---@field at kode.Timestamp When.
+---@field outcome kode.HookOutcome How.
+---@field durationMs integer Milliseconds it took.
+---@field message? string What it said, in one line.
+
+--- How a run of a hook ended.
+---@alias kode.HookOutcome
+---| "ok" # It had nothing against what happens.
+---| "blocked" # It refused or held back what was about to happen, or had something done again.
+---| "asked" # It asked for a person's decision.
+---| "changed" # It changed something, or added to what the model is told.
+---| "stopped" # It stopped the turn.
+---| "failed" # It failed, and nothing came of it.
+---| "notSetUp" # What it is to run is not there or cannot be started.
+---| "timedOut" # It took too long.
+---| "cancelled" # The turn or the session was cancelled while it ran.
+---| "inBackground" # It runs on by itself.
+---| "other" # An outcome that this build does not know.
+
+--- A hook ran.
+---@class kode.HookRan
+---@field event string The event it ran at.
+---@field name string The beginning of what it runs.
+---@field durationMs integer Milliseconds it took.
+---@field outcome kode.HookOutcome How it ended.
+---@field message? string What it said, in one line for people.
 
 --- One place in a file that the agent has changed or wants to change.
 ---@class kode.Hunk
@@ -1283,6 +1337,16 @@
 ---@class kode.ListEditsResult
 ---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
 ---@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
+
+--- Whose hooks are listed.
+---@class kode.ListHooksParams
+---@field sessionId? kode.SessionId The session; without one those that new sessions of the workspace would have.
+
+--- The hooks, as the settings say now.
+---@class kode.ListHooksResult
+---@field disabled boolean Whether all of them are switched off.
+---@field hooks kode.HookInfo[] The hooks, the strongest source first.
+---@field problems kode.SettingsProblem[] What is wrong with them, and where.
 
 --- Nothing to choose.
 ---@class kode.ListModelsParams
@@ -1513,6 +1577,7 @@
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
 ---| "damaged" # Parts of the session's journal were damaged.
+---| "hook" # A hook said something, failed, or waits for approval.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -2140,6 +2205,7 @@
 ---| "incomplete_intent" # The answer only announced what it was going to do, and the settings say to stop there.
 ---| "not_chosen" # The user chose none of the answers.
 ---| "chat_disabled" # The turn limit is zero: there is no chat.
+---| "hook" # A hook refused the prompt, or stopped the turn; a notice says why.
 
 --- Which background command is to end.
 ---@class kode.StopTaskParams
@@ -2515,6 +2581,7 @@
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 ---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out. Errors: `unknownSession`.
+---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2531,6 +2598,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "cb6dc490c98f66d34b89114f72644e58e9f4529a458769bbb033070e2b5bb715"
+M.schema_hash = "37a7b17593ae678294543d24511e17156bd07c3b7001c6c53b0461dc13bc8635"
 
 return M

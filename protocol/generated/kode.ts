@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "cb6dc490c98f66d34b89114f72644e58e9f4529a458769bbb033070e2b5bb715";
+export const SCHEMA_HASH = "37a7b17593ae678294543d24511e17156bd07c3b7001c6c53b0461dc13bc8635";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1023,6 +1023,8 @@ export type Event =
     | ({ type: "todo_reminder" } & TodoReminder)
     /** A query begins, or the model is reminded of something. */
     | ({ type: "reminder" } & Reminder)
+    /** A hook ran. */
+    | ({ type: "hook_ran" } & HookRan)
     /** A background command was started. */
     | ({ type: "background_started" } & BackgroundStarted)
     /** A background command has ended. */
@@ -1284,6 +1286,92 @@ export interface GetWindowParams {
     limit: number;
 }
 
+/** Whether a hook may run. */
+export type HookApproval =
+    /** It is the user's own, or the administrator's. */
+    | "notNeeded"
+    /** The user has approved it as it stands. */
+    | "approved"
+    /** It does not run until the user approves it. */
+    | "waiting";
+
+/** A hook. */
+export interface HookInfo {
+    /** The event it is for, as its file names it. */
+    event: string;
+    /** Whether that event ever comes here. */
+    fired: boolean;
+    /** What it is for, as its file says it; absent for everything. */
+    matcher?: string;
+    /** The type of the handler: `command`, `http`, `prompt`, or what the file says. */
+    kind: string;
+    /** The beginning of what it runs. */
+    name: string;
+    /** Where it stands, for people. */
+    source: string;
+    /** The path of its file, if it is from one. */
+    file?: string;
+    /** The line in that file, from 1. */
+    line?: number;
+    /** Whether it may run. */
+    approval: HookApproval;
+    /** Why it does not run, or not quite as it is written. */
+    problem?: string;
+    /** How it ended last in the session. */
+    last?: HookLastRun;
+}
+
+/** How a hook ended last. */
+export interface HookLastRun {
+    /** When. */
+    at: Timestamp;
+    /** How. */
+    outcome: HookOutcome;
+    /** Milliseconds it took. */
+    durationMs: number;
+    /** What it said, in one line. */
+    message?: string;
+}
+
+/** How a run of a hook ended. */
+export type HookOutcome =
+    /** It had nothing against what happens. */
+    | "ok"
+    /** It refused or held back what was about to happen, or had something done again. */
+    | "blocked"
+    /** It asked for a person's decision. */
+    | "asked"
+    /** It changed something, or added to what the model is told. */
+    | "changed"
+    /** It stopped the turn. */
+    | "stopped"
+    /** It failed, and nothing came of it. */
+    | "failed"
+    /** What it is to run is not there or cannot be started. */
+    | "notSetUp"
+    /** It took too long. */
+    | "timedOut"
+    /** The turn or the session was cancelled while it ran. */
+    | "cancelled"
+    /** It runs on by itself. */
+    | "inBackground"
+    /** An outcome that this build does not know. */
+    | "other";
+
+/** A hook ran. */
+export interface HookRan {
+    /** The event it ran at. */
+    event: string;
+    /** The beginning of what it runs. */
+    name: string;
+    /** Milliseconds it took. */
+    durationMs: number;
+    /** How it ended. */
+    outcome: HookOutcome;
+    /** What it said, in one line for people. */
+    message?: string;
+}
+
 /** One place in a file that the agent has changed or wants to change. */
 export interface Hunk {
     /** Names the hunk. */
@@ -1529,6 +1617,22 @@ export interface ListEditsResult {
     files: EditedFile[];
     /** What each call changed, the file first changed first; empty unless it was asked for. */
     history?: FileHistory[];
+}
+
+/** Whose hooks are listed. */
+export interface ListHooksParams {
+    /** The session; without one those that new sessions of the workspace would have. */
+    sessionId?: SessionId;
+}
+
+/** The hooks, as the settings say now. */
+export interface ListHooksResult {
+    /** Whether all of them are switched off. */
+    disabled: boolean;
+    /** The hooks, the strongest source first. */
+    hooks: HookInfo[];
+    /** What is wrong with them, and where. */
+    problems: SettingsProblem[];
 }
 
 /** Nothing to choose. */
@@ -1918,6 +2022,8 @@ export type NoticeKind =
     | "interrupted"
     /** Parts of the session's journal were damaged. */
     | "damaged"
+    /** A hook said something, failed, or waits for approval. */
+    | "hook"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2912,7 +3018,9 @@ export type StopReason =
     /** The user chose none of the answers. */
     | "not_chosen"
     /** The turn limit is zero: there is no chat. */
-    | "chat_disabled";
+    | "chat_disabled"
+    /** A hook refused the prompt, or stopped the turn; a notice says why. */
+    | "hook";
 
 /** Which background command is to end. */
 export interface StopTaskParams {
@@ -3757,6 +3865,13 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/agents/list": { params: ListAgentsParams; result: ListAgentsResult };
+    /**
+     * Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+     * ended last in the session. Nothing is run.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/hooks/list": { params: ListHooksParams; result: ListHooksResult };
 }
 
 /** All requests of the server. */

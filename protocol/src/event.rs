@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
+use crate::hooks::HookRan;
 use crate::item::{CallState, Item};
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
@@ -124,6 +125,8 @@ pub enum Event {
     TodoReminder(TodoReminder),
     /// A query begins, or the model is reminded of something.
     Reminder(Reminder),
+    /// A hook ran.
+    HookRan(HookRan),
     /// A background command was started.
     BackgroundStarted(BackgroundStarted),
     /// A background command has ended.

@@ -27,9 +27,11 @@ use crate::edits::{
     ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
+use crate::hooks::{ListHooksParams, ListHooksResult};
 use crate::permission::{
-    AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
-    RemoveRuleParams, RemoveRuleResult, RespondPermissionParams,
+    AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams,
+    ListPermissionsResult, ListRulesParams, ListRulesResult, RemoveRuleParams, RemoveRuleResult,
+    RespondPermissionParams,
 };
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
@@ -344,6 +346,11 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
+    /// Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+    /// ended last in the session. Nothing is run.
+    ///
+    /// Errors: `unknownSession`.
+    ListHooks = "agent/hooks/list", ListHooksParams => ListHooksResult;
 }
 
 requests! {

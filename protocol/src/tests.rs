@@ -169,6 +169,10 @@ fn every_event_keeps_its_form() {
             json!({ "type": "draft_changed" }),
             json!({ "type": "draft_changed", "draft": { "text": "so", "parts": [{ "type": "text", "text": "a" }] } }),
             json!({ "type": "reminder", "kind": "editFailed", "agentId": "agent_1", "messages": 3 }),
+            json!({
+                "type": "hook_ran", "event": "PreToolUse", "name": "guard.sh", "durationMs": 12, "outcome": "blocked",
+                "message": "not here",
+            }),
             json!({ "type": "tool:queued", "callId": "call_1", "name": "Bash", "queueLength": 2 }),
             json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
             json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),

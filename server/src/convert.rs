@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod context;
+pub mod hooks;
 pub mod input;
 pub mod models;
 pub mod question;
@@ -541,6 +542,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
         Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
+        Event::HookRan { event, name, duration_ms, outcome, message } => {
+            let outcome = hooks::outcome(outcome);
+            wire::Event::HookRan(wire::HookRan { event, name, duration_ms, outcome, message })
+        }
         Event::Reminder { kind, agent, messages } => question::reminder(kind, agent.as_ref(), messages),
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })

@@ -273,6 +273,7 @@ impl PlainSurface {
             | TurnEnd::Repetition
             | TurnEnd::IncompleteIntent
             | TurnEnd::NotChosen
+            | TurnEnd::Hook
             | TurnEnd::ChatDisabled => "not finished",
         };
         self.close_progress(message).await;

@@ -11,8 +11,8 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
 use crate::handlers::{
-    catalogue, checkpoint, complete, config, context, document, draft, edits, permission, progress, question, queue,
-    session, sessions, task, transfer, turn,
+    catalogue, checkpoint, complete, config, context, document, draft, edits, permission, progress, question,
+    queue, session, sessions, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
@@ -78,6 +78,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/tools/list", catalogue::tools)
         .custom_method("agent/models/list", catalogue::models)
         .custom_method("agent/agents/list", catalogue::agents)
+        .custom_method("agent/hooks/list", catalogue::hooks)
         .custom_method("workspace/textDocumentContent", document::content)
         .custom_method("window/workDoneProgress/cancel", progress::cancel)
         .finish()

@@ -18,6 +18,7 @@ use crate::agents::AgentTypes;
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
 use crate::extension::Catalog;
+use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
@@ -184,6 +185,8 @@ pub struct Engine {
     save_before_commands: bool,
     deliveries: Deliveries,
     policies: Arc<dyn Policies>,
+    /// The hooks of the program itself, for sessions that begin from now on.
+    hooks: Arc<Mutex<Arc<HookChain>>>,
     concurrency: usize,
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
@@ -220,6 +223,7 @@ impl Engine {
             save_before_commands,
             deliveries,
             policies,
+            hooks: Arc::default(),
             concurrency,
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Arc::default(),
@@ -268,6 +272,20 @@ impl Engine {
     #[must_use]
     pub fn tools(&self) -> &Registry {
         &self.tools
+    }
+
+    /// Adds a hook of the program itself behind all others of its layer. Sessions that begin, or are taken up, from then on
+    /// have it.
+    pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
+        let mut hooks = lock(&self.hooks);
+        Arc::make_mut(&mut hooks).add(layer, hook);
+    }
+
+    /// The hooks that the settings declare for sessions of these folders. Reads the files.
+    #[must_use]
+    pub fn hooks_of(&self, roots: &[AbsPath]) -> Hooks {
+        let Some(cwd) = roots.first() else { return Hooks::default() };
+        Hooks::of(&self.policies.of(roots).current().declared, cwd)
     }
 
     /// Begins a session.
@@ -568,13 +586,16 @@ impl Engine {
         let lease = Lease::beside(journal.path());
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks))),
+            shell: Arc::new(
+                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+            ),
             tools: Arc::clone(&self.tools),
             models: self.models.clone(),
             journal,
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
             policy: self.policies.of(&state.roots),
+            hooks: Arc::clone(&lock(&self.hooks)),
             concurrency: self.concurrency,
             state,
             ledger,

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
+use crate::hooks::HookOutcome;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
 use crate::model::price::Cost;
@@ -104,6 +105,8 @@ pub enum TurnEnd {
     NotChosen,
     /// The turn limit is zero: there is no chat.
     ChatDisabled,
+    /// A hook refused the prompt, or stopped the turn.
+    Hook,
 }
 
 /// A call that was unfinished and is sealed now.
@@ -334,6 +337,19 @@ pub enum Event {
         /// How many messages the conversation has.
         messages: usize,
     },
+    /// A hook ran.
+    HookRan {
+        /// The name of the event it ran at.
+        event: String,
+        /// The beginning of what it runs.
+        name: String,
+        /// Milliseconds it took.
+        duration_ms: u64,
+        /// How it ended.
+        outcome: HookOutcome,
+        /// What it said, in one line for people.
+        message: Option<String>,
+    },
     /// A background command was started.
     BackgroundStarted {
         /// It.
@@ -513,6 +529,7 @@ impl Event {
             | Self::TodoChanged { .. }
             | Self::TodoReminder { .. }
             | Self::Reminder { .. }
+            | Self::HookRan { .. }
             | Self::BackgroundStarted { .. }
             | Self::BackgroundEnded { .. }
             | Self::EditsChanged { .. }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hooks::STOP_LIMIT;
 use crate::model::Effort;
 use crate::model::models::Pointer;
 use crate::turn::limit::Budget;
@@ -53,6 +54,8 @@ pub struct Preferences {
     pub budget: Budget,
     /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
+    /// `stopHookLimit`: how often in a turn hooks may have the agent go on when it has said all.
+    pub stop_hook_limit: u32,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
     /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
@@ -124,6 +127,7 @@ impl Default for Preferences {
             max_turns: None,
             budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
+            stop_hook_limit: STOP_LIMIT,
             candidate_answers: false,
             project_overview: true,
             session_titles: None,

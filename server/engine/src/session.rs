@@ -47,7 +47,7 @@ pub mod transcript;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc};
@@ -57,6 +57,8 @@ use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
 use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
+use crate::hooks::state::HookState;
+use crate::hooks::{HookChain, StartSource};
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::journal::{Blobs, Journal, Record};
@@ -138,6 +140,8 @@ pub struct Configuration {
 /// A live session.
 pub struct Session {
     id: SessionId,
+    /// Itself, for what goes on beside whoever began it.
+    this: Weak<Self>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
@@ -152,6 +156,8 @@ pub struct Session {
     /// How full the context windows of its conversations are.
     pub(crate) meters: Meters,
     guard: guard::Guard,
+    /// What is kept of hooks.
+    pub(crate) hooks: HookState,
     kept: standing::Kept,
     unwritten: draft::Unwritten,
     /// Held while it is told what is new of the disk.
@@ -197,6 +203,7 @@ pub(crate) struct Parts {
     pub(crate) blobs: Blobs,
     pub(crate) deliveries: Deliveries,
     pub(crate) policy: Arc<dyn PolicySource>,
+    pub(crate) hooks: Arc<HookChain>,
     pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
@@ -217,6 +224,7 @@ impl Session {
             blobs,
             deliveries,
             policy,
+            hooks,
             concurrency,
             state,
             ledger,
@@ -225,6 +233,7 @@ impl Session {
         } = parts;
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
+        let start = if resumed.is_some() { StartSource::Resume } else { StartSource::Startup };
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
         workspace.report_changes(move |report| {
             match &report {
@@ -234,8 +243,9 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
-        let session = Arc::new(Self {
+        let session = Arc::new_cyclic(|this| Self {
             id: state.id.clone(),
+            this: Weak::clone(this),
             workspace,
             shell,
             tools,
@@ -248,6 +258,7 @@ impl Session {
             agents: Agents::default(),
             meters: Meters::default(),
             guard: guard::Guard::new(policy, own),
+            hooks: HookState::new(hooks, start),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
             telling: Mutex::default(),
@@ -544,6 +555,21 @@ impl Session {
     pub(crate) fn close_for_another(&self) {
         self.goes_on.store(true, Ordering::SeqCst);
         self.close();
+    }
+
+    /// Itself, to be kept by what goes on beside whoever began it.
+    pub(crate) fn shared(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
+    }
+
+    /// Fires when [`Session::close`] is called.
+    pub(crate) fn cancel_token(&self) -> CancellationToken {
+        self.cancel.child_token()
+    }
+
+    /// The folder that the journal lies in.
+    pub(crate) fn journal_folder(&self) -> Option<&std::path::Path> {
+        self.journal.path().parent()
     }
 
     /// Waits until [`Session::close`] is called.

@@ -6,12 +6,14 @@
 
 pub(crate) mod helper;
 mod output;
+pub(crate) mod piped;
 mod process;
 mod spill;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -53,6 +55,8 @@ pub struct Shell {
     directory: Mutex<AbsPath>,
     secrets: Secrets,
     variables: Variables,
+    /// Variables that hooks set for the commands after them, the same for all shells of a session.
+    exported: Exported,
     tasks: Arc<Tasks>,
 }
 
@@ -62,6 +66,9 @@ pub struct Secrets(Arc<Mutex<Vec<Secret>>>);
 
 /// The variables that the settings give to commands. Clones are the same ones.
 type Variables = Arc<Mutex<Vec<(String, String)>>>;
+
+/// Variables that several shells share.
+type Exported = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Secrets {
     /// These.
@@ -175,7 +182,14 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Secrets::default(), variables: Arc::default(), tasks: Arc::default() }
+        Self {
+            directory: Mutex::new(cwd.clone()),
+            home: cwd,
+            secrets: Secrets::default(),
+            variables: Arc::default(),
+            exported: Exported::default(),
+            tasks: Arc::default(),
+        }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -190,6 +204,15 @@ impl Shell {
         Self { tasks, ..self }
     }
 
+    /// Gives all later commands of the session these variables.
+    pub(crate) fn export(&self, variables: impl IntoIterator<Item = (String, String)>) {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).extend(variables);
+    }
+
+    fn exported(&self) -> BTreeMap<String, String> {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Its background commands.
     #[must_use]
     pub fn tasks(&self) -> &Arc<Tasks> {
@@ -199,9 +222,8 @@ impl Shell {
     /// Another shell that withholds the same and has the same background commands, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        let shell =
-            Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
-        Self { variables: Arc::clone(&self.variables), ..shell }
+        let shell = Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
+        Self { variables: Arc::clone(&self.variables), exported: Arc::clone(&self.exported), ..shell }
     }
 
     /// Gives commands these variables from now on, instead of what they would inherit under those names.
@@ -300,11 +322,12 @@ impl Shell {
     ) -> Result<CommandOutcome, ShellError> {
         let Execution { command, directory, report, sandbox, limit, call } = execution;
         let started = Instant::now();
-        let variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut variables: BTreeMap<String, String> =
+            self.variables.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        variables.extend(self.exported());
         for shell in SHELLS {
-            let mut prepared = prepare(shell, command, &directory, report, &self.secrets.all());
-            prepared.envs(variables.iter().map(|(name, value)| (name, value)));
-            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared)?;
+            let prepared = prepare(shell, command, &directory, report, &self.secrets.all());
+            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared, variables.clone())?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
             match process::run(prepared, input, limit, spill, watch, cancel).await {
                 Err(error) if pending.is_some() => {
@@ -363,11 +386,16 @@ fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
 /// The command in the sandbox, if there is to be one, with its standard input.
 fn confined(
     sandbox: Option<&Sandbox>,
-    command: Command,
+    mut command: Command,
+    variables: BTreeMap<String, String>,
 ) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
-    let Some(sandbox) = sandbox else { return Ok((command, Stdio::null(), None)) };
-    let Prepared { command, input, pending } =
-        sandbox.prepare(&command).map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
+    let Some(sandbox) = sandbox else {
+        command.envs(variables);
+        return Ok((command, Stdio::null(), None));
+    };
+    let Prepared { command, input, pending } = sandbox
+        .prepare_with(&command, variables)
+        .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
     Ok((command, input, Some(pending)))
 }
 

@@ -1,4 +1,4 @@
-//! `agent/tools/list`, `agent/models/list` and `agent/agents/list`.
+//! `agent/tools/list`, `agent/models/list`, `agent/agents/list` and `agent/hooks/list`.
 
 use kode_engine::agents::AgentTypes;
 use kode_engine::extension::Catalog;
@@ -7,7 +7,7 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::Failure;
+use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Lists the tools.
@@ -41,6 +41,32 @@ pub(crate) async fn models(
     let wanted = agent.options.profile.as_deref().and_then(|name| models.resolve(name).ok());
     let active = wanted.unwrap_or_else(|| models.default_name().to_owned());
     Ok(convert::models::list(&models, &active))
+}
+
+/// Lists the hooks. Looks at the settings files.
+pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::ListHooksResult, Failure> {
+    let params: wire::ListHooksParams = params.read()?;
+    match &params.session_id {
+        Some(id) => {
+            let session = backend.session(id)?;
+            read(move || convert::hooks::list(&session.hooks(), session.list_hooks())).await
+        }
+        None => {
+            let agent = backend.agent()?;
+            let (engine, folders) = (agent.engine.clone(), agent.folders());
+            read(move || {
+                let hooks = engine.hooks_of(&folders);
+                convert::hooks::list(&hooks, hooks.list())
+            })
+            .await
+        }
+    }
+}
+
+/// Reads files on a thread that may wait.
+async fn read<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| error::internal("the settings could not be read"))
 }
 
 /// Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.

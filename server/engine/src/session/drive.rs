@@ -10,6 +10,7 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::hooks::moments::{Admission, IDLE};
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::lease::Declined;
@@ -61,11 +62,17 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     if session.base.is_wanted() {
         session.keep_base(Due::Now).await;
     }
+    let mut is_idle_told = true;
     loop {
         let turn = tokio::select! {
             biased;
             turn = turns.recv() => turn,
             () = session.cancel.cancelled() => None,
+            () = tokio::time::sleep(IDLE), if !is_idle_told => {
+                is_idle_told = true;
+                session.notify("idle_prompt", "Waiting", "kode-ls is waiting for your input.".to_owned());
+                continue;
+            }
         };
         let Some(turn) = turn else { break };
         let cancel = match session.active().as_ref() {
@@ -73,9 +80,11 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
             _ => continue,
         };
         session.note_told(&turn);
+        is_idle_told = false;
         session.look_for_extensions().await;
         session.find_agent_types().await;
         session.look_up_standing(&turn).await;
+        session.tell_waiting_hooks(&turn);
         session.sync().await;
         let ended = AssertUnwindSafe(run(&session, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
@@ -92,6 +101,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.keep_base(Due::Turn).await;
         session.begin_summary();
     }
+    session.fire_session_end().await;
     session.end_titling().await;
     session.shell.tasks().closed().await;
     session.close_changes().await;
@@ -119,6 +129,16 @@ async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> En
         if let Some(note) = note::of(&prompt) {
             session.take_note(turn, note, cancel).await;
             return Ended::without_model();
+        }
+        let conversation = Conversation::main(session);
+        conversation.fire_session_start(turn, cancel).await;
+        match conversation.admit(turn, &prompt.text, cancel).await {
+            Admission::Taken => {}
+            Admission::Refused(reason) => {
+                conversation.refuse_prompt(turn, &reason);
+                return Ended::by_hook();
+            }
+            Admission::Stopped => return Ended::by_hook(),
         }
         session.attach(turn, &item, &prompt, cancel).await;
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::event::{Event, ItemBody};
+use crate::hooks::Hooks;
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Verdict};
 use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
@@ -37,6 +38,8 @@ pub(crate) struct InForce {
     pub(crate) rules: Rules,
     /// What of the rules cannot be used.
     pub(crate) problems: Vec<Problem>,
+    /// The hooks that are declared, ready to be looked up.
+    pub(crate) hooks: Arc<Hooks>,
     /// The session's standing answers.
     pub(crate) grants: Vec<Grant>,
     /// The folder that relative patterns were read in.
@@ -108,9 +111,22 @@ impl Guard {
         {
             return Arc::clone(known);
         }
-        let made = Arc::new(InForce { own: self.own.clone(), ..InForce::new(policy, grants, cwd) });
+        let known =
+            in_force.as_ref().filter(|known| known.policy.declared == policy.declared && known.cwd == *cwd);
+        let hooks = match known {
+            Some(known) => Arc::clone(&known.hooks),
+            None => Arc::new(Hooks::of(&policy.declared, cwd)),
+        };
+        let mut made = InForce { own: self.own.clone(), ..InForce::new(policy, grants, cwd) };
+        made.problems.extend(hooks.problems.iter().cloned());
+        let made = Arc::new(InForce { hooks, ..made });
         *in_force = Some(Arc::clone(&made));
         made
+    }
+
+    /// The picture that was made last, without a look at any file.
+    fn latest(&self) -> Option<Arc<InForce>> {
+        lock(&self.in_force).clone()
     }
 }
 
@@ -124,7 +140,8 @@ impl InForce {
     fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
         let mut grants = self.grants.clone();
         grants.extend(rules.iter().cloned().map(Grant::Rule));
-        Self { own: self.own.clone(), ..Self::new(Arc::clone(&self.policy), &grants, cwd) }
+        let hooks = Arc::clone(&self.hooks);
+        Self { own: self.own.clone(), hooks, ..Self::new(Arc::clone(&self.policy), &grants, cwd) }
     }
 
     /// Makes rules ready for use.
@@ -135,7 +152,17 @@ impl InForce {
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
         let rules = rules.in_order(policy.order);
         problems.extend(policy.problems.iter().cloned());
-        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone(), home, own: Vec::new() }
+        let hooks = Arc::default();
+        Self {
+            policy,
+            rules,
+            problems,
+            hooks,
+            grants: grants.to_vec(),
+            cwd: cwd.clone(),
+            home,
+            own: Vec::new(),
+        }
     }
 
     /// Judges a call in this picture.
@@ -230,6 +257,11 @@ impl Session {
             self.publish(Event::TrustRequired { waiting: TrustWaiting::of(&policy.withheld) });
         }
         in_force
+    }
+
+    /// What the gate went by last. Looks at files only where nobody has looked yet.
+    pub(crate) fn latest_in_force(&self) -> Arc<InForce> {
+        self.guard.latest().unwrap_or_else(|| self.in_force())
     }
 
     /// What was told last of what is wrong with the settings. Looks at no file.

@@ -201,6 +201,19 @@ impl Session {
         format!("<user>\n{prompt}\n</user>\n<agent>\n{answer}\n</agent>\n\nThe title:")
     }
 
+    /// Gives the session the title that a hook wants, unless the user has named it.
+    ///
+    /// # Errors
+    /// [`TitleError`]; the one before stays then.
+    pub(crate) fn title_by_hook(&self, title: &str) -> Result<(), TitleError> {
+        let title = tidy(title)?;
+        let mut state = self.state();
+        if state.titled != Some(TitledBy::User) && state.title != title {
+            self.commit_title(&mut state, title, TitledBy::Model);
+        }
+        Ok(())
+    }
+
     fn commit_title(&self, state: &mut SessionState, title: String, by: TitledBy) {
         self.commit_locked(state, Record::Titled { title, by });
     }

@@ -172,7 +172,9 @@ impl Shape {
             }
             (Self::Texts, Value::Array(items)) => items.iter().try_for_each(|item| Self::Text.check(item)),
             (Self::Texts, _) => wanted(false, "a list of texts"),
-            (Self::TextsByName, Value::Object(entries)) => entries.values().try_for_each(|entry| Self::Text.check(entry)),
+            (Self::TextsByName, Value::Object(entries)) => {
+                entries.values().try_for_each(|entry| Self::Text.check(entry))
+            }
             (Self::TextsByName, _) => wanted(false, "an object of texts"),
             (Self::ObjectsByName, Value::Object(entries)) => {
                 wanted(entries.values().all(Value::is_object), "an object of objects")

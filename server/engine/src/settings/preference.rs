@@ -26,6 +26,7 @@ impl Reader<'_, '_> {
         match property.name.as_str() {
             "model" => self.wish(property, |stated| &mut stated.model),
             "appendSystemPrompt" => self.wish(property, |stated| &mut stated.append_system_prompt),
+            "stopHookLimit" => self.wish(property, |stated| &mut stated.stop_hook_limit),
             "candidateAnswers" => self.wish(property, |stated| &mut stated.candidate_answers),
             "effortLevel" => self.wish(property, |stated| &mut stated.effort),
             "alwaysThinkingEnabled" => self.wish(property, |stated| &mut stated.always_thinking),

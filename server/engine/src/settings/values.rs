@@ -88,6 +88,8 @@ pub struct Stated {
     pub incomplete_intent: Option<IncompleteIntent>,
     /// `candidateAnswers`.
     pub candidate_answers: Option<bool>,
+    /// `stopHookLimit`.
+    pub stop_hook_limit: Option<u32>,
     /// `projectOverview`.
     pub project_overview: Option<bool>,
     /// `sessionTitles`.
@@ -120,6 +122,7 @@ impl Stated {
             max_turns: self.max_turns,
             budget: Budget { max_cost_usd: self.max_cost_usd, max_minutes: self.max_minutes },
             incomplete_intent: self.incomplete_intent.unwrap_or_default(),
+            stop_hook_limit: self.stop_hook_limit.unwrap_or(default.stop_hook_limit),
             candidate_answers: self.candidate_answers.unwrap_or_default(),
             project_overview: self.project_overview.unwrap_or(default.project_overview),
             session_titles: self.session_titles,

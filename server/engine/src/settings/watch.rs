@@ -222,7 +222,9 @@ impl Thread {
                     let identity = identity_of(&folder);
                     self.folders.insert(folder, identity);
                 }
-                Err(error) => tracing::warn!(folder = %folder.display(), %error, "a folder of settings is not watched"),
+                Err(error) => {
+                    tracing::warn!(folder = %folder.display(), %error, "a folder of settings is not watched")
+                }
             }
         }
     }

@@ -71,6 +71,7 @@ pub(super) fn run<'a>(
                 Some((_, taken_up)) => turn::go_on(&conversation, &call.turn, taken_up, cancel).await,
                 None => {
                     begin(&conversation, call, kind, &delegation, &id);
+                    conversation.fire_subagent_start(&call.turn, cancel).await;
                     turn::run(&conversation, &call.turn, cancel).await
                 }
             }
@@ -205,6 +206,7 @@ fn result(
         TurnEnd::Repetition => "made the same call over and over".to_owned(),
         TurnEnd::IncompleteIntent => "only announced what it was going to do".to_owned(),
         TurnEnd::NotChosen | TurnEnd::ChatDisabled => "was not asked".to_owned(),
+        TurnEnd::Hook => "was stopped by a hook".to_owned(),
         TurnEnd::Refusal => "declined to answer".to_owned(),
         TurnEnd::Error => {
             format!("failed: {}", ended.failure.as_deref().unwrap_or("a fault in kode-ls itself"))
@@ -221,6 +223,7 @@ fn result(
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::NotChosen
+        | TurnEnd::Hook
         | TurnEnd::ChatDisabled => {
             (ToolErrorKind::Failed, "Pass its id as `resume` to let it go on, or do the rest yourself.")
         }

@@ -169,7 +169,8 @@ pub(super) async fn sample(
                 }
                 // That can happen once: then they are few enough.
                 compact::Outcome::PicturesLeftOut => continue,
-                compact::Outcome::Unchanged | compact::Outcome::Cancelled => {}
+                compact::Outcome::Unchanged | compact::Outcome::Cancelled | compact::Outcome::HeldBack(_) => {
+                }
             }
         }
         keep_partial(&asker, &fault.error, &mut fault.shown);
