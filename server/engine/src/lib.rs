@@ -32,5 +32,6 @@ pub mod todo;
 pub mod tools;
 pub mod transfer;
 pub mod turn;
+pub mod variables;
 pub mod web;
 pub mod workspace;

@@ -3,11 +3,14 @@
 //! Rule: managed beats command line, local, project, user and default. A broken file costs itself alone and is told. What a
 //! workspace's own files loosen counts only once the user has approved that very text; what they deny always counts.
 
+pub mod declared;
 mod lock;
 mod models;
 pub mod policy;
 mod preference;
 mod read;
+mod scripts;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -24,6 +27,7 @@ use std::time::SystemTime;
 use crate::paths::AbsPath;
 pub use crate::permission::rules::{Behavior, Layer, Place, PlacedRule, Problem, Severity, Source};
 use crate::permission::rules::{Rule, places};
+pub use declared::Declared;
 pub use models::ModelValues;
 pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
 use read::Origin;
@@ -80,10 +84,14 @@ pub struct Settings {
     pub untrusted: Vec<PlacedRule>,
     /// Everything, those rules included, that waits for the user's approval.
     pub withheld: Vec<Withheld>,
+    /// What is to be run, started or passed on by others.
+    pub declared: Declared,
     /// What is wrong.
     pub problems: Vec<Problem>,
     has_lost: bool,
     stamps: Vec<(AbsPath, Option<Stamp>)>,
+    /// Files that what is declared names; what they hold is part of what is approved.
+    named: Vec<(AbsPath, Option<Stamp>)>,
 }
 
 /// Something a file of the workspace asks for that is not in force.
@@ -217,9 +225,15 @@ impl SettingsSources {
             self.take(&candidate, &mut settings);
         }
         self.take_command_line(&mut settings);
-        for candidate in self.candidates().filter(|candidate| candidate.layer > Layer::CommandLine) {
-            self.take(&candidate, &mut settings);
+        for layer in [Layer::Local, Layer::Project, Layer::User] {
+            for candidate in self.candidates().filter(|candidate| candidate.layer == layer) {
+                self.take(&candidate, &mut settings);
+            }
+            for file in self.server_files(layer) {
+                self.take_servers(&file, &mut settings);
+            }
         }
+        settings.settle_servers();
         settings
     }
 
@@ -231,11 +245,16 @@ impl SettingsSources {
         };
         self.watched().count() != settings.stamps.len()
             || !self.watched().zip(&settings.stamps).all(is_as_before)
+            || settings.named.iter().any(|(file, stamp)| Stamp::of(file) != *stamp)
     }
 
     /// All files that settings depend on, there or not.
     pub fn watched(&self) -> impl Iterator<Item = AbsPath> {
-        self.candidates().map(|candidate| candidate.file).chain([self.trust.file().clone()])
+        let layers = [Layer::Local, Layer::Project, Layer::User];
+        // A file of two layers is looked at once.
+        let servers = layers.into_iter().flat_map(|layer| self.server_files(layer));
+        let servers = servers.filter(|file| file.shape != servers::Shape::OfProjects).map(|file| file.file);
+        self.candidates().map(|candidate| candidate.file).chain(servers).chain([self.trust.file().clone()])
     }
 
     /// The files, the strongest first.
@@ -331,6 +350,14 @@ impl Settings {
     #[must_use]
     pub fn has_lost_protection(&self) -> bool {
         self.has_lost
+    }
+
+    /// Makes the settings stale once one of these files changes.
+    fn look_at(&mut self, files: impl Iterator<Item = AbsPath>) {
+        for file in files {
+            let stamp = Stamp::of(&file);
+            self.named.push((file, stamp));
+        }
     }
 
     fn lose(&mut self, problem: Problem) {

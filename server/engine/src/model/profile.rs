@@ -8,7 +8,6 @@ mod keys;
 mod options;
 #[cfg(test)]
 mod tests;
-mod variables;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -12,7 +12,7 @@ use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope, Sensitive};
 use crate::preferences::Preferences;
 use crate::sandbox::Sandbox;
-use crate::settings::{Shown, Withheld};
+use crate::settings::{Declared, Shown, Wish, Withheld};
 
 /// What was settled beforehand.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct Policy {
     pub lost: Option<String>,
     /// What files of the workspace ask for and the user has not approved.
     pub withheld: Vec<Withheld>,
+    /// What is to be run, started or passed on by others.
+    pub declared: Arc<Declared>,
     /// What of the settings cannot be used, and where it stands.
     pub problems: Vec<Problem>,
 }
@@ -55,6 +57,7 @@ impl Default for Policy {
             preferences: Preferences::default(),
             lost: None,
             withheld: Vec::new(),
+            declared: Arc::default(),
             problems: Vec::new(),
         }
     }
@@ -152,6 +155,11 @@ pub trait PolicySource: Send + Sync {
     /// [`KeepError`]; the file is then as it was.
     fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<bool, KeepError> {
         Err(KeepError::NoSettings)
+    }
+
+    /// Whether the user has approved exactly this, which a file of the workspace asks for.
+    fn is_approved(&self, _wish: &Wish) -> bool {
+        false
     }
 
     /// Approves of what a file of the workspace asks for now what the user has been shown, and says how much that is.

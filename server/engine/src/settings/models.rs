@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::SettingsSources;
-use super::read::Reader;
+use super::read::{Reader, json};
 use super::text::{OPTIONS, Text};
 use crate::model::catalog::Entry;
 use crate::model::models::{ModelSources, Pointer, ProfileLayer};
@@ -290,23 +290,6 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
             .trim_end_matches([':', '.'])
             .to_owned()
     })
-}
-
-/// A value of the file, whole numbers as such.
-fn json(node: &Node<'_>) -> Value {
-    match node {
-        // The parser keeps the text of a number, which a whole number has to come from.
-        Node::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),
-        Node::Array(list) => list.elements.iter().map(json).collect(),
-        Node::Object(object) => {
-            let mut values = Map::new();
-            for property in &object.properties {
-                values.entry(property.name.as_str()).or_insert_with(|| json(&property.value));
-            }
-            Value::Object(values)
-        }
-        other => Value::from(other.clone()),
-    }
 }
 
 // -- other agents' files --------------------------------------------------------------------------------------------

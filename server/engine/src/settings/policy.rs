@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Scope as FileScope, SensitiveFile, Settings, SettingsSources, Severity, Shown, Sourced, Values};
+use super::{
+    Scope as FileScope, SensitiveFile, Settings, SettingsSources, Severity, Shown, Sourced, Values, Wish,
+};
 use crate::engine::Policies;
 use crate::model::models::{ModelSources, ProfileLayer};
 use crate::paths::AbsPath;
@@ -154,6 +156,7 @@ impl SettingsPolicy {
             },
             lost,
             withheld: settings.withheld.clone(),
+            declared: Arc::new(settings.declared.clone()),
             problems,
         }
     }
@@ -311,6 +314,10 @@ impl PolicySource for SettingsPolicy {
     fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepError> {
         let change = self.sources.remove_rule(file, behavior, rule);
         change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn is_approved(&self, wish: &Wish) -> bool {
+        self.sources.trust().is_approved(wish)
     }
 
     fn approve(&self, file: &AbsPath, shown: &[Shown]) -> Result<usize, KeepError> {

@@ -6,7 +6,7 @@
 use jsonc_parser::ast::{Array, Object, ObjectProp, StringLit, Value as Node};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, parse_to_ast};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::text::{OPTIONS, Text};
 use super::trust::{Trust, Wish};
@@ -44,7 +44,7 @@ pub(super) fn read(origin: &Origin<'_>, text: &Text, settings: &mut Settings) {
             return;
         }
     };
-    let mut reader = Reader { origin, text, settings };
+    let mut reader = Reader::new(origin, text, settings);
     match parsed.value {
         Some(Node::Object(object)) => reader.file(&object),
         Some(other) => {
@@ -70,6 +70,13 @@ pub(super) struct Reader<'a, 's> {
     pub(super) settings: &'s mut Settings,
 }
 
+impl<'a, 's> Reader<'a, 's> {
+    /// A reader of one file.
+    pub(super) fn new(origin: &'a Origin<'a>, text: &'a Text, settings: &'s mut Settings) -> Self {
+        Self { origin, text, settings }
+    }
+}
+
 impl Reader<'_, '_> {
     fn file(&mut self, object: &Object<'_>) {
         for property in self.properties(object) {
@@ -79,7 +86,7 @@ impl Reader<'_, '_> {
                 "sensitiveFiles" => self.list(property, Self::sensitive_file),
                 "tools" => self.section(property, Self::tool_setting),
                 "webSearch" => self.web_search(property),
-                _ if self.model_setting(property) => {}
+                _ if self.model_setting(property) || self.declaration(property) => {}
                 _ => self.preference(property),
             }
         }
@@ -308,7 +315,7 @@ impl Reader<'_, '_> {
     }
 
     /// A switch. In the position that loosens, one in the workspace needs the user's approval.
-    fn switch(&mut self, key: &str, property: &ObjectProp<'_>, loosens: bool) -> Option<bool> {
+    pub(super) fn switch(&mut self, key: &str, property: &ObjectProp<'_>, loosens: bool) -> Option<bool> {
         let Node::BooleanLit(value) = &property.value else {
             self.lose(property.value.range(), "Write true or false.".to_owned());
             return None;
@@ -318,7 +325,7 @@ impl Reader<'_, '_> {
         counts.then_some(value.value)
     }
 
-    fn loosening(&mut self, key: &str, node: &Node<'_>) -> Option<Sourced<String>> {
+    pub(super) fn loosening(&mut self, key: &str, node: &Node<'_>) -> Option<Sourced<String>> {
         let text = self.string(node)?;
         self.is_in_force(key, &text, node.range()).then(|| self.sourced(text, node.range()))
     }
@@ -405,7 +412,17 @@ impl Reader<'_, '_> {
         self.origin.file
     }
 
-    fn source(&self, range: Range) -> Source {
+    /// The workspace folder whose file it is, if it is one's.
+    pub(super) fn workspace(&self) -> Option<&AbsPath> {
+        self.origin.workspace
+    }
+
+    /// What relative paths in the file are relative to.
+    pub(super) fn root(&self) -> &AbsPath {
+        self.origin.root
+    }
+
+    pub(super) fn source(&self, range: Range) -> Source {
         let place = Some(self.text.place(range));
         Source { layer: self.origin.layer, file: Some(self.origin.file.clone()), place }
     }
@@ -435,5 +452,22 @@ impl Reader<'_, '_> {
     fn problem(&self, severity: Severity, range: Range, message: String) -> Problem {
         let place = Some(self.text.place(range));
         Problem { file: Some(self.origin.file.clone()), place, severity, message }
+    }
+}
+
+/// A value of the file, whole numbers as such.
+pub(super) fn json(node: &Node<'_>) -> Value {
+    match node {
+        // The parser keeps the text of a number, which a whole number has to come from.
+        Node::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),
+        Node::Array(list) => list.elements.iter().map(json).collect(),
+        Node::Object(object) => {
+            let mut values = Map::new();
+            for property in &object.properties {
+                values.entry(property.name.as_str()).or_insert_with(|| json(&property.value));
+            }
+            Value::Object(values)
+        }
+        other => Value::from(other.clone()),
     }
 }

@@ -41,6 +41,11 @@ impl Text {
     /// Reads a file; `None` when there is none. What is no regular file, too large or no UTF-8 is an error in words
     /// for people.
     pub(super) fn read(file: &AbsPath) -> Result<Option<Self>, String> {
+        Self::read_at_most(file, MAX_BYTES)
+    }
+
+    /// Reads a file of at most so many bytes, as [`Self::read`] does.
+    pub(super) fn read_at_most(file: &AbsPath, max_bytes: u64) -> Result<Option<Self>, String> {
         let told = |error: &io::Error| format!("it cannot be read ({error})");
         // Asked for before it is opened: opening a pipe would wait for its other end.
         let metadata = match file.as_path().metadata() {
@@ -57,9 +62,9 @@ impl Text {
             Err(error) if is_absence(&error) => return Ok(None),
             Err(error) => return Err(told(&error)),
         };
-        opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| told(&error))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(format!("it is larger than {MAX_BYTES} bytes"));
+        opened.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| told(&error))?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(format!("it is larger than {max_bytes} bytes"));
         }
         let text = String::from_utf8(bytes).map_err(|_| "it is not in UTF-8; save it so".to_owned())?;
         Ok(Some(Self::new(text)))

@@ -12,7 +12,6 @@ use url::Url;
 
 use super::address::{Address, is_versioned, wire_of};
 use super::keys::{Credentials, HELPER_TTL, KeyHelper, KeyOption, Secret};
-use super::variables::expand;
 use super::{
     DEFAULT_BASE_URL, DEFAULT_MODEL, DEFAULT_OPENAI_BASE_URL, DEFAULT_OPENAI_MODEL, Profile, Provider,
     configuration,
@@ -148,7 +147,11 @@ impl Surroundings<'_> {
     }
 
     fn expand(&self, text: &str, option: &str) -> Result<String, ModelError> {
-        expand(text, option, self.variable)
+        crate::variables::expand(text, self.variable).complete().map_err(|name| {
+            configuration(format!(
+                "The environment variable `{name}`, which the option `{option}` names, is not set."
+            ))
+        })
     }
 }
 
