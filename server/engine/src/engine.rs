@@ -21,6 +21,7 @@ use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
+use crate::mcp::{Mcp, Servers};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
@@ -33,7 +34,7 @@ use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState, lock};
 use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
-use crate::tools::Registry;
+use crate::tools::{Registry, ToolSource};
 use crate::workspace::{Workspace, blocking};
 pub use lease::{Attached, TAKE_OVER_LIMIT};
 use lease::{Followed, Preparations, Preparing, unbroken};
@@ -192,6 +193,8 @@ pub struct Engine {
     preparing: Preparations,
     /// Sessions that other processes write.
     followed: Followed,
+    /// The MCP servers of the workspaces.
+    mcp: Arc<Mcp>,
 }
 
 impl Engine {
@@ -208,6 +211,7 @@ impl Engine {
             options;
         Self {
             catalogue: Arc::new(Catalogue::new(&home)),
+            mcp: Arc::new(Mcp::new(home, models.secrets())),
             host,
             models: Arc::new(models),
             tools: Arc::new(tools),
@@ -241,6 +245,12 @@ impl Engine {
     #[must_use]
     pub fn tools(&self) -> &Registry {
         &self.tools
+    }
+
+    /// The MCP servers of workspace folders. Starts nothing.
+    #[must_use]
+    pub fn mcp(&self, roots: &[AbsPath]) -> Arc<Servers> {
+        self.mcp.of(roots, || self.policies.of(roots))
     }
 
     /// Begins a session.
@@ -481,6 +491,7 @@ impl Engine {
         for session in sessions {
             session.closed().await;
         }
+        self.mcp.end().await;
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
@@ -539,10 +550,12 @@ impl Engine {
         // Rules that were good once are good still.
         let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
         let lease = Lease::beside(journal.path());
+        let servers = self.mcp(&state.roots);
         let parts = Parts {
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
-            tools: Arc::clone(&self.tools),
+            tools: Arc::new(self.tools.with_source(Arc::clone(&servers) as Arc<dyn ToolSource>)),
+            servers,
             models: Arc::clone(&self.models),
             journal,
             blobs,

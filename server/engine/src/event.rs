@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::context::meter::ContextUse;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
+use crate::mcp::ServerInfo;
 use crate::model::price::Cost;
 use crate::model::{Effort, ModelErrorKind, Usage};
 use crate::paths::Target;
@@ -438,6 +439,11 @@ pub enum Event {
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },
+    /// What becomes of an MCP server, or what it offers, changed.
+    McpChanged {
+        /// All servers of the workspace as they are now.
+        servers: Vec<ServerInfo>,
+    },
     /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
     /// it is no part of what the session tells, and is not told again.
     LeaseChanged {
@@ -513,6 +519,7 @@ impl Event {
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
             | Self::ConfigChanged { .. }
+            | Self::McpChanged { .. }
             | Self::SubagentStarted { .. }
             | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }

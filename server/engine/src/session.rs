@@ -30,6 +30,7 @@ mod resolve;
 pub(crate) mod resume;
 pub mod review;
 pub mod rules;
+mod servers;
 mod snapshot;
 pub mod spending;
 pub mod standing;
@@ -60,6 +61,7 @@ use crate::extension::Catalog;
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::journal::{Blobs, Journal, Record};
+use crate::mcp::Servers;
 use crate::model::models::{Models, Pointer};
 use crate::model::{Block, Effort, Message, ModelError};
 use crate::paths::AbsPath;
@@ -141,6 +143,7 @@ pub struct Session {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
+    servers: servers::Used,
     pub(crate) models: Arc<Models>,
     pub(crate) broker: Broker,
     questions: QuestionBroker,
@@ -192,6 +195,7 @@ pub(crate) struct Parts {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) models: Arc<Models>,
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
@@ -212,6 +216,7 @@ impl Session {
             workspace,
             shell,
             tools,
+            servers,
             models,
             journal,
             blobs,
@@ -239,6 +244,7 @@ impl Session {
             workspace,
             shell,
             tools,
+            servers: servers::Used::new(&servers, &events),
             models,
             broker: Broker::new(Arc::clone(&events)),
             questions: QuestionBroker::new(Arc::clone(&events)),

@@ -7,6 +7,7 @@
 pub(crate) mod helper;
 mod output;
 mod process;
+pub(crate) mod served;
 mod spill;
 mod tasks;
 #[cfg(test)]

@@ -94,6 +94,7 @@ impl<'a> LookUp<'a> {
             may_read: session.may_read(session.mode()),
             cancel: cancel.child_token(),
             progress: Arc::new(drop),
+            ask: None,
         };
         Self { session, context }
     }
