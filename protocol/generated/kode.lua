@@ -106,6 +106,10 @@
 ---@field state kode.CallState The state.
 ---@field at kode.Timestamp Since when.
 
+--- Where the user signs in.
+---@class kode.AuthenticateMcpResult
+---@field url string The page to open in a browser on this machine.
+
 --- A background command has ended, in whichever way.
 ---@class kode.BackgroundEnded
 ---@field task kode.BackgroundTask The command, with its end.
@@ -828,6 +832,10 @@
 ---@class kode.Event.ConfigChanged: kode.ConfigChanged
 ---@field type "config_changed"
 
+--- What becomes of MCP servers, or what they offer, changed.
+---@class kode.Event.McpChanged: kode.McpChanged
+---@field type "mcp_changed"
+
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
 ---@field type "subagent_started"
@@ -904,6 +912,7 @@
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.ConfigChanged
+---| kode.Event.McpChanged
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -1249,6 +1258,24 @@
 ---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
 ---@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
 
+--- Whose servers.
+---@class kode.ListMcpParams
+---@field sessionId? kode.SessionId The session; without it those of the workspace.
+
+--- The servers.
+---@class kode.ListMcpResult
+---@field servers kode.McpServer[] The servers in the order of their names.
+---@field leftOut? string What of the settings is left out, for people; absent when nothing is.
+
+--- Whose tools.
+---@class kode.ListMcpToolsParams
+---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
+---@field server? string The server; without it all.
+
+--- The tools of servers.
+---@class kode.ListMcpToolsResult
+---@field tools kode.McpTool[] The tools by server and name.
+
 --- Nothing to choose.
 ---@class kode.ListModelsParams
 
@@ -1329,6 +1356,65 @@
 ---@field sessionId kode.SessionId The session.
 ---@field agentId kode.AgentId The sub-agent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
+
+--- What becomes of MCP servers, or what they offer, changed.
+---@class kode.McpChanged
+---@field servers kode.McpServer[] All servers as they are now.
+
+--- What went wrong with a server.
+---@class kode.McpFailure
+---@field class kode.McpFailureClass Whether trying again can help.
+---@field message string What happened, for people.
+---@field hint string What to do about it, for people.
+---@field stderr? string The end of what the server wrote to its standard error; absent when that is nothing.
+
+--- Whether trying again can help.
+---@alias kode.McpFailureClass
+---| "transient" # It may go away by itself: it is tried again.
+---| "permanent" # Somebody has to change something.
+---| "auth" # The user has to sign in.
+
+--- A server.
+---@class kode.McpServer
+---@field name string What the user calls it.
+---@field state kode.McpState What becomes of it.
+---@field transport? string How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
+---@field target? string What is started or reached, for people.
+---@field source kode.RuleSource Where its entry stands.
+---@field tools integer So many tools it has.
+---@field prompts integer So many prompts.
+---@field resources integer So many resources.
+---@field failedAttempts integer So many attempts to connect have failed in a row.
+---@field failure? kode.McpFailure What went wrong last; absent once it is connected.
+---@field latencyMs? integer Milliseconds it took to answer when it was asked last whether it is there.
+---@field title? string What it calls itself, with its version.
+---@field changedTools? string[] Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this is fine.
+---@field notes? string[] What else the user should know.
+
+--- A server of a session or of the workspace.
+---@class kode.McpServerParams
+---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
+---@field server string The server's name.
+
+--- What becomes of a server.
+---@alias kode.McpState
+---| "disabled" # The user, or its entry, has switched it off.
+---| "waitingForApproval" # Its entry stands in a file of the workspace, and the user has not approved it.
+---| "stopped" # Nobody has needed it yet, or nobody does any more.
+---| "starting" # It is being started or reached, for the first time or again.
+---| "connected" # It can be used.
+---| "needsAuth" # It wants the user to sign in.
+---| "failed" # It cannot be used, and is not tried again by itself.
+
+--- A tool of a server.
+---@class kode.McpTool
+---@field server string The server.
+---@field name string Its canonical name, for rules: `mcp__server__tool`.
+---@field title string How it is shown: `server:tool`.
+---@field description string What it does, as the model reads it.
+---@field inputSchema any JSON Schema of its arguments.
+---@field readOnlyHint boolean Whether the server says that it only looks. That is a hint and no permission.
+---@field changed boolean Whether it says something else of itself than when the server was first used.
 
 --- A file, folder or document that the user names; the server reads it.
 ---@class kode.MentionPart
@@ -2420,6 +2506,12 @@
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 ---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out. Errors: `unknownSession`.
+---@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.
+---@field ["agent/mcp/tools"] fun(params: kode.ListMcpToolsParams): kode.ListMcpToolsResult Lists the tools of connected MCP servers. Errors: `unknownSession`.
+---@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/authenticate"] fun(params: kode.McpServerParams): kode.AuthenticateMcpResult Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells that the server is connected to. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/enable"] fun(params: kode.McpServerParams) Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is fine. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2436,6 +2528,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313"
+M.schema_hash = "599affab7e1252d987d81a158654f0cd3c5bdce13debc576981a6c9174631967"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313";
+export const SCHEMA_HASH = "599affab7e1252d987d81a158654f0cd3c5bdce13debc576981a6c9174631967";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -182,6 +182,12 @@ export interface AuditEntry {
     state: CallState;
     /** Since when. */
     at: Timestamp;
+}
+
+/** Where the user signs in. */
+export interface AuthenticateMcpResult {
+    /** The page to open in a browser on this machine. */
+    url: string;
 }
 
 /** A background command has ended, in whichever way. */
@@ -1002,6 +1008,8 @@ export type Event =
     | ({ type: "file_changed" } & FileChanged)
     /** What of the settings cannot be used, or waits for approval, is something else now. */
     | ({ type: "config_changed" } & ConfigChanged)
+    /** What becomes of MCP servers, or what they offer, changed. */
+    | ({ type: "mcp_changed" } & McpChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */
@@ -1476,6 +1484,34 @@ export interface ListEditsResult {
     history?: FileHistory[];
 }
 
+/** Whose servers. */
+export interface ListMcpParams {
+    /** The session; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The servers. */
+export interface ListMcpResult {
+    /** The servers in the order of their names. */
+    servers: McpServer[];
+    /** What of the settings is left out, for people; absent when nothing is. */
+    leftOut?: string;
+}
+
+/** Whose tools. */
+export interface ListMcpToolsParams {
+    /** The session; without it the servers of the workspace. */
+    sessionId?: SessionId;
+    /** The server; without it all. */
+    server?: string;
+}
+
+/** The tools of servers. */
+export interface ListMcpToolsResult {
+    /** The tools by server and name. */
+    tools: McpTool[];
+}
+
 /** Nothing to choose. */
 export type ListModelsParams = Record<string, never>;
 
@@ -1608,6 +1644,111 @@ export interface LoadSubagentParams {
     agentId: AgentId;
     /** The most items wanted, counted from the newest; the server may give fewer. */
     items?: number;
+}
+
+/** What becomes of MCP servers, or what they offer, changed. */
+export interface McpChanged {
+    /** All servers as they are now. */
+    servers: McpServer[];
+}
+
+/** What went wrong with a server. */
+export interface McpFailure {
+    /** Whether trying again can help. */
+    class: McpFailureClass;
+    /** What happened, for people. */
+    message: string;
+    /** What to do about it, for people. */
+    hint: string;
+    /** The end of what the server wrote to its standard error; absent when that is nothing. */
+    stderr?: string;
+}
+
+/** Whether trying again can help. */
+export type McpFailureClass =
+    /** It may go away by itself: it is tried again. */
+    | "transient"
+    /** Somebody has to change something. */
+    | "permanent"
+    /** The user has to sign in. */
+    | "auth";
+
+/** A server. */
+export interface McpServer {
+    /** What the user calls it. */
+    name: string;
+    /** What becomes of it. */
+    state: McpState;
+    /** How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read. */
+    transport?: string;
+    /** What is started or reached, for people. */
+    target?: string;
+    /** Where its entry stands. */
+    source: RuleSource;
+    /** So many tools it has. */
+    tools: number;
+    /** So many prompts. */
+    prompts: number;
+    /** So many resources. */
+    resources: number;
+    /** So many attempts to connect have failed in a row. */
+    failedAttempts: number;
+    /** What went wrong last; absent once it is connected. */
+    failure?: McpFailure;
+    /** Milliseconds it took to answer when it was asked last whether it is there. */
+    latencyMs?: number;
+    /** What it calls itself, with its version. */
+    title?: string;
+    /**
+     * Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this
+     * is fine.
+     */
+    changedTools?: string[];
+    /** What else the user should know. */
+    notes?: string[];
+}
+
+/** A server of a session or of the workspace. */
+export interface McpServerParams {
+    /** The session; without it the servers of the workspace. */
+    sessionId?: SessionId;
+    /** The server's name. */
+    server: string;
+}
+
+/** What becomes of a server. */
+export type McpState =
+    /** The user, or its entry, has switched it off. */
+    | "disabled"
+    /** Its entry stands in a file of the workspace, and the user has not approved it. */
+    | "waitingForApproval"
+    /** Nobody has needed it yet, or nobody does any more. */
+    | "stopped"
+    /** It is being started or reached, for the first time or again. */
+    | "starting"
+    /** It can be used. */
+    | "connected"
+    /** It wants the user to sign in. */
+    | "needsAuth"
+    /** It cannot be used, and is not tried again by itself. */
+    | "failed";
+
+/** A tool of a server. */
+export interface McpTool {
+    /** The server. */
+    server: string;
+    /** Its canonical name, for rules: `mcp__server__tool`. */
+    name: string;
+    /** How it is shown: `server:tool`. */
+    title: string;
+    /** What it does, as the model reads it. */
+    description: string;
+    /** JSON Schema of its arguments. */
+    inputSchema: unknown;
+    /** Whether the server says that it only looks. That is a hint and no permission. */
+    readOnlyHint: boolean;
+    /** Whether it says something else of itself than when the server was first used. */
+    changed: boolean;
 }
 
 /** A file, folder or document that the user names; the server reads it. */
@@ -3576,6 +3717,44 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/agents/list": { params: ListAgentsParams; result: ListAgentsResult };
+    /**
+     * Lists the MCP servers, what becomes of them and what went wrong. Starts none.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/mcp/list": { params: ListMcpParams; result: ListMcpResult };
+    /**
+     * Lists the tools of connected MCP servers.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/mcp/tools": { params: ListMcpToolsParams; result: ListMcpToolsResult };
+    /**
+     * Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/reconnect": { params: McpServerParams; result: null };
+    /**
+     * Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells
+     * that the server is connected to.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/authenticate": { params: McpServerParams; result: AuthenticateMcpResult };
+    /**
+     * Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is
+     * fine.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/enable": { params: McpServerParams; result: null };
+    /**
+     * Switches an MCP server off for as long as this process lives.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/disable": { params: McpServerParams; result: null };
 }
 
 /** All requests of the server. */

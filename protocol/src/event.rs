@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
 use crate::item::{CallState, Item};
+use crate::mcp::McpChanged;
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
@@ -140,6 +141,8 @@ pub enum Event {
     FileChanged(FileChanged),
     /// What of the settings cannot be used, or waits for approval, is something else now.
     ConfigChanged(ConfigChanged),
+    /// What becomes of MCP servers, or what they offer, changed.
+    McpChanged(McpChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
     /// A sub-agent ended its work for a call.

@@ -5,6 +5,7 @@
 
 pub mod demo;
 pub mod doctor;
+pub mod mcp;
 pub mod models;
 pub mod permissions;
 mod questions;
@@ -57,6 +58,8 @@ enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// List, explain, add and remove permission rules
     Permissions(permissions::PermissionsArgs),
+    /// List the MCP servers of a folder, and test one of them
+    Mcp(mcp::McpArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
     /// List, show, rename, archive, delete and search the stored sessions
@@ -125,6 +128,7 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => block_on(demo::run(args)),
         Some(Command::Sandbox(args)) => sandbox::run(args),
         Some(Command::Permissions(args)) => permissions::run(args),
+        Some(Command::Mcp(args)) => block_on(mcp::run(args)),
         Some(Command::Models(args)) => models::run(&args),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),

@@ -17,6 +17,7 @@ mod headless;
 mod hostile;
 mod hunks;
 mod input;
+mod mcp;
 mod models;
 mod paging;
 mod permissions;

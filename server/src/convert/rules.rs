@@ -91,7 +91,8 @@ pub fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
     }
 }
 
-fn source(source: &Source) -> wire::RuleSource {
+/// Where something stands.
+pub(super) fn source(source: &Source) -> wire::RuleSource {
     wire::RuleSource {
         layer: source.layer.name().to_owned(),
         file: source.file.as_ref().map(ToString::to_string),
