@@ -307,7 +307,14 @@ fn a_server_of_the_workspace_waits_for_approval_and_a_swapped_entry_waits_again(
     assert_eq!(listed(&client, "fault")["state"], "waitingForApproval");
     assert!(!log.exists(), "nothing is started before");
     let file = project.path(".mcp.json");
-    session.call("agent/permission/approve", json!({ "file": file }));
+    let rules = session.call("agent/permission/rules", json!({}));
+    let shown: Vec<_> = rules["withheld"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|withheld| json!({ "key": withheld["key"], "value": withheld["value"] }))
+        .collect();
+    session.call("agent/permission/approve", json!({ "file": file, "settings": shown }));
     session.run("use it");
     assert_eq!(last_result(&project), ("hello".to_owned(), false));
     server["env"]["GIVEN"] = json!("something else");
@@ -360,6 +367,11 @@ fn a_server_in_the_sandbox_writes_in_the_workspace_alone_and_ends_with_a_killed_
     let client = start(&project, &[]);
     let session = unasked(&client);
     session.run("go");
+    assert_eq!(
+        last_result(&project),
+        ("false".to_owned(), false),
+        "outside of the workspace nothing is written"
+    );
     assert_eq!(project.read("inside.txt"), "written\n");
     assert!(!project.outside().join("outside.txt").exists());
     client.kill();

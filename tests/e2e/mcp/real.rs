@@ -52,7 +52,7 @@ fn results(
     let entry: Value =
         serde_json::from_str(&entry.to_string().replace("{{cwd}}", project.workspace().to_str().unwrap()))
             .unwrap();
-    let client = open(&project, &json!({ name: entry }), &[("KODE_LS_MCP_WAIT", "30000")]);
+    let client = open(&project, &json!({ name: entry }), &[]);
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
     session.run("go");
     assert_eq!(listed(&client, name)["state"], "connected", "{}", listed(&client, name));
@@ -83,7 +83,7 @@ fn filesystem_reads_and_writes_and_what_it_changes_can_be_undone() {
     ]));
     project.write("a.txt", "old\n");
     let entry = program(&node("mcp-server-filesystem"), &[project.workspace().to_str().unwrap()]);
-    let client = open(&project, &json!({ "files": entry }), &[("KODE_LS_MCP_WAIT", "30000")]);
+    let client = open(&project, &json!({ "files": entry }), &[]);
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
     session.run("go");
     let results = results_of(&project);
@@ -201,7 +201,7 @@ fn check_everything(entry: &Value) {
             )
             .otherwise([say("Hello.")]),
     );
-    let client = open(&project, &json!({ "everything": entry }), &[("KODE_LS_MCP_WAIT", "30000")]);
+    let client = open(&project, &json!({ "everything": entry }), &[]);
     let session: Session<'_> = client.session_with(json!({ "mode": "bypassPermissions" }));
     session.run("echo");
     let server = listed(&client, "everything");
@@ -246,7 +246,7 @@ fn a_server_in_the_network_that_goes_away_is_reached_again() {
         "type": "http", "url": format!("http://127.0.0.1:{port}/mcp"), "healthCheck": { "interval": 50 },
         "recovery": { "initialDelay": 20, "maxDelay": 20, "maxAttempts": 3 },
     });
-    let client = open(&project, &json!({ "everything": entry }), &[("KODE_LS_MCP_WAIT", "30000")]);
+    let client = open(&project, &json!({ "everything": entry }), &[]);
     let session = client.session();
     session.run("go");
     process.kill();
