@@ -10,6 +10,7 @@ use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
 use crate::hooks::HookRan;
 use crate::item::{CallState, Item};
+use crate::mcp::McpChanged;
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
@@ -145,6 +146,8 @@ pub enum Event {
     ConfigChanged(ConfigChanged),
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired(TrustRequired),
+    /// What becomes of MCP servers, or what they offer, changed.
+    McpChanged(McpChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
     /// A sub-agent ended its work for a call.

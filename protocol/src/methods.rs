@@ -28,6 +28,10 @@ use crate::edits::{
 };
 use crate::event::AgentEventParams;
 use crate::hooks::{ListHooksParams, ListHooksResult};
+use crate::mcp::{
+    AuthenticateMcpResult, ListMcpParams, ListMcpResult, ListMcpToolsParams, ListMcpToolsResult,
+    McpServerParams,
+};
 use crate::permission::{
     AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams,
     ListPermissionsResult, ListRulesParams, ListRulesResult, RemoveRuleParams, RemoveRuleResult,
@@ -351,6 +355,32 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListHooks = "agent/hooks/list", ListHooksParams => ListHooksResult;
+    /// Lists the MCP servers, what becomes of them and what went wrong. Starts none.
+    ///
+    /// Errors: `unknownSession`.
+    ListMcp = "agent/mcp/list", ListMcpParams => ListMcpResult;
+    /// Lists the tools of connected MCP servers.
+    ///
+    /// Errors: `unknownSession`.
+    ListMcpTools = "agent/mcp/tools", ListMcpToolsParams => ListMcpToolsResult;
+    /// Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    ReconnectMcp = "agent/mcp/reconnect", McpServerParams => ();
+    /// Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells
+    /// that the server is connected to.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    AuthenticateMcp = "agent/mcp/authenticate", McpServerParams => AuthenticateMcpResult;
+    /// Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is
+    /// fine.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    EnableMcp = "agent/mcp/enable", McpServerParams => ();
+    /// Switches an MCP server off for as long as this process lives.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    DisableMcp = "agent/mcp/disable", McpServerParams => ();
 }
 
 requests! {

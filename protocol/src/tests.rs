@@ -200,6 +200,16 @@ fn every_event_keeps_its_form() {
                 }],
             }),
             json!({
+                "type": "mcp_changed",
+                "servers": [{
+                    "name": "git", "state": "needsAuth", "transport": "http", "target": "https://h.example/",
+                    "source": { "layer": "project", "file": "/w/.mcp.json", "line": 4 }, "tools": 1, "prompts": 2,
+                    "resources": 3, "failedAttempts": 1, "latencyMs": 4, "title": "Git 1.0", "changedTools": ["a"],
+                    "notes": ["n"],
+                    "failure": { "class": "auth", "message": "m", "hint": "h", "stderr": "s" },
+                }],
+            }),
+            json!({
                 "type": "subagent_started", "agentId": "agent_1", "callId": "call_1", "agentType": "explore",
                 "description": "Find it",
             }),

@@ -6,6 +6,7 @@
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod mcp;
 pub mod models;
 pub mod permissions;
 mod questions;
@@ -63,6 +64,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// List what files of this workspace ask for, and let it count or not
     Trust(trust::TrustArgs),
+    /// List the MCP servers of a folder, and test one of them
+    Mcp(mcp::McpArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
     /// List, show, rename, archive, delete and search the stored sessions
@@ -133,6 +136,7 @@ pub fn main() -> ExitCode {
         Some(Command::Permissions(args)) => permissions::run(args),
         Some(Command::Config(args)) => config::run(args),
         Some(Command::Trust(args)) => trust::run(args),
+        Some(Command::Mcp(args)) => block_on(mcp::run(args)),
         Some(Command::Models(args)) => models::run(&args),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),

@@ -6,6 +6,7 @@ pub mod agents;
 pub mod context;
 pub mod hooks;
 pub mod input;
+pub mod mcp;
 pub mod models;
 pub mod question;
 pub mod review;
@@ -541,6 +542,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::QuestionAsked { question } => question::asked(session, *question),
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
+        Event::McpChanged { servers } => {
+            wire::Event::McpChanged(wire::McpChanged { servers: mcp::servers(servers) })
+        }
         Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
         Event::HookRan { event, name, duration_ms, outcome, message } => {
             let outcome = hooks::outcome(outcome);

@@ -11,7 +11,7 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
 use crate::handlers::{
-    catalogue, checkpoint, complete, config, context, document, draft, edits, permission, progress, question,
+    catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, permission, progress, question,
     queue, session, sessions, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
@@ -79,6 +79,12 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/models/list", catalogue::models)
         .custom_method("agent/agents/list", catalogue::agents)
         .custom_method("agent/hooks/list", catalogue::hooks)
+        .custom_method("agent/mcp/list", mcp::list)
+        .custom_method("agent/mcp/tools", mcp::tools)
+        .custom_method("agent/mcp/reconnect", mcp::reconnect)
+        .custom_method("agent/mcp/authenticate", mcp::authenticate)
+        .custom_method("agent/mcp/enable", mcp::enable)
+        .custom_method("agent/mcp/disable", mcp::disable)
         .custom_method("workspace/textDocumentContent", document::content)
         .custom_method("window/workDoneProgress/cancel", progress::cancel)
         .finish()

@@ -18,6 +18,7 @@ mod hooks;
 mod hostile;
 mod hunks;
 mod input;
+mod mcp;
 mod models;
 mod paging;
 mod permissions;

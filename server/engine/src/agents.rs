@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::extension::FOLDERS;
 use crate::ids::AgentId;
+use crate::mcp::names::covers;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -197,6 +198,7 @@ impl AgentType {
         if let (Some(allowed), Some(named)) = (&allowed, &self.tools)
             && allowed.is_empty()
             && !named.is_empty()
+            && !offered.iter().any(|tool| named.iter().any(|written| covers(written, tool.facts().name)))
         {
             return Err(ToolError::new(
                 ToolErrorKind::Failed,
@@ -209,9 +211,15 @@ impl AgentType {
             let is_allowed = match &allowed {
                 // Who does not ask for it does not delegate.
                 None => name != TASK,
-                Some(allowed) => allowed.contains(&name) && (name != TASK || may_delegate),
+                Some(allowed) => {
+                    let is_named = allowed.contains(&name)
+                        || self.tools.iter().flatten().any(|written| covers(written, name));
+                    is_named && (name != TASK || may_delegate)
+                }
             };
-            is_allowed && !refused.contains(&name) && !NOT_FOR_AGENTS.contains(&name)
+            let is_refused =
+                refused.contains(&name) || self.disallowed_tools.iter().any(|written| covers(written, name));
+            is_allowed && !is_refused && !NOT_FOR_AGENTS.contains(&name)
         }))
     }
 }

@@ -59,7 +59,8 @@ fn fixed(conversation: &Conversation<'_>) -> (SystemPrompt, Vec<ToolDeclaration>
         agents: &agents,
     };
     let tools = conversation.tools.declarations_for(&offering);
-    (system_prompt(&state, conversation.assignment.as_ref(), &standing), tools)
+    let servers = session.servers().instructions();
+    (system_prompt(&state, conversation.assignment.as_ref(), &standing, &servers), tools)
 }
 
 /// Names a conversation to providers that keep a cache for each.

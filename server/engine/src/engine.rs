@@ -24,6 +24,7 @@ use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
+use crate::mcp::{Mcp, Servers};
 use crate::model::ModelError;
 use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::paths::AbsPath;
@@ -37,7 +38,7 @@ use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState, lock};
 use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
-use crate::tools::Registry;
+use crate::tools::{Registry, ToolSource};
 use crate::workspace::{Workspace, blocking};
 pub use lease::{Attached, TAKE_OVER_LIMIT};
 use lease::{Followed, Preparations, Preparing, unbroken};
@@ -200,6 +201,8 @@ pub struct Engine {
     preparing: Preparations,
     /// Sessions that other processes write.
     followed: Followed,
+    /// The MCP servers of the workspaces.
+    mcp: Arc<Mcp>,
 }
 
 impl Engine {
@@ -216,6 +219,7 @@ impl Engine {
             options;
         Self {
             catalogue: Arc::new(Catalogue::new(&home)),
+            mcp: Arc::new(Mcp::new(home, models.secrets())),
             host,
             secrets: Secrets::new(models.secrets()),
             models: CurrentModels::new(models),
@@ -286,6 +290,12 @@ impl Engine {
     pub fn hooks_of(&self, roots: &[AbsPath]) -> Hooks {
         let Some(cwd) = roots.first() else { return Hooks::default() };
         Hooks::of(&self.policies.of(roots).current().declared, cwd)
+    }
+
+    /// The MCP servers of workspace folders. Starts nothing.
+    #[must_use]
+    pub fn mcp(&self, roots: &[AbsPath]) -> Arc<Servers> {
+        self.mcp.of(roots, || self.policies.of(roots))
     }
 
     /// Begins a session.
@@ -526,6 +536,7 @@ impl Engine {
         for session in sessions {
             session.closed().await;
         }
+        self.mcp.end().await;
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
@@ -584,12 +595,14 @@ impl Engine {
         // Rules that were good once are good still.
         let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
         let lease = Lease::beside(journal.path());
+        let servers = self.mcp(&state.roots);
         let parts = Parts {
             workspace: Arc::new(workspace),
             shell: Arc::new(
                 Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
             ),
-            tools: Arc::clone(&self.tools),
+            tools: Arc::new(self.tools.with_source(Arc::clone(&servers) as Arc<dyn ToolSource>)),
+            servers,
             models: self.models.clone(),
             journal,
             blobs,

@@ -13,6 +13,7 @@ use crate::context::meter::ContextUse;
 use crate::hooks::HookOutcome;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
+use crate::mcp::ServerInfo;
 use crate::model::price::Cost;
 use crate::model::{Effort, ModelErrorKind, Usage};
 use crate::paths::{AbsPath, Target};
@@ -461,6 +462,11 @@ pub enum Event {
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
     },
+    /// What becomes of an MCP server, or what it offers, changed.
+    McpChanged {
+        /// All servers of the workspace as they are now.
+        servers: Vec<ServerInfo>,
+    },
     /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
     /// it is no part of what the session tells, and is not told again.
     LeaseChanged {
@@ -538,6 +544,7 @@ impl Event {
             | Self::FileChanged { .. }
             | Self::ConfigChanged { .. }
             | Self::TrustRequired { .. }
+            | Self::McpChanged { .. }
             | Self::SubagentStarted { .. }
             | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }

@@ -30,6 +30,7 @@ mod resolve;
 pub(crate) mod resume;
 pub mod review;
 pub mod rules;
+mod servers;
 mod snapshot;
 pub mod spending;
 pub mod standing;
@@ -62,6 +63,7 @@ use crate::hooks::{HookChain, StartSource};
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::journal::{Blobs, Journal, Record};
+use crate::mcp::Servers;
 use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::model::{Block, Effort, Message, ModelError};
 use crate::paths::AbsPath;
@@ -145,6 +147,7 @@ pub struct Session {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
+    servers: servers::Used,
     pub(crate) models: CurrentModels,
     pub(crate) broker: Broker,
     questions: QuestionBroker,
@@ -198,6 +201,7 @@ pub(crate) struct Parts {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) models: CurrentModels,
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
@@ -219,6 +223,7 @@ impl Session {
             workspace,
             shell,
             tools,
+            servers,
             models,
             journal,
             blobs,
@@ -249,6 +254,7 @@ impl Session {
             workspace,
             shell,
             tools,
+            servers: servers::Used::new(&servers, &events),
             models,
             broker: Broker::new(Arc::clone(&events)),
             questions: QuestionBroker::new(Arc::clone(&events)),

@@ -8,6 +8,7 @@ pub(crate) mod helper;
 mod output;
 pub(crate) mod piped;
 mod process;
+pub(crate) mod served;
 mod spill;
 mod tasks;
 #[cfg(test)]

@@ -149,6 +149,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::QuestionAsked { question: Box::new(question()) }, "question_asked", "control"),
         (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
         (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
+        (Event::McpChanged { servers: vec![] }, "mcp_changed", "monitor"),
         (Event::TodoReminder { reason: TodoReminder::Initial }, "todo_reminder", "monitor"),
         (
             Event::Reminder { kind: ReminderKind::FilesChanged, agent: Some(agent()), messages: 3 },

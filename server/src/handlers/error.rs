@@ -115,6 +115,11 @@ pub(crate) fn session(error: SessionError) -> Failure {
     }
 }
 
+/// Something about an MCP server cannot be done.
+pub(crate) fn mcp(error: kode_engine::mcp::Failure) -> Failure {
+    failure(ErrorKind::InvalidParams { path: "server".to_owned() }, error.message, error.hint)
+}
+
 /// A session was not forked.
 pub(crate) fn fork(error: ForkError) -> Failure {
     match error {

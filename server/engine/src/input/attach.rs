@@ -144,6 +144,11 @@ impl Session {
             }
             Named::Diff(of) => Part::Diff { of: of.clone() },
             Named::Session(session) => Part::Session { session: session.clone() },
+            // Without such a server it is a word like any other.
+            Named::Resource { server, uri } => {
+                self.servers().find(server).ok()?;
+                Part::Resource { server: server.clone(), uri: uri.clone() }
+            }
         })
     }
 

@@ -26,6 +26,9 @@ pub const MAX_ITEMS: usize = 50;
 const BUILT_IN: [(&str, &str); 1] =
     [(compact::COMMAND, "Replace the conversation so far by a summary; say behind it what must be kept")];
 
+/// The most answers that are resources of MCP servers.
+const MAX_RESOURCES: usize = 10;
+
 /// The most files that are known of one workspace.
 const MAX_FILES: usize = 200_000;
 
@@ -87,6 +90,8 @@ pub struct Known {
     pub open: Vec<AbsPath>,
     /// Titles and ids of other conversations, newest first.
     pub sessions: Vec<(String, String)>,
+    /// What MCP servers have: the server and the address there, and what it is called.
+    pub resources: Vec<(String, String)>,
     /// Whether the editor tells what its language servers say.
     pub can_diagnose: bool,
 }
@@ -138,6 +143,19 @@ impl Completer {
                 found.push(Completion { kind, label, insert, detail });
             }
         }
+        let lower = typed.to_lowercase();
+        let fits = |(address, name): &&(String, String)| {
+            !lower.is_empty()
+                && (address.to_lowercase().contains(&lower) || name.to_lowercase().contains(&lower))
+        };
+        found.extend(known.resources.iter().filter(fits).take(MAX_RESOURCES).map(|(address, name)| {
+            Completion {
+                kind: CompletionKind::File,
+                label: address.clone(),
+                insert: format!("@{address}"),
+                detail: name.clone(),
+            }
+        }));
         if let Some(wanted) = typed.strip_prefix("session:") {
             let wanted = wanted.trim_start_matches('"').to_lowercase();
             let fits = |title: &str| title.to_lowercase().contains(&wanted);

@@ -93,6 +93,7 @@ fn images(record: &mut Record) -> Vec<&mut Image> {
         | Part::Diagnostics { .. }
         | Part::Diff { .. }
         | Part::Session { .. }
+        | Part::Resource { .. }
         | Part::Selection { .. }
         | Part::Pasted { .. }
         | Part::Editor(_) => None,

@@ -249,7 +249,8 @@ impl Models {
     }
 
     /// The keys of the profiles; the built-in demo has none worth hiding.
-    pub(crate) fn secrets(&self) -> Vec<Secret> {
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
         let real = self.profiles().filter(|profile| profile.provider != Provider::Demo);
         real.flat_map(|profile| profile.credentials.secret().into_iter().chain(profile.headers.values()))
             .cloned()

@@ -85,6 +85,10 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.find_agent_types().await;
         session.look_up_standing(&turn).await;
         session.tell_waiting_hooks(&turn);
+        tokio::select! {
+            () = session.begin_servers() => {}
+            () = cancel.cancelled() => {}
+        }
         session.sync().await;
         let ended = AssertUnwindSafe(run(&session, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
@@ -104,6 +108,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     session.fire_session_end().await;
     session.end_titling().await;
     session.shell.tasks().closed().await;
+    session.leave_servers().await;
     session.close_changes().await;
     session.write_draft();
     session.sync().await;

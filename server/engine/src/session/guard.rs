@@ -182,7 +182,11 @@ impl InForce {
             Touch::Command { command, directory, outside_sandbox } => {
                 *outside_sandbox || self.policy.confinement.excludes(&analyse(command, directory))
             }
-            Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
+            Touch::Read(_)
+            | Touch::Write(_)
+            | Touch::Fetch { .. }
+            | Touch::Named { .. }
+            | Touch::Foreign { .. } => false,
         };
         self.policy.sandbox.clone().filter(|_| !touches.iter().any(leaves))
     }

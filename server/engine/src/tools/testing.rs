@@ -107,6 +107,7 @@ impl Fixture {
             sandbox: None,
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
+            ask: None,
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
         }

@@ -6,11 +6,13 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff;
@@ -28,6 +30,7 @@ use crate::permission::gate::{Case, Standing, Verdict};
 use crate::permission::{
     Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, PermissionPrompt, Scope,
 };
+use crate::question::{Draft, Reply};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::conversation::Conversation;
@@ -35,7 +38,8 @@ use crate::session::guard::Judged;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
 use crate::tools::{
-    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
+    Action, Asker, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
+    Touch,
 };
 use crate::turn::sample::Call;
 use crate::turn::taken_up::{Again, is_call_left_open};
@@ -61,7 +65,9 @@ enum Stage {
 pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: CancellationToken) {
     let started = Instant::now();
     let session = conversation.session;
-    let pipeline = Pipeline { conversation, session, call: &call, cancel: &cancel };
+    let (asks, asked) = mpsc::channel(1);
+    let asked = tokio::sync::Mutex::new(asked);
+    let pipeline = Pipeline { conversation, session, call: &call, cancel: &cancel, asks, asked };
     let mut instructed = Vec::new();
     // A fault in a tool ends its call and nothing else.
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
@@ -110,7 +116,13 @@ struct Pipeline<'a> {
     session: &'a Session,
     call: &'a Call,
     cancel: &'a CancellationToken,
+    /// What the running call asks the user, with where the answer goes.
+    asks: mpsc::Sender<Ask>,
+    asked: tokio::sync::Mutex<mpsc::Receiver<Ask>>,
 }
+
+/// A question of a running call, with where the answer goes.
+type Ask = (Draft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
     /// Goes through all stages. Notes in `instructed` the folders whose instructions are in the result.
@@ -640,7 +652,10 @@ impl Pipeline<'_> {
                 None => std::future::pending().await,
             }
         };
-        let ended = tokio::select! {
+        let mut asked = self.asked.lock().await;
+        let mut over = pin!(over);
+        let ended = loop {
+            break tokio::select! {
             biased;
             ended = &mut task => ended,
             () = self.cancel.cancelled() => match within_grace(&mut task).await {
@@ -650,13 +665,22 @@ impl Pipeline<'_> {
                     return Err(cancelled());
                 }
             },
-            () = over => {
+            ask = asked.recv() => {
+                if let Some((draft, answer)) = ask {
+                    let reply = self.conversation.ask_beside(&self.call.id, &self.call.item, draft, self.cancel);
+                    // Who asked may have given up meanwhile.
+                    drop(answer.send(reply.await));
+                }
+                continue;
+            }
+            () = &mut over => {
                 stop.cancel();
                 if within_grace(&mut task).await.is_none() {
                     task.abort();
                 }
                 return Err(timed_out(self.call, limit.unwrap_or_default()));
             }
+            };
         };
         ended.unwrap_or_else(|_| Err(fault(self.call)))
     }
@@ -665,6 +689,15 @@ impl Pipeline<'_> {
         let (session, call) = (self.session, self.call);
         let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(session.events()));
         let latest = Mutex::new(String::new());
+        let asks = self.asks.clone();
+        let ask: Asker = Arc::new(move |draft| {
+            let asks = asks.clone();
+            Box::pin(async move {
+                let (sender, receiver) = oneshot::channel();
+                asks.send((draft, sender)).await.ok()?;
+                receiver.await.ok()?
+            })
+        });
         CallContext {
             call_id: call.id.clone(),
             workspace: Arc::clone(&session.workspace),
@@ -673,6 +706,7 @@ impl Pipeline<'_> {
             agents: Arc::new(session.known_agents()),
             may_read: session.may_read(self.mode()),
             cancel: self.cancel.child_token(),
+            ask: Some(ask),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
                 if *latest != text {

@@ -229,6 +229,7 @@ impl Rig {
             sandbox: None,
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
+            ask: None,
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         }

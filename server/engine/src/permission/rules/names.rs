@@ -28,7 +28,7 @@ struct Tool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [Tool; 23] = [
+const TOOLS: [Tool; 25] = [
     Tool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -122,6 +122,18 @@ const TOOLS: [Tool; 23] = [
         aliases: &[],
         takes: Takes::Nothing,
         parameters: &["query", "allowed_domains", "blocked_domains"],
+    },
+    Tool {
+        name: "ListMcpResourcesTool",
+        aliases: &["ListMcpResources"],
+        takes: Takes::Nothing,
+        parameters: &["server"],
+    },
+    Tool {
+        name: "ReadMcpResourceTool",
+        aliases: &["ReadMcpResource"],
+        takes: Takes::Nothing,
+        parameters: &["server", "uri"],
     },
     Tool { name: "Diagnostics", aliases: &[], takes: Takes::Nothing, parameters: &["path", "file_path"] },
     Tool { name: "Think", aliases: &[], takes: Takes::Nothing, parameters: &["thought"] },
