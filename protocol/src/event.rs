@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::FileProblem;
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
 use crate::item::{CallState, Item};
@@ -140,6 +141,8 @@ pub enum Event {
     FileChanged(FileChanged),
     /// What of the settings cannot be used, or waits for approval, is something else now.
     ConfigChanged(ConfigChanged),
+    /// Files of agents, skills, commands or output styles have changed.
+    ExtensionsChanged(ExtensionsChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
     /// A sub-agent ended its work for a call.
@@ -568,6 +571,22 @@ pub struct ConfigChanged {
     pub problems: Vec<SettingsProblem>,
     /// What files of the workspace ask for now and the user has not approved.
     pub withheld: Vec<WithheldSetting>,
+}
+
+/// Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionsChanged {
+    /// How many types of sub-agents there are now.
+    pub agents: usize,
+    /// How many skills.
+    pub skills: usize,
+    /// How many commands of files.
+    pub commands: usize,
+    /// How many output styles.
+    pub styles: usize,
+    /// What is wrong with the files now; empty when all can be used.
+    pub problems: Vec<FileProblem>,
 }
 
 /// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.

@@ -104,6 +104,7 @@ impl PlainSurface {
             }
             Event::EditsResolved { outcome } => self.resolved(outcome).await,
             Event::ConfigChanged { .. } => self.settings_changed(),
+            Event::ExtensionsChanged { .. } => ReviewPublisher::settings_changed(&self.shared),
             _ => {}
         }
         if !self.watches {

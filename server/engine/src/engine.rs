@@ -16,11 +16,15 @@ use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
+use crate::extension::live::{Extensions, Loaded, WeakExtensions};
+use crate::extension::places::Places;
+use crate::extension::report::Report;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
+use crate::memory::{self, Memory};
 use crate::model::ModelError;
 use crate::model::models::{Models, Pointer};
 use crate::paths::AbsPath;
@@ -180,6 +184,8 @@ pub struct Engine {
     deliveries: Deliveries,
     policies: Arc<dyn Policies>,
     concurrency: usize,
+    /// What users' files add, by the folders of the workspace.
+    extensions: Arc<Mutex<HashMap<Vec<AbsPath>, WeakExtensions>>>,
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
@@ -215,6 +221,7 @@ impl Engine {
             deliveries,
             policies,
             concurrency,
+            extensions: Arc::default(),
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Arc::default(),
             disk: disk::real(),
@@ -229,6 +236,33 @@ impl Engine {
     #[cfg(test)]
     pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
         Self { disk, ..self }
+    }
+
+    /// What users' files add in a workspace of these folders; read and watched while anybody has it. Must be called in a
+    /// runtime.
+    #[must_use]
+    pub fn extensions(&self, roots: &[AbsPath]) -> Extensions {
+        let mut known = lock(&self.extensions);
+        if let Some(extensions) = known.get(roots).and_then(WeakExtensions::upgrade) {
+            return extensions;
+        }
+        known.retain(|_, extensions| extensions.upgrade().is_some());
+        let models = Arc::clone(&self.models);
+        let has_model = Arc::new(move |name: &str| models.resolve(name).is_ok());
+        let extensions = Extensions::begin(Places::usual(roots.to_vec()), has_model);
+        known.insert(roots.to_vec(), extensions.downgrade());
+        extensions
+    }
+
+    /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.
+    #[must_use]
+    pub fn report(&self, roots: &[AbsPath], loaded: &Loaded) -> Report {
+        let policy = self.policies.of(roots).current();
+        let memory = roots.first().map(|cwd| {
+            let excludes = policy.preferences.memory_excludes.clone();
+            Memory::load(&memory::Places::usual(cwd.clone(), roots.to_vec(), excludes), &|_| Ok(()))
+        });
+        Report::of(loaded, &memory.unwrap_or_default(), &policy)
     }
 
     /// The models.
@@ -548,6 +582,7 @@ impl Engine {
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
             policy: self.policies.of(&state.roots),
+            extensions: self.extensions(&state.roots),
             concurrency: self.concurrency,
             state,
             ledger,

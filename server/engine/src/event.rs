@@ -380,6 +380,19 @@ pub enum Event {
         /// What files of the workspace ask for and the user has not approved.
         withheld: Vec<Withheld>,
     },
+    /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
+    ExtensionsChanged {
+        /// How many types of sub-agents there are now.
+        agents: usize,
+        /// How many skills.
+        skills: usize,
+        /// How many commands of files.
+        commands: usize,
+        /// How many output styles.
+        styles: usize,
+        /// What is wrong with the files.
+        problems: Vec<Problem>,
+    },
     /// A sub-agent began to work for a call, a new one or one that goes on.
     SubagentStarted {
         /// The sub-agent.
@@ -513,6 +526,7 @@ impl Event {
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
             | Self::ConfigChanged { .. }
+            | Self::ExtensionsChanged { .. }
             | Self::SubagentStarted { .. }
             | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }

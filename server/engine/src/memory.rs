@@ -8,12 +8,11 @@ mod text;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::PathBuf;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::extension::FOLDERS;
+use crate::extension::places::{MANAGED, user_folders};
 use crate::paths::AbsPath;
 use crate::workspace::encoding;
 use text::{cut_at_line, imports, is_only_imports, without_comments};
@@ -35,9 +34,6 @@ const MAX_HOPS: usize = 4;
 
 /// So many files are read at all.
 const MAX_FILES: usize = 200;
-
-/// Where an administrator's files lie.
-const MANAGED: &str = "/etc/kode-ls";
 
 /// The files of a folder that stand for one another; the first that is there is read.
 const AGENTS: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
@@ -119,17 +115,7 @@ impl Places {
     #[must_use]
     pub fn usual(cwd: AbsPath, roots: Vec<AbsPath>, excludes: Vec<String>) -> Self {
         let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-        let named = |folder: &str| {
-            let variable = match folder {
-                ".kode-ls" => "KODE_LS_CONFIG_DIR",
-                ".kode" => "KODE_CONFIG_DIR",
-                ".claude" => "CLAUDE_CONFIG_DIR",
-                _ => return None,
-            };
-            std::env::var_os(variable).and_then(|named| AbsPath::new(PathBuf::from(named)).ok())
-        };
-        let beneath = |folder: &str| home.as_ref().map(|home| home.join(folder));
-        let user = FOLDERS.iter().filter_map(|folder| named(folder).or_else(|| beneath(folder))).collect();
+        let user = user_folders(home.as_ref());
         let max_bytes = std::env::var(MAX_BYTES_VARIABLE).ok().and_then(|bytes| bytes.parse().ok());
         Self { cwd, roots, user, managed: AbsPath::new(MANAGED).ok(), home, excludes, max_bytes }
     }

@@ -179,6 +179,11 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
+        (
+            Event::ExtensionsChanged { agents: 1, skills: 2, commands: 3, styles: 4, problems: vec![] },
+            "extensions_changed",
+            "monitor",
+        ),
         (Event::ConfigChanged { problems: vec![], withheld: vec![] }, "config_changed", "monitor"),
         (
             Event::SubagentStarted { agent: agent(), call: call(), kind: name(), description: text() },

@@ -73,12 +73,14 @@ pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
     });
 }
 
-/// The diagnostics of all settings files that live sessions look at.
+/// The diagnostics of all files that live sessions look at: settings, agents, skills, commands, output styles.
 pub(super) fn current(shared: &Shared) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();
     let Some(agent) = shared.live_agent() else { return files };
     for session in agent.engine.live_sessions() {
-        for (file, diagnostic) in diagnostics(&session.complaints(), shared.documents.encoding()) {
+        let mut complaints = session.complaints();
+        complaints.problems.extend(session.extensions().problems());
+        for (file, diagnostic) in diagnostics(&complaints, shared.documents.encoding()) {
             let Ok(uri) = Url::from_file_path(file.as_path()) else {
                 tracing::warn!(%file, "a settings file has no URI and gets no diagnostics");
                 continue;

@@ -1,6 +1,7 @@
 //! Instruction files in a temporary repository.
 
 use super::*;
+use crate::extension::FOLDERS;
 
 struct Rig {
     folder: tempfile::TempDir,
