@@ -27,10 +27,16 @@
 ---@class kode.AgentInfo
 ---@field name string What it is called by.
 ---@field description string What it is for, as the model that calls it reads it.
+---@field source kode.FileSource Whose it is.
 ---@field file? string The path of the file it is from; absent when it is built in.
 ---@field model? string Its model, by whatever names one; absent when its file says none.
 ---@field tools? string[] The tools it may use; absent for all that the session has.
 ---@field disallowedTools? string[] The tools it may not use, whatever else is said.
+---@field color? string The color to show it in, as its file names it.
+---@field mode? kode.Mode The mode it works in where the session's is not stricter; absent for the session's.
+---@field maxTurns? integer The most model calls of one task, where its file says so.
+---@field skills? string[] The skills whose text it begins with.
+---@field mcpServers? string[] The MCP servers whose tools it has beside those that are named.
 
 --- What the model said; Markdown.
 ---@class kode.AgentMessage
@@ -399,6 +405,16 @@
 ---@class kode.DiffPreview
 ---@field paths string[] The paths or untitled URIs, as shown to people.
 ---@field unified string The changes as a unified diff.
+
+--- What is looked at.
+---@class kode.DoctorParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- What of the files of users is in use, from where, what hides what, and what is left out and why.
+---@class kode.DoctorResult
+---@field findings kode.Finding[] What was found, by kind, then by name; instruction files in the order in which the model has them.
+---@field problems kode.FileProblem[] What is wrong with files, settings included.
+---@field text string The same as Markdown, for people.
 
 --- A text.
 ---@class kode.DocumentText
@@ -828,6 +844,10 @@
 ---@class kode.Event.ConfigChanged: kode.ConfigChanged
 ---@field type "config_changed"
 
+--- Files of agents, skills, commands or output styles have changed.
+---@class kode.Event.ExtensionsChanged: kode.ExtensionsChanged
+---@field type "extensions_changed"
+
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
 ---@field type "subagent_started"
@@ -904,6 +924,7 @@
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.ConfigChanged
+---| kode.Event.ExtensionsChanged
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -984,6 +1005,14 @@
 ---@field description string What it is about.
 ---@field items kode.Item[] Its transcript, oldest first.
 
+--- Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
+---@class kode.ExtensionsChanged
+---@field agents integer How many types of sub-agents there are now.
+---@field skills integer How many skills.
+---@field commands integer How many commands of files.
+---@field styles integer How many output styles.
+---@field problems kode.FileProblem[] What is wrong with the files now; empty when all can be used.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -997,15 +1026,55 @@
 ---@field removed integer Lines removed by all changes, when they were made.
 ---@field changes kode.EditChange[] The changes, oldest first.
 
---- A file that is left out.
+--- Something wrong with a file.
 ---@class kode.FileProblem
 ---@field file string The file's path.
----@field message string Why, for people.
+---@field message string What is wrong, for people.
+---@field severe? boolean Whether the file is left out; otherwise it is used, and something of it is not.
+---@field line? integer The line in that file, from 1, where it is known.
 
 --- All hunks of a file.
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- Whose something is.
+---@alias kode.FileSource
+---| "managed" # The administrator's.
+---| "project" # The project's.
+---| "user" # The user's, for all projects.
+---| "plugin" # A plugin's.
+---| "builtIn" # Built in.
+
+--- Something that was found.
+---@class kode.Finding
+---@field kind kode.FindingKind What it is.
+---@field name string What it is called.
+---@field source string Whose it is, in a word for people.
+---@field file? string The path of its file; absent when it is built in.
+---@field fate kode.FindingFate What became of it.
+---@field by? string The path of the file that hides it, where one does.
+---@field reason? string Why it is left out, for people.
+
+--- What became of something that was found.
+---@alias kode.FindingFate
+---| "loaded" # It is in use.
+---| "shadowed" # Another of the same name is used.
+---| "waiting" # It waits for the user's approval.
+---| "leftOut" # It is not used.
+
+--- A kind of thing that files describe.
+---@alias kode.FindingKind
+---| "agent" # A type of sub-agent.
+---| "skill" # A skill.
+---| "command" # A command.
+---| "style" # An output style.
+---| "instructions" # An instruction file.
+---| "plugin" # A plugin or a marketplace of them.
+---| "hook" # A group of hooks.
+---| "server" # An MCP server.
+---| "variable" # A variable for what the agent starts.
+---| "helper" # A command that prints something for the agent.
 
 --- A session that this server follows.
 ---@class kode.FollowedSession
@@ -1228,7 +1297,8 @@
 --- The types of sub-agents, as their files say now.
 ---@class kode.ListAgentsResult
 ---@field agents kode.AgentInfo[] The types in the order of their names.
----@field problems kode.FileProblem[] Files of sub-agents, skills and commands that are left out, and why.
+---@field shadowed? kode.ShadowedFile[] Types that others of the same name hide.
+---@field problems kode.FileProblem[] What is wrong with files of sub-agents, skills, commands and output styles.
 
 --- Whose checkpoints are listed.
 ---@class kode.ListCheckpointsParams
@@ -1291,6 +1361,16 @@
 ---@field sessions kode.SessionSummary[] The sessions, the one in which something happened last first.
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
 ---@field totals? kode.SessionTotals What all sessions take together; absent unless asked for.
+
+--- Whose output styles.
+---@class kode.ListStylesParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- The output styles, as their files say now.
+---@class kode.ListStylesResult
+---@field styles kode.StyleInfo[] The styles, the strongest first.
+---@field shadowed? kode.ShadowedFile[] Styles that others of the same name hide.
+---@field problems kode.FileProblem[] What is wrong with files of output styles.
 
 --- Whose background commands are wanted.
 ---@class kode.ListTasksParams
@@ -1992,6 +2072,13 @@
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
 
+--- Something that another of the same name hides.
+---@class kode.ShadowedFile
+---@field name string What both are called.
+---@field source kode.FileSource Whose the hidden one is.
+---@field file? string The path of its file; absent when it is built in.
+---@field by? string The path of the file that hides it.
+
 --- A setting as the user was shown it.
 ---@class kode.ShownSetting
 ---@field key string The setting, such as `permissions.allow`.
@@ -2097,6 +2184,15 @@
 ---@class kode.StorageFailure
 ---@field message string What happened and where, how much waits, and what to do.
 ---@field recovered? boolean Whether all is written again.
+
+--- An output style.
+---@class kode.StyleInfo
+---@field name string What it is called by, in any letter case.
+---@field description string What it is for; may be empty.
+---@field source kode.FileSource Whose it is.
+---@field file? string The path of the file it is from; absent when it is built in.
+---@field keepsCodingInstructions boolean Whether the model is told how to go about code as well.
+---@field active boolean Whether the session that was named answers in it now.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2419,7 +2515,9 @@
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
----@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out. Errors: `unknownSession`.
+---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
+---@field ["agent/styles/list"] fun(params: kode.ListStylesParams): kode.ListStylesResult Lists the output styles. Errors: `unknownSession`.
+---@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Says what of the files of users is in use and from where, what hides what, and what is left out and why. Errors: `unknownSession`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2436,6 +2534,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313"
+M.schema_hash = "78a52eb5d09147ddeaf433f72070475ed6f9d92c6a8b3b9047e2a2087731a774"
 
 return M

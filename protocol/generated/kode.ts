@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313";
+export const SCHEMA_HASH = "78a52eb5d09147ddeaf433f72070475ed6f9d92c6a8b3b9047e2a2087731a774";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -47,6 +47,8 @@ export interface AgentInfo {
     name: string;
     /** What it is for, as the model that calls it reads it. */
     description: string;
+    /** Whose it is. */
+    source: FileSource;
     /** The path of the file it is from; absent when it is built in. */
     file?: string;
     /** Its model, by whatever names one; absent when its file says none. */
@@ -55,6 +57,16 @@ export interface AgentInfo {
     tools?: string[];
     /** The tools it may not use, whatever else is said. */
     disallowedTools?: string[];
+    /** The color to show it in, as its file names it. */
+    color?: string;
+    /** The mode it works in where the session's is not stricter; absent for the session's. */
+    mode?: Mode;
+    /** The most model calls of one task, where its file says so. */
+    maxTurns?: number;
+    /** The skills whose text it begins with. */
+    skills?: string[];
+    /** The MCP servers whose tools it has beside those that are named. */
+    mcpServers?: string[];
 }
 
 /** What the model said; Markdown. */
@@ -654,6 +666,22 @@ export interface DiffPreview {
     unified: string;
 }
 
+/** What is looked at. */
+export interface DoctorParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** What of the files of users is in use, from where, what hides what, and what is left out and why. */
+export interface DoctorResult {
+    /** What was found, by kind, then by name; instruction files in the order in which the model has them. */
+    findings: Finding[];
+    /** What is wrong with files, settings included. */
+    problems: FileProblem[];
+    /** The same as Markdown, for people. */
+    text: string;
+}
+
 /** A text. */
 export interface DocumentText {
     /** The text; empty where there is no file. */
@@ -1002,6 +1030,8 @@ export type Event =
     | ({ type: "file_changed" } & FileChanged)
     /** What of the settings cannot be used, or waits for approval, is something else now. */
     | ({ type: "config_changed" } & ConfigChanged)
+    /** Files of agents, skills, commands or output styles have changed. */
+    | ({ type: "extensions_changed" } & ExtensionsChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */
@@ -1123,6 +1153,20 @@ export interface ExportedSubagent {
     items: Item[];
 }
 
+/** Files of agents, skills, commands or output styles have changed; the lists of them are other ones now. */
+export interface ExtensionsChanged {
+    /** How many types of sub-agents there are now. */
+    agents: number;
+    /** How many skills. */
+    skills: number;
+    /** How many commands of files. */
+    commands: number;
+    /** How many output styles. */
+    styles: number;
+    /** What is wrong with the files now; empty when all can be used. */
+    problems: FileProblem[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -1145,12 +1189,16 @@ export interface FileHistory {
     changes: EditChange[];
 }
 
-/** A file that is left out. */
+/** Something wrong with a file. */
 export interface FileProblem {
     /** The file's path. */
     file: string;
-    /** Why, for people. */
+    /** What is wrong, for people. */
     message: string;
+    /** Whether the file is left out; otherwise it is used, and something of it is not. */
+    severe?: boolean;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
 }
 
 /** All hunks of a file. */
@@ -1160,6 +1208,71 @@ export interface FileSelection {
     /** The file or document. */
     uri: Uri;
 }
+
+/** Whose something is. */
+export type FileSource =
+    /** The administrator's. */
+    | "managed"
+    /** The project's. */
+    | "project"
+    /** The user's, for all projects. */
+    | "user"
+    /** A plugin's. */
+    | "plugin"
+    /** Built in. */
+    | "builtIn";
+
+/** Something that was found. */
+export interface Finding {
+    /** What it is. */
+    kind: FindingKind;
+    /** What it is called. */
+    name: string;
+    /** Whose it is, in a word for people. */
+    source: string;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** What became of it. */
+    fate: FindingFate;
+    /** The path of the file that hides it, where one does. */
+    by?: string;
+    /** Why it is left out, for people. */
+    reason?: string;
+}
+
+/** What became of something that was found. */
+export type FindingFate =
+    /** It is in use. */
+    | "loaded"
+    /** Another of the same name is used. */
+    | "shadowed"
+    /** It waits for the user's approval. */
+    | "waiting"
+    /** It is not used. */
+    | "leftOut";
+
+/** A kind of thing that files describe. */
+export type FindingKind =
+    /** A type of sub-agent. */
+    | "agent"
+    /** A skill. */
+    | "skill"
+    /** A command. */
+    | "command"
+    /** An output style. */
+    | "style"
+    /** An instruction file. */
+    | "instructions"
+    /** A plugin or a marketplace of them. */
+    | "plugin"
+    /** A group of hooks. */
+    | "hook"
+    /** An MCP server. */
+    | "server"
+    /** A variable for what the agent starts. */
+    | "variable"
+    /** A command that prints something for the agent. */
+    | "helper";
 
 /** A session that this server follows. */
 export interface FollowedSession {
@@ -1442,7 +1555,9 @@ export interface ListAgentsParams {
 export interface ListAgentsResult {
     /** The types in the order of their names. */
     agents: AgentInfo[];
-    /** Files of sub-agents, skills and commands that are left out, and why. */
+    /** Types that others of the same name hide. */
+    shadowed?: ShadowedFile[];
+    /** What is wrong with files of sub-agents, skills, commands and output styles. */
     problems: FileProblem[];
 }
 
@@ -1543,6 +1658,22 @@ export interface ListSessionsResult {
     nextCursor?: string;
     /** What all sessions take together; absent unless asked for. */
     totals?: SessionTotals;
+}
+
+/** Whose output styles. */
+export interface ListStylesParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The output styles, as their files say now. */
+export interface ListStylesResult {
+    /** The styles, the strongest first. */
+    styles: StyleInfo[];
+    /** Styles that others of the same name hide. */
+    shadowed?: ShadowedFile[];
+    /** What is wrong with files of output styles. */
+    problems: FileProblem[];
 }
 
 /** Whose background commands are wanted. */
@@ -2674,6 +2805,18 @@ export interface SettingsProblem {
     line?: number;
 }
 
+/** Something that another of the same name hides. */
+export interface ShadowedFile {
+    /** What both are called. */
+    name: string;
+    /** Whose the hidden one is. */
+    source: FileSource;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** The path of the file that hides it. */
+    by?: string;
+}
+
 /** A setting as the user was shown it. */
 export interface ShownSetting {
     /** The setting, such as `permissions.allow`. */
@@ -2844,6 +2987,22 @@ export interface StorageFailure {
     message: string;
     /** Whether all is written again. */
     recovered?: boolean;
+}
+
+/** An output style. */
+export interface StyleInfo {
+    /** What it is called by, in any letter case. */
+    name: string;
+    /** What it is for; may be empty. */
+    description: string;
+    /** Whose it is. */
+    source: FileSource;
+    /** The path of the file it is from; absent when it is built in. */
+    file?: string;
+    /** Whether the model is told how to go about code as well. */
+    keepsCodingInstructions: boolean;
+    /** Whether the session that was named answers in it now. */
+    active: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
@@ -3571,11 +3730,24 @@ export interface Requests {
     /** Lists the model profiles. */
     "agent/models/list": { params: ListModelsParams; result: ListModelsResult };
     /**
-     * Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.
+     * Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+     * commands and output styles.
      *
      * Errors: `unknownSession`.
      */
     "agent/agents/list": { params: ListAgentsParams; result: ListAgentsResult };
+    /**
+     * Lists the output styles.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/styles/list": { params: ListStylesParams; result: ListStylesResult };
+    /**
+     * Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/doctor": { params: DoctorParams; result: DoctorResult };
 }
 
 /** All requests of the server. */
