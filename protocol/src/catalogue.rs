@@ -198,8 +198,6 @@ pub enum FileSource {
     Project,
     /// The user's, for all projects.
     User,
-    /// A plugin's.
-    Plugin,
     /// Built in.
     BuiltIn,
 }

@@ -66,7 +66,7 @@ pub struct AgentType {
     pub skills: Vec<String>,
     /// The MCP servers whose tools it has beside those it names.
     pub servers: Vec<String>,
-    /// Hooks that run while it works, as they are written.
+    /// Hooks as they are written; they do not run.
     pub hooks: Option<Value>,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,

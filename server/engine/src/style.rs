@@ -206,7 +206,7 @@ fn parse(text: &str, stem: &str, file: &AbsPath, place: &Place) -> Result<Style,
         description: head.description.unwrap_or_default(),
         text: body.trim().to_owned(),
         keeps_coding: head.keep_coding_instructions.unwrap_or(false),
-        origin: place.origin.clone(),
+        origin: place.origin,
         file: Some(file.clone()),
     })
 }

@@ -28,7 +28,7 @@ pub fn styles(styles: &Styles, active: Option<&str>) -> wire::ListStylesResult {
     let info = |style: &Style| wire::StyleInfo {
         name: style.name.clone(),
         description: style.description.clone(),
-        source: source(&style.origin),
+        source: source(style.origin),
         file: style.file.as_ref().map(ToString::to_string),
         keeps_coding_instructions: style.keeps_coding,
         active: active.is_some_and(|active| active == style.name),
@@ -65,7 +65,7 @@ fn info(one: &AgentType) -> wire::AgentInfo {
     wire::AgentInfo {
         name: one.name.clone(),
         description: one.listed(),
-        source: source(&one.origin),
+        source: source(one.origin),
         file: one.file.as_ref().map(ToString::to_string),
         model: one.model.clone(),
         tools: one.tools.clone(),
@@ -78,12 +78,11 @@ fn info(one: &AgentType) -> wire::AgentInfo {
     }
 }
 
-fn source(origin: &Origin) -> wire::FileSource {
+fn source(origin: Origin) -> wire::FileSource {
     match origin {
         Origin::Managed => wire::FileSource::Managed,
         Origin::Project => wire::FileSource::Project,
         Origin::User => wire::FileSource::User,
-        Origin::Plugin(_) => wire::FileSource::Plugin,
         Origin::BuiltIn => wire::FileSource::BuiltIn,
     }
 }
@@ -91,7 +90,7 @@ fn source(origin: &Origin) -> wire::FileSource {
 fn shadowed(hidden: &Shadowed) -> wire::ShadowedFile {
     wire::ShadowedFile {
         name: hidden.name.clone(),
-        source: source(&hidden.origin),
+        source: source(hidden.origin),
         file: hidden.file.as_ref().map(ToString::to_string),
         by: hidden.by.as_ref().map(ToString::to_string),
     }

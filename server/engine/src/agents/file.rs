@@ -106,7 +106,7 @@ fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
 fn read(file: AbsPath, place: &Place) -> FromFile {
     let text = text(file.as_path(), place.within.as_ref());
     let parsed = match &text {
-        Ok(text) => parse(text, &file, &place.origin),
+        Ok(text) => parse(text, &file, place.origin),
         Err(reason) => Err(Fault::error(reason.clone())),
     };
     let text = text.unwrap_or_default();
@@ -137,7 +137,7 @@ fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
 }
 
 /// The type that a file describes, and what of it does not count.
-pub(super) fn parse(text: &str, file: &AbsPath, origin: &Origin) -> Result<(AgentType, Vec<Fault>), Fault> {
+pub(super) fn parse(text: &str, file: &AbsPath, origin: Origin) -> Result<(AgentType, Vec<Fault>), Fault> {
     let (head, body) = front_matter::split(text);
     let at_first = |message: &str| Fault { line: Some(0), ..Fault::error(message) };
     let head = head.ok_or_else(|| at_first("it does not begin with a head between two lines of `---`"))?;
@@ -156,7 +156,7 @@ pub(super) fn parse(text: &str, file: &AbsPath, origin: &Origin) -> Result<(Agen
     if description.trim().is_empty() {
         return Err(at("description")("its head has no `description`".to_owned()));
     }
-    let faults = written.faults(head, origin);
+    let faults = written.faults(head);
     let tools = written.tools.map(Names::tools);
     let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
     let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
@@ -173,9 +173,9 @@ pub(super) fn parse(text: &str, file: &AbsPath, origin: &Origin) -> Result<(Agen
         color: written.color.as_deref().map(color).transpose().map_err(at("color"))?.flatten(),
         skills: written.skills.map(Names::plain).unwrap_or_default(),
         servers: written.mcp_servers.as_ref().map(servers).unwrap_or_default(),
-        hooks: written.hooks.filter(|_| !matches!(origin, Origin::Plugin(_))),
+        hooks: written.hooks,
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
-        origin: origin.clone(),
+        origin,
         file: Some(file.clone()),
     };
     Ok((agent, faults))
@@ -183,7 +183,7 @@ pub(super) fn parse(text: &str, file: &AbsPath, origin: &Origin) -> Result<(Agen
 
 impl Written {
     /// What of the head is understood and does not count.
-    fn faults(&self, head: &str, origin: &Origin) -> Vec<Fault> {
+    fn faults(&self, head: &str) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut warn = |key: &str, message: &str| faults.push(Fault::warning(message).at_key(head, key));
         if let Some(Names::Many(names)) = &self.tools
@@ -200,8 +200,8 @@ impl Written {
             let message = "A server described in `mcpServers` is not started; describe it in `.mcp.json` and name it here.";
             warn("mcpServers", message);
         }
-        if self.hooks.is_some() && matches!(origin, Origin::Plugin(_)) {
-            warn("hooks", "`hooks` of an agent of a plugin do not count.");
+        if self.hooks.is_some() {
+            warn("hooks", "`hooks` of an agent do not run; put them into a settings file.");
         }
         if self.background == Some(true) {
             warn("background", "`background` does not count: sub-agents run while their call waits.");

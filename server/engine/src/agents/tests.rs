@@ -9,7 +9,7 @@ fn agent(name: &str, more: &str) -> String {
 }
 
 fn parse(text: &str) -> Result<(AgentType, Vec<Fault>), Fault> {
-    file::parse(text, &AbsPath::new("/w/.claude/agents/one.md").unwrap(), &Origin::Project)
+    file::parse(text, &AbsPath::new("/w/.claude/agents/one.md").unwrap(), Origin::Project)
 }
 
 fn parsed(more: &str) -> Result<AgentType, String> {
@@ -129,6 +129,7 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
         (Some(AgentMemory::Project), Some(serde_json::json!({ "Stop": [] })))
     );
     for (line, key) in [
+        ("hooks: {Stop: []}", "`hooks`"),
         ("background: true", "`background`"),
         ("isolation: worktree", "`isolation`"),
         ("initialPrompt: go", "`initialPrompt`"),

@@ -41,7 +41,7 @@ impl Part {
 }
 
 /// Whose something is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The administrator's.
     Managed,
@@ -49,8 +49,6 @@ pub enum Origin {
     Project,
     /// The user's, for all projects.
     User,
-    /// That of the plugin of this name.
-    Plugin(String),
     /// Built in.
     BuiltIn,
 }
@@ -58,12 +56,11 @@ pub enum Origin {
 impl Origin {
     /// The name shown to people and told to clients.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "managed",
             Self::Project => "project",
             Self::User => "user",
-            Self::Plugin(_) => "plugin",
             Self::BuiltIn => "built-in",
         }
     }

@@ -179,7 +179,7 @@ impl Session {
     ) -> Option<Beside> {
         let file = target.file()?;
         let (places, above) = (Arc::new(self.memory_places()), self.standing());
-        let beside = places.folders_beside(file);
+        let beside = above.memory.beside(&places, file);
         loop {
             let folders = Arc::new(self.with_told(agent, |told| {
                 beside.iter().filter(|folder| !told.contains(*folder)).cloned().collect::<Vec<_>>()
