@@ -577,12 +577,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ConfigChanged { problems, withheld } => {
             wire::Event::ConfigChanged(rules::changed(problems, &withheld))
         }
-        Event::ExtensionsChanged { agents: types, skills, commands, styles, problems } => {
-            let problems = problems.iter().filter_map(agents::problem).collect();
-            let agents = types;
-            let changed = wire::ExtensionsChanged { agents, skills, commands, styles, problems };
-            wire::Event::ExtensionsChanged(changed)
-        }
+        Event::ExtensionsChanged { counts, problems } => agents::changed(counts, &problems),
         Event::SubagentStarted { agent, call, kind, description } => {
             subagent_started(&agent, &call, kind, description)
         }

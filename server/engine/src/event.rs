@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
+use crate::extension::live::Counts;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
 use crate::model::price::Cost;
@@ -382,14 +383,8 @@ pub enum Event {
     },
     /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
     ExtensionsChanged {
-        /// How many types of sub-agents there are now.
-        agents: usize,
-        /// How many skills.
-        skills: usize,
-        /// How many commands of files.
-        commands: usize,
-        /// How many output styles.
-        styles: usize,
+        /// How many there are now.
+        counts: Counts,
         /// What is wrong with the files.
         problems: Vec<Problem>,
     },

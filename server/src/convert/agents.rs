@@ -3,7 +3,7 @@
 //! Rule: values only, no decisions; system prompts stay here. Lines are counted from 1, as people count them.
 
 use kode_engine::agents::{AgentType, Shadowed};
-use kode_engine::extension::live::Loaded;
+use kode_engine::extension::live::{Counts, Loaded};
 use kode_engine::extension::places::Origin;
 use kode_engine::extension::report::{self, Fate, Report, Subject};
 use kode_engine::permission::rules::{Problem, Severity};
@@ -48,6 +48,14 @@ pub fn report(report: &Report) -> wire::DoctorResult {
         problems: report.problems.iter().filter_map(problem).collect(),
         text: report.to_text(),
     }
+}
+
+/// How many there are of each kind now, and what is wrong with files.
+#[must_use]
+pub fn changed(counts: Counts, problems: &[Problem]) -> wire::Event {
+    let Counts { agents, skills, commands, styles } = counts;
+    let problems = problems.iter().filter_map(problem).collect();
+    wire::Event::ExtensionsChanged(wire::ExtensionsChanged { agents, skills, commands, styles, problems })
 }
 
 /// What is wrong with a file; `None` for what is from no file.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
+use kode_engine::extension::live::Counts;
 use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;
@@ -180,7 +181,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
         (
-            Event::ExtensionsChanged { agents: 1, skills: 2, commands: 3, styles: 4, problems: vec![] },
+            Event::ExtensionsChanged { counts: Counts::default(), problems: vec![] },
             "extensions_changed",
             "monitor",
         ),

@@ -36,6 +36,19 @@ pub struct Extensions {
 #[derive(Debug)]
 pub(crate) struct WeakExtensions(Weak<Shared>, Weak<DropGuard>);
 
+/// How many there are of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Types of sub-agents.
+    pub agents: usize,
+    /// Skills.
+    pub skills: usize,
+    /// Commands of files.
+    pub commands: usize,
+    /// Output styles.
+    pub styles: usize,
+}
+
 /// What was read.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
@@ -135,13 +148,13 @@ impl Loaded {
     /// What a session tells of it.
     pub(crate) fn event(&self) -> Event {
         let of_kind = |kind| self.catalog.all().filter(|extension| extension.kind == kind).count();
-        Event::ExtensionsChanged {
+        let counts = Counts {
             agents: self.agents.iter().count(),
             skills: of_kind(ExtensionKind::Skill),
             commands: of_kind(ExtensionKind::Command),
             styles: self.styles.iter().count(),
-            problems: self.problems(),
-        }
+        };
+        Event::ExtensionsChanged { counts, problems: self.problems() }
     }
 
     /// What is wrong with files.
