@@ -26,9 +26,10 @@ use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
 use crate::memory::{self, Memory};
 use crate::model::ModelError;
-use crate::model::models::{Models, Pointer};
+use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
+use crate::permission::rules::Problem;
 use crate::permission::{Deliveries, Mode};
 use crate::session::base::Newest;
 use crate::session::open::{self, Loading};
@@ -36,7 +37,7 @@ use crate::session::replay::Replay;
 use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState, lock};
 use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
-use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
+use crate::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::{Workspace, blocking};
 pub use lease::{Attached, TAKE_OVER_LIMIT};
@@ -178,7 +179,9 @@ pub struct Engine {
     client: Arc<Mutex<String>>,
     catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
-    models: Arc<Models>,
+    models: CurrentModels,
+    /// The keys of all models there were, which commands are not to see.
+    secrets: Secrets,
     tools: Arc<Registry>,
     save_before_commands: bool,
     deliveries: Deliveries,
@@ -215,7 +218,8 @@ impl Engine {
         Self {
             catalogue: Arc::new(Catalogue::new(&home)),
             host,
-            models: Arc::new(models),
+            secrets: Secrets::new(models.secrets()),
+            models: CurrentModels::new(models),
             tools: Arc::new(tools),
             save_before_commands,
             deliveries,
@@ -247,8 +251,8 @@ impl Engine {
             return extensions;
         }
         known.retain(|_, extensions| extensions.upgrade().is_some());
-        let models = Arc::clone(&self.models);
-        let has_model = Arc::new(move |name: &str| models.resolve(name).is_ok());
+        let models = self.models.clone();
+        let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
         let extensions = Extensions::begin(Places::usual(roots.to_vec()), has_model);
         known.insert(roots.to_vec(), extensions.downgrade());
         extensions
@@ -265,10 +269,21 @@ impl Engine {
         Report::of(loaded, &memory.unwrap_or_default(), &policy)
     }
 
-    /// The models.
+    /// The models as they are now.
     #[must_use]
-    pub fn models(&self) -> &Models {
-        &self.models
+    pub fn models(&self) -> Arc<Models> {
+        self.models.now()
+    }
+
+    /// Lets other models count from the next model call on, and says whether they are others.
+    pub async fn replace_models(&self, models: Models) -> bool {
+        self.secrets.add(models.secrets());
+        self.models.replace(models).await
+    }
+
+    /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
+    pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
+        self.extensions(&roots).now().await.problems()
     }
 
     /// The tools.
@@ -285,7 +300,7 @@ impl Engine {
         let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
         let beginning = self.policies.beginning(&new.roots);
         let model = match new.model {
-            Some(name) => self.models.resolve_with(&name, &beginning.pointers)?,
+            Some(name) => self.models().resolve_with(&name, &beginning.pointers)?,
             None => self.model_of(&beginning),
         };
         let mode = beginning.mode(new.mode)?;
@@ -519,9 +534,10 @@ impl Engine {
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
     fn model_of(&self, beginning: &Beginning) -> String {
-        let main = || self.models.pointer_with(Pointer::Main, &beginning.pointers);
+        let models = self.models();
+        let main = || models.pointer_with(Pointer::Main, &beginning.pointers);
         let Some(wanted) = &beginning.model else { return main() };
-        self.models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
+        models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
             tracing::warn!(wanted, %error, "the setting `model` is not followed");
             main()
         })
@@ -567,7 +583,6 @@ impl Engine {
         let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
-        let secrets = self.models.secrets();
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
@@ -575,9 +590,11 @@ impl Engine {
         let lease = Lease::beside(journal.path());
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
+            shell: Arc::new(
+                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+            ),
             tools: Arc::clone(&self.tools),
-            models: Arc::clone(&self.models),
+            models: self.models.clone(),
             journal,
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),

@@ -185,7 +185,12 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "extensions_changed",
             "monitor",
         ),
-        (Event::ConfigChanged { problems: vec![], withheld: vec![] }, "config_changed", "monitor"),
+        (
+            Event::ConfigChanged { files: vec![], problems: vec![], withheld: vec![] },
+            "config_changed",
+            "monitor",
+        ),
+        (Event::TrustRequired { waiting: Default::default() }, "trust_required", "monitor"),
         (
             Event::SubagentStarted { agent: agent(), call: call(), kind: name(), description: text() },
             "subagent_started",
