@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::FileProblem;
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
 use crate::hooks::HookRan;
@@ -144,6 +145,8 @@ pub enum Event {
     FileChanged(FileChanged),
     /// Settings have changed, or what of them cannot be used or waits for approval.
     ConfigChanged(ConfigChanged),
+    /// Files of agents, skills, commands or output styles have changed.
+    ExtensionsChanged(ExtensionsChanged),
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired(TrustRequired),
     /// What becomes of MCP servers, or what they offer, changed.
@@ -592,6 +595,22 @@ pub struct ConfigChanged {
     pub problems: Vec<SettingsProblem>,
     /// What files of the workspace ask for now and the user has not approved.
     pub withheld: Vec<WithheldSetting>,
+}
+
+/// Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionsChanged {
+    /// How many types of sub-agents there are now.
+    pub agents: usize,
+    /// How many skills.
+    pub skills: usize,
+    /// How many commands of files.
+    pub commands: usize,
+    /// How many output styles.
+    pub styles: usize,
+    /// What is wrong with the files now; empty when all can be used.
+    pub problems: Vec<FileProblem>,
 }
 
 /// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.

@@ -8,7 +8,8 @@ use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::catalogue::{
-    ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult, ListToolsParams, ListToolsResult,
+    DoctorParams, DoctorResult, ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult,
+    ListStylesParams, ListStylesResult, ListToolsParams, ListToolsResult,
 };
 use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
@@ -346,7 +347,8 @@ requests! {
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.
     ListModels = "agent/models/list", ListModelsParams => ListModelsResult;
-    /// Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.
+    /// Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+    /// commands and output styles.
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
@@ -381,6 +383,14 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     DisableMcp = "agent/mcp/disable", McpServerParams => ();
+    /// Lists the output styles.
+    ///
+    /// Errors: `unknownSession`.
+    ListStyles = "agent/styles/list", ListStylesParams => ListStylesResult;
+    /// Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+    ///
+    /// Errors: `unknownSession`.
+    Doctor = "agent/doctor", DoctorParams => DoctorResult;
 }
 
 requests! {

@@ -210,6 +210,10 @@ fn every_event_keeps_its_form() {
                 }],
             }),
             json!({
+                "type": "extensions_changed", "agents": 5, "skills": 1, "commands": 2, "styles": 5,
+                "problems": [{ "file": "/w/.claude/agents/a.md", "message": "m", "severe": true, "line": 2 }],
+            }),
+            json!({
                 "type": "subagent_started", "agentId": "agent_1", "callId": "call_1", "agentType": "explore",
                 "description": "Find it",
             }),

@@ -587,6 +587,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ConfigChanged { files, problems, withheld } => {
             wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
         }
+        Event::ExtensionsChanged { counts, problems } => agents::changed(counts, &problems),
         Event::TrustRequired { waiting } => wire::Event::TrustRequired(rules::trust_required(waiting)),
         Event::SubagentStarted { agent, call, kind, description } => {
             subagent_started(&agent, &call, kind, description)

@@ -108,6 +108,7 @@ impl PlainSurface {
             }
             Event::EditsResolved { outcome } => self.resolved(outcome).await,
             Event::ConfigChanged { .. } => self.settings_changed(),
+            Event::ExtensionsChanged { .. } => ReviewPublisher::settings_changed(&self.shared),
             Event::TrustRequired { .. } if self.asks => {
                 if let Some(session) = self.session.upgrade() {
                     settings::ask(&self.shared, &session);

@@ -14,22 +14,24 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use crate::agents::AgentTypes;
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
-use crate::extension::Catalog;
 use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
+use crate::extension::live::{Extensions, Loaded, WeakExtensions};
+use crate::extension::places::Places;
+use crate::extension::report::Report;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
 use crate::mcp::{Mcp, Servers};
+use crate::memory::{self, Memory};
 use crate::model::ModelError;
 use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
-use crate::permission::rules::{Problem, Severity};
+use crate::permission::rules::Problem;
 use crate::permission::{Deliveries, Mode};
 use crate::session::base::Newest;
 use crate::session::open::{self, Loading};
@@ -189,6 +191,8 @@ pub struct Engine {
     /// The hooks of the program itself, for sessions that begin from now on.
     hooks: Arc<Mutex<Arc<HookChain>>>,
     concurrency: usize,
+    /// What users' files add, by the folders of the workspace.
+    extensions: Arc<Mutex<HashMap<Vec<AbsPath>, WeakExtensions>>>,
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
@@ -229,6 +233,7 @@ impl Engine {
             policies,
             hooks: Arc::default(),
             concurrency,
+            extensions: Arc::default(),
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Arc::default(),
             disk: disk::real(),
@@ -245,6 +250,33 @@ impl Engine {
         Self { disk, ..self }
     }
 
+    /// What users' files add in a workspace of these folders; read and watched while anybody has it. Must be called in a
+    /// runtime.
+    #[must_use]
+    pub fn extensions(&self, roots: &[AbsPath]) -> Extensions {
+        let mut known = lock(&self.extensions);
+        if let Some(extensions) = known.get(roots).and_then(WeakExtensions::upgrade) {
+            return extensions;
+        }
+        known.retain(|_, extensions| extensions.upgrade().is_some());
+        let models = self.models.clone();
+        let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
+        let extensions = Extensions::begin(Places::usual(roots.to_vec()), has_model);
+        known.insert(roots.to_vec(), extensions.downgrade());
+        extensions
+    }
+
+    /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.
+    #[must_use]
+    pub fn report(&self, roots: &[AbsPath], loaded: &Loaded) -> Report {
+        let policy = self.policies.of(roots).current();
+        let memory = roots.first().map(|cwd| {
+            let excludes = policy.preferences.memory_excludes.clone();
+            Memory::load(&memory::Places::usual(cwd.clone(), roots.to_vec(), excludes), &|_| Ok(()))
+        });
+        Report::of(loaded, &memory.unwrap_or_default(), &policy)
+    }
+
     /// The models as they are now.
     #[must_use]
     pub fn models(&self) -> Arc<Models> {
@@ -257,19 +289,9 @@ impl Engine {
         self.models.replace(models).await
     }
 
-    /// What is wrong with the files of agents, skills and commands of a workspace and of the user, with the place.
+    /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
     pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
-        let (types, catalog) = tokio::join!(AgentTypes::of(roots.clone()), Catalog::of(roots));
-        let all = types.problems.iter().chain(&catalog.problems);
-        let problems = all.filter_map(|(file, reason)| {
-            Some(Problem {
-                file: Some(AbsPath::new(file).ok()?),
-                place: None,
-                severity: Severity::Warning,
-                message: reason.clone(),
-            })
-        });
-        problems.collect()
+        self.extensions(&roots).now().await.problems()
     }
 
     /// The tools.
@@ -609,6 +631,7 @@ impl Engine {
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
             policy: self.policies.of(&state.roots),
             hooks: Arc::clone(&lock(&self.hooks)),
+            extensions: self.extensions(&state.roots),
             concurrency: self.concurrency,
             state,
             ledger,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
 use crate::hooks::HookOutcome;
+use crate::extension::live::Counts;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
 use crate::mcp::ServerInfo;
@@ -399,6 +400,13 @@ pub enum Event {
         /// What files of the workspace ask for and the user has not approved.
         withheld: Vec<Withheld>,
     },
+    /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
+    ExtensionsChanged {
+        /// How many there are now.
+        counts: Counts,
+        /// What is wrong with the files.
+        problems: Vec<Problem>,
+    },
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired {
         /// How much waits.
@@ -543,6 +551,7 @@ impl Event {
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
             | Self::ConfigChanged { .. }
+            | Self::ExtensionsChanged { .. }
             | Self::TrustRequired { .. }
             | Self::McpChanged { .. }
             | Self::SubagentStarted { .. }

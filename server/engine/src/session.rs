@@ -60,6 +60,7 @@ use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
 use crate::hooks::state::HookState;
 use crate::hooks::{HookChain, StartSource};
+use crate::extension::live::Extensions;
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::journal::{Blobs, Journal, Record};
@@ -152,6 +153,7 @@ pub struct Session {
     pub(crate) broker: Broker,
     questions: QuestionBroker,
     reminders: reminders::Reminders,
+    extensions: Extensions,
     /// The skills and commands there are, as the turn found them.
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
@@ -208,6 +210,7 @@ pub(crate) struct Parts {
     pub(crate) deliveries: Deliveries,
     pub(crate) policy: Arc<dyn PolicySource>,
     pub(crate) hooks: Arc<HookChain>,
+    pub(crate) extensions: Extensions,
     pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
@@ -230,6 +233,7 @@ impl Session {
             deliveries,
             policy,
             hooks,
+            extensions,
             concurrency,
             state,
             ledger,
@@ -259,6 +263,7 @@ impl Session {
             broker: Broker::new(Arc::clone(&events)),
             questions: QuestionBroker::new(Arc::clone(&events)),
             reminders: reminders::Reminders::default(),
+            extensions,
             catalog: Mutex::default(),
             changes,
             agents: Agents::default(),
@@ -292,6 +297,7 @@ impl Session {
         session.workspace.observe_documents(&session.changes.feed);
         tokio::spawn(drive::drive(Arc::clone(&session), receiver));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
+        tokio::spawn(drive::follow_extensions(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
         tokio::spawn(storage::keep(Arc::clone(&session)));
         session
@@ -511,10 +517,18 @@ impl Session {
         self.state().main.messages_from(from).map(|(number, message)| (number, message.clone())).collect()
     }
 
-    /// Looks for skills and commands; what is found is what the next turn has.
+    /// Looks for agents, skills, commands and styles; what is found is what the next turn has.
     async fn look_for_extensions(&self) {
-        let found = Catalog::of(self.workspace.roots().to_vec()).await;
-        *lock(&self.catalog) = Arc::new(found);
+        let found = self.extensions.now().await;
+        *lock(&self.catalog) = Arc::clone(&found.catalog);
+        self.agents.know(&found.agents);
+        self.kept.know(&found.styles);
+    }
+
+    /// What users' files add in the session's folders.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// The skills and commands there are, as the turn found them.

@@ -186,7 +186,7 @@ pub enum SettingsError {
 
 /// What a file looked like from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
     /// Tells a file from another that took its name within the clock's resolution.
@@ -458,7 +458,7 @@ impl Settings {
 
 impl Stamp {
     /// `None` for a file that is not there or cannot be looked at.
-    fn of(file: &AbsPath) -> Option<Self> {
+    pub(crate) fn of(file: &AbsPath) -> Option<Self> {
         let metadata = file.as_path().metadata().ok()?;
         #[cfg(unix)]
         let identity = {

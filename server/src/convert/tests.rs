@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::hooks::HookOutcome;
+use kode_engine::extension::live::Counts;
 use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;
@@ -192,6 +193,11 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
+        (
+            Event::ExtensionsChanged { counts: Counts::default(), problems: vec![] },
+            "extensions_changed",
+            "monitor",
+        ),
         (
             Event::ConfigChanged { files: vec![], problems: vec![], withheld: vec![] },
             "config_changed",

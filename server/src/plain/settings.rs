@@ -105,7 +105,12 @@ pub(super) fn current(shared: &Shared, others: &[Problem]) -> BTreeMap<Url, Vec<
     let Some(agent) = shared.live_agent() else { return files };
     let others = Complaints { problems: others.to_vec(), withheld: Vec::new() };
     let sessions = agent.engine.live_sessions();
-    for complaints in sessions.iter().map(|session| session.complaints()).chain([others]) {
+    let of_sessions = sessions.iter().map(|session| {
+        let mut complaints = session.complaints();
+        complaints.problems.extend(session.extensions().problems());
+        complaints
+    });
+    for complaints in of_sessions.chain([others]) {
         for (file, diagnostic) in diagnostics(&complaints, shared.documents.encoding()) {
             let Ok(uri) = Url::from_file_path(file.as_path()) else {
                 tracing::warn!(%file, "a settings file has no URI and gets no diagnostics");

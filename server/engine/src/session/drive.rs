@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::hooks::moments::{Admission, IDLE};
+use crate::extension::live::Loaded;
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::lease::Declined;
@@ -82,7 +83,6 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.note_told(&turn);
         is_idle_told = false;
         session.look_for_extensions().await;
-        session.find_agent_types().await;
         session.look_up_standing(&turn).await;
         session.tell_waiting_hooks(&turn);
         tokio::select! {
@@ -120,6 +120,25 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     session.release_journal();
     if !session.goes_on.load(Ordering::SeqCst) {
         session.events.close();
+    }
+}
+
+/// Tells when files of agents, skills, commands or styles have changed, and what is wrong with them.
+pub(super) async fn follow_extensions(session: Arc<Session>) {
+    let mut read = session.extensions.subscribe();
+    let mut told: Option<Arc<Loaded>> = read.borrow_and_update().clone();
+    loop {
+        tokio::select! {
+            () = session.cancel.cancelled() => return,
+            changed = read.changed() => if changed.is_err() { return },
+        }
+        let Some(now) = read.borrow_and_update().clone() else { continue };
+        let problems = now.problems();
+        // What there is when a session begins is no change; what is wrong with it is news all the same.
+        if told.is_some() || !problems.is_empty() {
+            session.publish(now.event());
+        }
+        told = Some(now);
     }
 }
 
