@@ -27,10 +27,16 @@
 ---@class kode.AgentInfo
 ---@field name string What it is called by.
 ---@field description string What it is for, as the model that calls it reads it.
+---@field source kode.FileSource Whose it is.
 ---@field file? string The path of the file it is from; absent when it is built in.
 ---@field model? string Its model, by whatever names one; absent when its file says none.
 ---@field tools? string[] The tools it may use; absent for all that the session has.
 ---@field disallowedTools? string[] The tools it may not use, whatever else is said.
+---@field color? string The color to show it in, as its file names it.
+---@field mode? kode.Mode The mode it works in where the session's is not stricter; absent for the session's.
+---@field maxTurns? integer The most model calls of one task, where its file says so.
+---@field skills? string[] The skills whose text it begins with.
+---@field mcpServers? string[] The MCP servers whose tools it has beside those that are named.
 
 --- What the model said; Markdown.
 ---@class kode.AgentMessage
@@ -95,6 +101,10 @@
 ---@class kode.AuditEntry
 ---@field state kode.CallState The state.
 ---@field at kode.Timestamp Since when.
+
+--- Where the user signs in.
+---@class kode.AuthenticateMcpResult
+---@field url string The page to open in a browser on this machine.
 
 --- A background command has ended, in whichever way.
 ---@class kode.BackgroundEnded
@@ -419,6 +429,16 @@
 ---@class kode.DiffPreview
 ---@field paths string[] The paths or untitled URIs, as shown to people.
 ---@field unified string The changes as a unified diff.
+
+--- What is looked at.
+---@class kode.DoctorParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- What of the files of users is in use, from where, what hides what, and what is left out and why.
+---@class kode.DoctorResult
+---@field findings kode.Finding[] What was found, by kind, then by name; instruction files in the order in which the model has them.
+---@field problems kode.FileProblem[] What is wrong with files, settings included.
+---@field text string The same as Markdown, for people.
 
 --- A text.
 ---@class kode.DocumentText
@@ -852,9 +872,17 @@
 ---@class kode.Event.ConfigChanged: kode.ConfigChanged
 ---@field type "config_changed"
 
+--- Files of agents, skills, commands or output styles have changed.
+---@class kode.Event.ExtensionsChanged: kode.ExtensionsChanged
+---@field type "extensions_changed"
+
 --- Files of the workspace ask for something that the user has not been asked about yet.
 ---@class kode.Event.TrustRequired: kode.TrustRequired
 ---@field type "trust_required"
+
+--- What becomes of MCP servers, or what they offer, changed.
+---@class kode.Event.McpChanged: kode.McpChanged
+---@field type "mcp_changed"
 
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
@@ -933,7 +961,9 @@
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.ConfigChanged
+---| kode.Event.ExtensionsChanged
 ---| kode.Event.TrustRequired
+---| kode.Event.McpChanged
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -1014,6 +1044,14 @@
 ---@field description string What it is about.
 ---@field items kode.Item[] Its transcript, oldest first.
 
+--- Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
+---@class kode.ExtensionsChanged
+---@field agents integer How many types of sub-agents there are now.
+---@field skills integer How many skills.
+---@field commands integer How many commands of files.
+---@field styles integer How many output styles.
+---@field problems kode.FileProblem[] What is wrong with the files now; empty when all can be used.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -1027,15 +1065,54 @@
 ---@field removed integer Lines removed by all changes, when they were made.
 ---@field changes kode.EditChange[] The changes, oldest first.
 
---- A file that is left out.
+--- Something wrong with a file.
 ---@class kode.FileProblem
 ---@field file string The file's path.
----@field message string Why, for people.
+---@field message string What is wrong, for people.
+---@field severe? boolean Whether the file is left out; otherwise it is used, and something of it is not.
+---@field line? integer The line in that file, from 1, where it is known.
 
 --- All hunks of a file.
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- Whose something is.
+---@alias kode.FileSource
+---| "managed" # The administrator's.
+---| "project" # The project's.
+---| "user" # The user's, for all projects.
+---| "builtIn" # Built in.
+
+--- Something that was found.
+---@class kode.Finding
+---@field kind kode.FindingKind What it is.
+---@field name string What it is called.
+---@field source string Whose it is, in a word for people.
+---@field file? string The path of its file; absent when it is built in.
+---@field fate kode.FindingFate What became of it.
+---@field by? string The path of the file that hides it, where one does.
+---@field reason? string Why it is left out, for people.
+
+--- What became of something that was found.
+---@alias kode.FindingFate
+---| "loaded" # It is in use.
+---| "shadowed" # Another of the same name is used.
+---| "waiting" # It waits for the user's approval.
+---| "leftOut" # It is not used.
+
+--- A kind of thing that files describe.
+---@alias kode.FindingKind
+---| "agent" # A type of sub-agent.
+---| "skill" # A skill.
+---| "command" # A command.
+---| "style" # An output style.
+---| "instructions" # An instruction file.
+---| "plugin" # A plugin or a marketplace of them.
+---| "hook" # A group of hooks.
+---| "server" # An MCP server.
+---| "variable" # A variable for what the agent starts.
+---| "helper" # A command that prints something for the agent.
 
 --- A session that this server follows.
 ---@class kode.FollowedSession
@@ -1317,7 +1394,8 @@
 --- The types of sub-agents, as their files say now.
 ---@class kode.ListAgentsResult
 ---@field agents kode.AgentInfo[] The types in the order of their names.
----@field problems kode.FileProblem[] Files of sub-agents, skills and commands that are left out, and why.
+---@field shadowed? kode.ShadowedFile[] Types that others of the same name hide.
+---@field problems kode.FileProblem[] What is wrong with files of sub-agents, skills, commands and output styles.
 
 --- Whose checkpoints are listed.
 ---@class kode.ListCheckpointsParams
@@ -1347,6 +1425,24 @@
 ---@field disabled boolean Whether all of them are switched off.
 ---@field hooks kode.HookInfo[] The hooks, the strongest source first.
 ---@field problems kode.SettingsProblem[] What is wrong with them, and where.
+
+--- Whose servers.
+---@class kode.ListMcpParams
+---@field sessionId? kode.SessionId The session; without it those of the workspace.
+
+--- The servers.
+---@class kode.ListMcpResult
+---@field servers kode.McpServer[] The servers in the order of their names.
+---@field leftOut? string What of the settings is left out, for people; absent when nothing is.
+
+--- Whose tools.
+---@class kode.ListMcpToolsParams
+---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
+---@field server? string The server; without it all.
+
+--- The tools of servers.
+---@class kode.ListMcpToolsResult
+---@field tools kode.McpTool[] The tools by server and name.
 
 --- Nothing to choose.
 ---@class kode.ListModelsParams
@@ -1390,6 +1486,16 @@
 ---@field sessions kode.SessionSummary[] The sessions, the one in which something happened last first.
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
 ---@field totals? kode.SessionTotals What all sessions take together; absent unless asked for.
+
+--- Whose output styles.
+---@class kode.ListStylesParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- The output styles, as their files say now.
+---@class kode.ListStylesResult
+---@field styles kode.StyleInfo[] The styles, the strongest first.
+---@field shadowed? kode.ShadowedFile[] Styles that others of the same name hide.
+---@field problems kode.FileProblem[] What is wrong with files of output styles.
 
 --- Whose background commands are wanted.
 ---@class kode.ListTasksParams
@@ -1439,6 +1545,65 @@
 ---@field sessionId kode.SessionId The session.
 ---@field agentId kode.AgentId The sub-agent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
+
+--- What becomes of MCP servers, or what they offer, changed.
+---@class kode.McpChanged
+---@field servers kode.McpServer[] All servers as they are now.
+
+--- What went wrong with a server.
+---@class kode.McpFailure
+---@field class kode.McpFailureClass Whether trying again can help.
+---@field message string What happened, for people.
+---@field hint string What to do about it, for people.
+---@field stderr? string The end of what the server wrote to its standard error; absent when that is nothing.
+
+--- Whether trying again can help.
+---@alias kode.McpFailureClass
+---| "transient" # It may go away by itself: it is tried again.
+---| "permanent" # Somebody has to change something.
+---| "auth" # The user has to sign in.
+
+--- A server.
+---@class kode.McpServer
+---@field name string What the user calls it.
+---@field state kode.McpState What becomes of it.
+---@field transport? string How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
+---@field target? string What is started or reached, for people.
+---@field source kode.RuleSource Where its entry stands.
+---@field tools integer So many tools it has.
+---@field prompts integer So many prompts.
+---@field resources integer So many resources.
+---@field failedAttempts integer So many attempts to connect have failed in a row.
+---@field failure? kode.McpFailure What went wrong last; absent once it is connected.
+---@field latencyMs? integer Milliseconds it took to answer when it was asked last whether it is there.
+---@field title? string What it calls itself, with its version.
+---@field changedTools? string[] Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this is fine.
+---@field notes? string[] What else the user should know.
+
+--- A server of a session or of the workspace.
+---@class kode.McpServerParams
+---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
+---@field server string The server's name.
+
+--- What becomes of a server.
+---@alias kode.McpState
+---| "disabled" # The user, or its entry, has switched it off.
+---| "waitingForApproval" # Its entry stands in a file of the workspace, and the user has not approved it.
+---| "stopped" # Nobody has needed it yet, or nobody does any more.
+---| "starting" # It is being started or reached, for the first time or again.
+---| "connected" # It can be used.
+---| "needsAuth" # It wants the user to sign in.
+---| "failed" # It cannot be used, and is not tried again by itself.
+
+--- A tool of a server.
+---@class kode.McpTool
+---@field server string The server.
+---@field name string Its canonical name, for rules: `mcp__server__tool`.
+---@field title string How it is shown: `server:tool`.
+---@field description string What it does, as the model reads it.
+---@field inputSchema any JSON Schema of its arguments.
+---@field readOnlyHint boolean Whether the server says that it only looks. That is a hint and no permission.
+---@field changed boolean Whether it says something else of itself than when the server was first used.
 
 --- A file, folder or document that the user names; the server reads it.
 ---@class kode.MentionPart
@@ -2115,6 +2280,13 @@
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
 
+--- Something that another of the same name hides.
+---@class kode.ShadowedFile
+---@field name string What both are called.
+---@field source kode.FileSource Whose the hidden one is.
+---@field file? string The path of its file; absent when it is built in.
+---@field by? string The path of the file that hides it.
+
 --- A session as it is at one moment.
 ---@class kode.Snapshot
 ---@field sessionId kode.SessionId The session.
@@ -2217,6 +2389,15 @@
 ---@class kode.StorageFailure
 ---@field message string What happened and where, how much waits, and what to do.
 ---@field recovered? boolean Whether all is written again.
+
+--- An output style.
+---@class kode.StyleInfo
+---@field name string What it is called by, in any letter case.
+---@field description string What it is for; may be empty.
+---@field source kode.FileSource Whose it is.
+---@field file? string The path of the file it is from; absent when it is built in.
+---@field keepsCodingInstructions boolean Whether the model is told how to go about code as well.
+---@field active boolean Whether the session that was named answers in it now.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2580,8 +2761,16 @@
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
----@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out. Errors: `unknownSession`.
+---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
 ---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
+---@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.
+---@field ["agent/mcp/tools"] fun(params: kode.ListMcpToolsParams): kode.ListMcpToolsResult Lists the tools of connected MCP servers. Errors: `unknownSession`.
+---@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/authenticate"] fun(params: kode.McpServerParams): kode.AuthenticateMcpResult Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells that the server is connected to. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/enable"] fun(params: kode.McpServerParams) Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is fine. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/styles/list"] fun(params: kode.ListStylesParams): kode.ListStylesResult Lists the output styles. Errors: `unknownSession`.
+---@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Says what of the files of users is in use and from where, what hides what, and what is left out and why. Errors: `unknownSession`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2598,6 +2787,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "37a7b17593ae678294543d24511e17156bd07c3b7001c6c53b0461dc13bc8635"
+M.schema_hash = "1632a072682994d98a1e94df0d7f391174d45b986a3c87f6d89cbc65c522a2b3"
 
 return M

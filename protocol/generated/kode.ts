@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "37a7b17593ae678294543d24511e17156bd07c3b7001c6c53b0461dc13bc8635";
+export const SCHEMA_HASH = "1632a072682994d98a1e94df0d7f391174d45b986a3c87f6d89cbc65c522a2b3";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -47,6 +47,8 @@ export interface AgentInfo {
     name: string;
     /** What it is for, as the model that calls it reads it. */
     description: string;
+    /** Whose it is. */
+    source: FileSource;
     /** The path of the file it is from; absent when it is built in. */
     file?: string;
     /** Its model, by whatever names one; absent when its file says none. */
@@ -55,6 +57,16 @@ export interface AgentInfo {
     tools?: string[];
     /** The tools it may not use, whatever else is said. */
     disallowedTools?: string[];
+    /** The color to show it in, as its file names it. */
+    color?: string;
+    /** The mode it works in where the session's is not stricter; absent for the session's. */
+    mode?: Mode;
+    /** The most model calls of one task, where its file says so. */
+    maxTurns?: number;
+    /** The skills whose text it begins with. */
+    skills?: string[];
+    /** The MCP servers whose tools it has beside those that are named. */
+    mcpServers?: string[];
 }
 
 /** What the model said; Markdown. */
@@ -166,6 +178,12 @@ export interface AuditEntry {
     state: CallState;
     /** Since when. */
     at: Timestamp;
+}
+
+/** Where the user signs in. */
+export interface AuthenticateMcpResult {
+    /** The page to open in a browser on this machine. */
+    url: string;
 }
 
 /** A background command has ended, in whichever way. */
@@ -691,6 +709,22 @@ export interface DiffPreview {
     unified: string;
 }
 
+/** What is looked at. */
+export interface DoctorParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** What of the files of users is in use, from where, what hides what, and what is left out and why. */
+export interface DoctorResult {
+    /** What was found, by kind, then by name; instruction files in the order in which the model has them. */
+    findings: Finding[];
+    /** What is wrong with files, settings included. */
+    problems: FileProblem[];
+    /** The same as Markdown, for people. */
+    text: string;
+}
+
 /** A text. */
 export interface DocumentText {
     /** The text; empty where there is no file. */
@@ -1041,8 +1075,12 @@ export type Event =
     | ({ type: "file_changed" } & FileChanged)
     /** Settings have changed, or what of them cannot be used or waits for approval. */
     | ({ type: "config_changed" } & ConfigChanged)
+    /** Files of agents, skills, commands or output styles have changed. */
+    | ({ type: "extensions_changed" } & ExtensionsChanged)
     /** Files of the workspace ask for something that the user has not been asked about yet. */
     | ({ type: "trust_required" } & TrustRequired)
+    /** What becomes of MCP servers, or what they offer, changed. */
+    | ({ type: "mcp_changed" } & McpChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */
@@ -1164,6 +1202,20 @@ export interface ExportedSubagent {
     items: Item[];
 }
 
+/** Files of agents, skills, commands or output styles have changed; the lists of them are other ones now. */
+export interface ExtensionsChanged {
+    /** How many types of sub-agents there are now. */
+    agents: number;
+    /** How many skills. */
+    skills: number;
+    /** How many commands of files. */
+    commands: number;
+    /** How many output styles. */
+    styles: number;
+    /** What is wrong with the files now; empty when all can be used. */
+    problems: FileProblem[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -1186,12 +1238,16 @@ export interface FileHistory {
     changes: EditChange[];
 }
 
-/** A file that is left out. */
+/** Something wrong with a file. */
 export interface FileProblem {
     /** The file's path. */
     file: string;
-    /** Why, for people. */
+    /** What is wrong, for people. */
     message: string;
+    /** Whether the file is left out; otherwise it is used, and something of it is not. */
+    severe?: boolean;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
 }
 
 /** All hunks of a file. */
@@ -1201,6 +1257,69 @@ export interface FileSelection {
     /** The file or document. */
     uri: Uri;
 }
+
+/** Whose something is. */
+export type FileSource =
+    /** The administrator's. */
+    | "managed"
+    /** The project's. */
+    | "project"
+    /** The user's, for all projects. */
+    | "user"
+    /** Built in. */
+    | "builtIn";
+
+/** Something that was found. */
+export interface Finding {
+    /** What it is. */
+    kind: FindingKind;
+    /** What it is called. */
+    name: string;
+    /** Whose it is, in a word for people. */
+    source: string;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** What became of it. */
+    fate: FindingFate;
+    /** The path of the file that hides it, where one does. */
+    by?: string;
+    /** Why it is left out, for people. */
+    reason?: string;
+}
+
+/** What became of something that was found. */
+export type FindingFate =
+    /** It is in use. */
+    | "loaded"
+    /** Another of the same name is used. */
+    | "shadowed"
+    /** It waits for the user's approval. */
+    | "waiting"
+    /** It is not used. */
+    | "leftOut";
+
+/** A kind of thing that files describe. */
+export type FindingKind =
+    /** A type of sub-agent. */
+    | "agent"
+    /** A skill. */
+    | "skill"
+    /** A command. */
+    | "command"
+    /** An output style. */
+    | "style"
+    /** An instruction file. */
+    | "instructions"
+    /** A plugin or a marketplace of them. */
+    | "plugin"
+    /** A group of hooks. */
+    | "hook"
+    /** An MCP server. */
+    | "server"
+    /** A variable for what the agent starts. */
+    | "variable"
+    /** A command that prints something for the agent. */
+    | "helper";
 
 /** A session that this server follows. */
 export interface FollowedSession {
@@ -1585,7 +1704,9 @@ export interface ListAgentsParams {
 export interface ListAgentsResult {
     /** The types in the order of their names. */
     agents: AgentInfo[];
-    /** Files of sub-agents, skills and commands that are left out, and why. */
+    /** Types that others of the same name hide. */
+    shadowed?: ShadowedFile[];
+    /** What is wrong with files of sub-agents, skills, commands and output styles. */
     problems: FileProblem[];
 }
 
@@ -1633,6 +1754,34 @@ export interface ListHooksResult {
     hooks: HookInfo[];
     /** What is wrong with them, and where. */
     problems: SettingsProblem[];
+}
+
+/** Whose servers. */
+export interface ListMcpParams {
+    /** The session; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The servers. */
+export interface ListMcpResult {
+    /** The servers in the order of their names. */
+    servers: McpServer[];
+    /** What of the settings is left out, for people; absent when nothing is. */
+    leftOut?: string;
+}
+
+/** Whose tools. */
+export interface ListMcpToolsParams {
+    /** The session; without it the servers of the workspace. */
+    sessionId?: SessionId;
+    /** The server; without it all. */
+    server?: string;
+}
+
+/** The tools of servers. */
+export interface ListMcpToolsResult {
+    /** The tools by server and name. */
+    tools: McpTool[];
 }
 
 /** Nothing to choose. */
@@ -1702,6 +1851,22 @@ export interface ListSessionsResult {
     nextCursor?: string;
     /** What all sessions take together; absent unless asked for. */
     totals?: SessionTotals;
+}
+
+/** Whose output styles. */
+export interface ListStylesParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The output styles, as their files say now. */
+export interface ListStylesResult {
+    /** The styles, the strongest first. */
+    styles: StyleInfo[];
+    /** Styles that others of the same name hide. */
+    shadowed?: ShadowedFile[];
+    /** What is wrong with files of output styles. */
+    problems: FileProblem[];
 }
 
 /** Whose background commands are wanted. */
@@ -1785,6 +1950,111 @@ export interface LoadSubagentParams {
     agentId: AgentId;
     /** The most items wanted, counted from the newest; the server may give fewer. */
     items?: number;
+}
+
+/** What becomes of MCP servers, or what they offer, changed. */
+export interface McpChanged {
+    /** All servers as they are now. */
+    servers: McpServer[];
+}
+
+/** What went wrong with a server. */
+export interface McpFailure {
+    /** Whether trying again can help. */
+    class: McpFailureClass;
+    /** What happened, for people. */
+    message: string;
+    /** What to do about it, for people. */
+    hint: string;
+    /** The end of what the server wrote to its standard error; absent when that is nothing. */
+    stderr?: string;
+}
+
+/** Whether trying again can help. */
+export type McpFailureClass =
+    /** It may go away by itself: it is tried again. */
+    | "transient"
+    /** Somebody has to change something. */
+    | "permanent"
+    /** The user has to sign in. */
+    | "auth";
+
+/** A server. */
+export interface McpServer {
+    /** What the user calls it. */
+    name: string;
+    /** What becomes of it. */
+    state: McpState;
+    /** How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read. */
+    transport?: string;
+    /** What is started or reached, for people. */
+    target?: string;
+    /** Where its entry stands. */
+    source: RuleSource;
+    /** So many tools it has. */
+    tools: number;
+    /** So many prompts. */
+    prompts: number;
+    /** So many resources. */
+    resources: number;
+    /** So many attempts to connect have failed in a row. */
+    failedAttempts: number;
+    /** What went wrong last; absent once it is connected. */
+    failure?: McpFailure;
+    /** Milliseconds it took to answer when it was asked last whether it is there. */
+    latencyMs?: number;
+    /** What it calls itself, with its version. */
+    title?: string;
+    /**
+     * Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this
+     * is fine.
+     */
+    changedTools?: string[];
+    /** What else the user should know. */
+    notes?: string[];
+}
+
+/** A server of a session or of the workspace. */
+export interface McpServerParams {
+    /** The session; without it the servers of the workspace. */
+    sessionId?: SessionId;
+    /** The server's name. */
+    server: string;
+}
+
+/** What becomes of a server. */
+export type McpState =
+    /** The user, or its entry, has switched it off. */
+    | "disabled"
+    /** Its entry stands in a file of the workspace, and the user has not approved it. */
+    | "waitingForApproval"
+    /** Nobody has needed it yet, or nobody does any more. */
+    | "stopped"
+    /** It is being started or reached, for the first time or again. */
+    | "starting"
+    /** It can be used. */
+    | "connected"
+    /** It wants the user to sign in. */
+    | "needsAuth"
+    /** It cannot be used, and is not tried again by itself. */
+    | "failed";
+
+/** A tool of a server. */
+export interface McpTool {
+    /** The server. */
+    server: string;
+    /** Its canonical name, for rules: `mcp__server__tool`. */
+    name: string;
+    /** How it is shown: `server:tool`. */
+    title: string;
+    /** What it does, as the model reads it. */
+    description: string;
+    /** JSON Schema of its arguments. */
+    inputSchema: unknown;
+    /** Whether the server says that it only looks. That is a hint and no permission. */
+    readOnlyHint: boolean;
+    /** Whether it says something else of itself than when the server was first used. */
+    changed: boolean;
 }
 
 /** A file, folder or document that the user names; the server reads it. */
@@ -2873,6 +3143,18 @@ export interface SettingsProblem {
     line?: number;
 }
 
+/** Something that another of the same name hides. */
+export interface ShadowedFile {
+    /** What both are called. */
+    name: string;
+    /** Whose the hidden one is. */
+    source: FileSource;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** The path of the file that hides it. */
+    by?: string;
+}
+
 /** A session as it is at one moment. */
 export interface Snapshot {
     /** The session. */
@@ -3039,6 +3321,22 @@ export interface StorageFailure {
     message: string;
     /** Whether all is written again. */
     recovered?: boolean;
+}
+
+/** An output style. */
+export interface StyleInfo {
+    /** What it is called by, in any letter case. */
+    name: string;
+    /** What it is for; may be empty. */
+    description: string;
+    /** Whose it is. */
+    source: FileSource;
+    /** The path of the file it is from; absent when it is built in. */
+    file?: string;
+    /** Whether the model is told how to go about code as well. */
+    keepsCodingInstructions: boolean;
+    /** Whether the session that was named answers in it now. */
+    active: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
@@ -3860,7 +4158,8 @@ export interface Requests {
     /** Lists the model profiles. */
     "agent/models/list": { params: ListModelsParams; result: ListModelsResult };
     /**
-     * Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.
+     * Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+     * commands and output styles.
      *
      * Errors: `unknownSession`.
      */
@@ -3872,6 +4171,56 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/hooks/list": { params: ListHooksParams; result: ListHooksResult };
+    /**
+     * Lists the MCP servers, what becomes of them and what went wrong. Starts none.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/mcp/list": { params: ListMcpParams; result: ListMcpResult };
+    /**
+     * Lists the tools of connected MCP servers.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/mcp/tools": { params: ListMcpToolsParams; result: ListMcpToolsResult };
+    /**
+     * Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/reconnect": { params: McpServerParams; result: null };
+    /**
+     * Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells
+     * that the server is connected to.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/authenticate": { params: McpServerParams; result: AuthenticateMcpResult };
+    /**
+     * Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is
+     * fine.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/enable": { params: McpServerParams; result: null };
+    /**
+     * Switches an MCP server off for as long as this process lives.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/disable": { params: McpServerParams; result: null };
+    /**
+     * Lists the output styles.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/styles/list": { params: ListStylesParams; result: ListStylesResult };
+    /**
+     * Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/doctor": { params: DoctorParams; result: DoctorResult };
 }
 
 /** All requests of the server. */
