@@ -53,16 +53,6 @@
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
 ---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
 
---- What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it.
----@class kode.ApproveSettingsParams
----@field sessionId kode.SessionId The session whose project is meant.
----@field file string The path of the file, as listed among what is withheld.
----@field settings kode.ShownSetting[] What is approved, as listed among what is withheld.
-
---- What was approved.
----@class kode.ApproveSettingsResult
----@field approved integer How many settings count from now on.
-
 --- Whether a session is put away.
 ---@class kode.ArchiveSessionParams
 ---@field sessionId kode.SessionId The session, live or not.
@@ -105,10 +95,6 @@
 ---@class kode.AuditEntry
 ---@field state kode.CallState The state.
 ---@field at kode.Timestamp Since when.
-
---- Where the user signs in.
----@class kode.AuthenticateMcpResult
----@field url string The page to open in a browser on this machine.
 
 --- A background command has ended, in whichever way.
 ---@class kode.BackgroundEnded
@@ -215,6 +201,8 @@
 ---@field saveDocuments? boolean Whether `agent/editor/save` is understood.
 ---@field diagnostics? boolean Whether `agent/editor/diagnostics` is understood.
 ---@field diffUi? boolean Whether the client shows diffs itself.
+---@field workspaceTrusted? boolean Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
+---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
 
 --- Which session ends.
 ---@class kode.CloseSessionParams
@@ -325,10 +313,38 @@
 ---@class kode.CompressionUnchanged
 ---@field reason string Why.
 
---- What of the settings cannot be used, or waits for approval, is something else now.
+--- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.ConfigChanged
+---@field files? string[] The paths of the files whose contents are others than before.
 ---@field problems kode.SettingsProblem[] What cannot be used now; empty when all can.
 ---@field withheld kode.WithheldSetting[] What files of the workspace ask for now and the user has not approved.
+
+--- Where a setting is to count.
+---@alias kode.ConfigScope
+---| "session" # In this session alone; nothing is written to a settings file.
+---| "local" # For this user in this project.
+---| "project" # For everybody in this project.
+---| "user" # For this user everywhere.
+
+--- A setting and what counts of it.
+---@class kode.ConfigSetting
+---@field key string Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
+---@field kind string What it is about: `api`, `behavior`, `interface` or `session`.
+---@field value? any The value in force, secrets masked; absent when there is none.
+---@field source? kode.RuleSource Where it comes from; absent for a default.
+---@field stated? kode.ConfigStatement[] All that is stated of it, the strongest first.
+
+--- What becomes of something that a file states.
+---@alias kode.ConfigStanding
+---| "inForce" # It counts, unless something stronger says otherwise.
+---| "waiting" # It waits for the user's approval.
+---| "ignored" # It does not count.
+
+--- Something that a file states.
+---@class kode.ConfigStatement
+---@field value any The value, secrets masked; of a list, one item.
+---@field source kode.RuleSource Where it stands.
+---@field standing kode.ConfigStanding What becomes of it.
 
 --- What changes in a session; what is left out stays.
 ---@class kode.ConfigureSessionParams
@@ -800,6 +816,10 @@
 ---@class kode.Event.Reminder: kode.Reminder
 ---@field type "reminder"
 
+--- A hook ran.
+---@class kode.Event.HookRan: kode.HookRan
+---@field type "hook_ran"
+
 --- A background command was started.
 ---@class kode.Event.BackgroundStarted: kode.BackgroundStarted
 ---@field type "background_started"
@@ -828,13 +848,13 @@
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
---- What of the settings cannot be used, or waits for approval, is something else now.
+--- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.Event.ConfigChanged: kode.ConfigChanged
 ---@field type "config_changed"
 
---- What becomes of MCP servers, or what they offer, changed.
----@class kode.Event.McpChanged: kode.McpChanged
----@field type "mcp_changed"
+--- Files of the workspace ask for something that the user has not been asked about yet.
+---@class kode.Event.TrustRequired: kode.TrustRequired
+---@field type "trust_required"
 
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
@@ -904,6 +924,7 @@
 ---| kode.Event.TodoChanged
 ---| kode.Event.TodoReminder
 ---| kode.Event.Reminder
+---| kode.Event.HookRan
 ---| kode.Event.BackgroundStarted
 ---| kode.Event.BackgroundEnded
 ---| kode.Event.EditsChanged
@@ -912,7 +933,7 @@
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.ConfigChanged
----| kode.Event.McpChanged
+---| kode.Event.TrustRequired
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -1032,6 +1053,16 @@
 ---@field since integer The newest event the client was sent.
 ---@field oldest integer The oldest event that the server still has.
 
+--- Which settings are told.
+---@class kode.GetConfigParams
+---@field sessionId? kode.SessionId The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent.
+---@field key? string One setting, or a section such as `permissions`; all when absent.
+
+--- What counts.
+---@class kode.GetConfigResult
+---@field settings kode.ConfigSetting[] The settings, in a fixed order.
+---@field files string[] The paths of the files that were found, the strongest first.
+
 --- Whose context window is wanted.
 ---@class kode.GetContextParams
 ---@field sessionId kode.SessionId The session.
@@ -1054,6 +1085,55 @@
 ---@field windowId string Names the messages as they were before, as the compaction said when it was done.
 ---@field from? integer The number of the first message wanted; 0, the oldest, when absent.
 ---@field limit integer The most messages wanted, at least 1; the server may give fewer.
+
+--- Whether a hook may run.
+---@alias kode.HookApproval
+---| "notNeeded" # It is the user's own, or the administrator's.
+---| "approved" # The user has approved it as it stands.
+---| "waiting" # It does not run until the user approves it.
+
+--- A hook.
+---@class kode.HookInfo
+---@field event string The event it is for, as its file names it.
+---@field fired boolean Whether that event ever comes here.
+---@field matcher? string What it is for, as its file says it; absent for everything.
+---@field kind string The type of the handler: `command`, `http`, `prompt`, or what the file says.
+---@field name string The beginning of what it runs.
+---@field source string Where it stands, for people.
+---@field file? string The path of its file, if it is from one.
+---@field line? integer The line in that file, from 1.
+---@field approval kode.HookApproval Whether it may run.
+---@field problem? string Why it does not run, or not quite as it is written.
+---@field last? kode.HookLastRun How it ended last in the session.
+
+--- How a hook ended last.
+---@class kode.HookLastRun
+---@field at kode.Timestamp When.
+---@field outcome kode.HookOutcome How.
+---@field durationMs integer Milliseconds it took.
+---@field message? string What it said, in one line.
+
+--- How a run of a hook ended.
+---@alias kode.HookOutcome
+---| "ok" # It had nothing against what happens.
+---| "blocked" # It refused or held back what was about to happen, or had something done again.
+---| "asked" # It asked for a person's decision.
+---| "changed" # It changed something, or added to what the model is told.
+---| "stopped" # It stopped the turn.
+---| "failed" # It failed, and nothing came of it.
+---| "notSetUp" # What it is to run is not there or cannot be started.
+---| "timedOut" # It took too long.
+---| "cancelled" # The turn or the session was cancelled while it ran.
+---| "inBackground" # It runs on by itself.
+---| "other" # An outcome that this build does not know.
+
+--- A hook ran.
+---@class kode.HookRan
+---@field event string The event it ran at.
+---@field name string The beginning of what it runs.
+---@field durationMs integer Milliseconds it took.
+---@field outcome kode.HookOutcome How it ended.
+---@field message? string What it said, in one line for people.
 
 --- One place in a file that the agent has changed or wants to change.
 ---@class kode.Hunk
@@ -1258,23 +1338,15 @@
 ---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
 ---@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
 
---- Whose servers.
----@class kode.ListMcpParams
----@field sessionId? kode.SessionId The session; without it those of the workspace.
+--- Whose hooks are listed.
+---@class kode.ListHooksParams
+---@field sessionId? kode.SessionId The session; without one those that new sessions of the workspace would have.
 
---- The servers.
----@class kode.ListMcpResult
----@field servers kode.McpServer[] The servers in the order of their names.
----@field leftOut? string What of the settings is left out, for people; absent when nothing is.
-
---- Whose tools.
----@class kode.ListMcpToolsParams
----@field sessionId? kode.SessionId The session; without it the servers of the workspace.
----@field server? string The server; without it all.
-
---- The tools of servers.
----@class kode.ListMcpToolsResult
----@field tools kode.McpTool[] The tools by server and name.
+--- The hooks, as the settings say now.
+---@class kode.ListHooksResult
+---@field disabled boolean Whether all of them are switched off.
+---@field hooks kode.HookInfo[] The hooks, the strongest source first.
+---@field problems kode.SettingsProblem[] What is wrong with them, and where.
 
 --- Nothing to choose.
 ---@class kode.ListModelsParams
@@ -1343,6 +1415,17 @@
 ---@class kode.ListToolsResult
 ---@field tools kode.ToolInfo[] The tools in the order of their names.
 
+--- Whose workspace is meant.
+---@class kode.ListTrustParams
+---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
+
+--- What files of a workspace ask for.
+---@class kode.ListTrustResult
+---@field distrusted boolean Whether the editor distrusts the workspace: then everything waits, whatever was approved.
+---@field summary string How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
+---@field waiting kode.TrustWaiting[] What waits for the user, the strongest first.
+---@field approved kode.TrustApproved[] What counts because the user has approved it.
+
 --- Which session is loaded, and how much of it.
 ---@class kode.LoadSessionParams
 ---@field sessionId kode.SessionId The session.
@@ -1356,65 +1439,6 @@
 ---@field sessionId kode.SessionId The session.
 ---@field agentId kode.AgentId The sub-agent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
-
---- What becomes of MCP servers, or what they offer, changed.
----@class kode.McpChanged
----@field servers kode.McpServer[] All servers as they are now.
-
---- What went wrong with a server.
----@class kode.McpFailure
----@field class kode.McpFailureClass Whether trying again can help.
----@field message string What happened, for people.
----@field hint string What to do about it, for people.
----@field stderr? string The end of what the server wrote to its standard error; absent when that is nothing.
-
---- Whether trying again can help.
----@alias kode.McpFailureClass
----| "transient" # It may go away by itself: it is tried again.
----| "permanent" # Somebody has to change something.
----| "auth" # The user has to sign in.
-
---- A server.
----@class kode.McpServer
----@field name string What the user calls it.
----@field state kode.McpState What becomes of it.
----@field transport? string How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
----@field target? string What is started or reached, for people.
----@field source kode.RuleSource Where its entry stands.
----@field tools integer So many tools it has.
----@field prompts integer So many prompts.
----@field resources integer So many resources.
----@field failedAttempts integer So many attempts to connect have failed in a row.
----@field failure? kode.McpFailure What went wrong last; absent once it is connected.
----@field latencyMs? integer Milliseconds it took to answer when it was asked last whether it is there.
----@field title? string What it calls itself, with its version.
----@field changedTools? string[] Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this is fine.
----@field notes? string[] What else the user should know.
-
---- A server of a session or of the workspace.
----@class kode.McpServerParams
----@field sessionId? kode.SessionId The session; without it the servers of the workspace.
----@field server string The server's name.
-
---- What becomes of a server.
----@alias kode.McpState
----| "disabled" # The user, or its entry, has switched it off.
----| "waitingForApproval" # Its entry stands in a file of the workspace, and the user has not approved it.
----| "stopped" # Nobody has needed it yet, or nobody does any more.
----| "starting" # It is being started or reached, for the first time or again.
----| "connected" # It can be used.
----| "needsAuth" # It wants the user to sign in.
----| "failed" # It cannot be used, and is not tried again by itself.
-
---- A tool of a server.
----@class kode.McpTool
----@field server string The server.
----@field name string Its canonical name, for rules: `mcp__server__tool`.
----@field title string How it is shown: `server:tool`.
----@field description string What it does, as the model reads it.
----@field inputSchema any JSON Schema of its arguments.
----@field readOnlyHint boolean Whether the server says that it only looks. That is a hint and no permission.
----@field changed boolean Whether it says something else of itself than when the server was first used.
 
 --- A file, folder or document that the user names; the server reads it.
 ---@class kode.MentionPart
@@ -1553,6 +1577,7 @@
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
 ---| "damaged" # Parts of the session's journal were damaged.
+---| "hook" # A hook said something, failed, or waits for approval.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -2065,6 +2090,18 @@
 ---@field version string Its version.
 ---@field since kode.Timestamp Since when it writes.
 
+--- A setting to change.
+---@class kode.SetConfigParams
+---@field key string Its key.
+---@field value? any The value; when absent, the setting is taken out.
+---@field scope kode.ConfigScope Where it is to count.
+---@field sessionId? kode.SessionId The session that is meant, or whose workspace is; needed for the scope `session`.
+
+--- What became of a setting.
+---@class kode.SetConfigResult
+---@field file? string The path of the file it stands in; absent for the scope `session`.
+---@field changed boolean Whether anything was changed; not where it was so already.
+
 --- Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key.
 ---@class kode.SetDraftParams
 ---@field sessionId kode.SessionId The session.
@@ -2077,11 +2114,6 @@
 ---@field message string What is wrong and what to do.
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
-
---- A setting as the user was shown it.
----@class kode.ShownSetting
----@field key string The setting, such as `permissions.allow`.
----@field value string Its value as it stands in the file.
 
 --- A session as it is at one moment.
 ---@class kode.Snapshot
@@ -2106,6 +2138,7 @@
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
+---@field trustRequired? kode.TrustRequired How much of what files of the workspace ask for waits for the user; absent when nothing does.
 ---@field following? kode.FollowedSession Present when this server does not write the session but follows what another one writes: requests that change the session fail with `sessionBusy` then.
 
 --- What rules would have spared the user.
@@ -2172,6 +2205,7 @@
 ---| "incomplete_intent" # The answer only announced what it was going to do, and the settings say to stop there.
 ---| "not_chosen" # The user chose none of the answers.
 ---| "chat_disabled" # The turn limit is zero: there is no chat.
+---| "hook" # A hook refused the prompt, or stopped the turn; a notice says why.
 
 --- Which background command is to end.
 ---@class kode.StopTaskParams
@@ -2384,6 +2418,41 @@
 ---@field callId kode.CallId The call.
 ---@field name string The tool.
 
+--- Something that counts because the user has approved it.
+---@class kode.TrustApproved
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting.
+---@field text string Its text.
+---@field source kode.RuleSource Where it stands.
+
+--- What the user says something about.
+---@class kode.TrustParams
+---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
+---@field digests string[] The digests, as they were listed.
+
+--- Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what.
+---@class kode.TrustRequired
+---@field count integer How many settings wait, those included that were asked about before.
+---@field files string[] The paths of the files they stand in.
+---@field summary? string How many of what, for people: `2 hooks, 1 MCP server`.
+
+--- What came of it.
+---@class kode.TrustResult
+---@field changed integer How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed meanwhile.
+
+--- Something that is not in force until the user approves it.
+---@class kode.TrustWaiting
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting, such as `hooks.PreToolUse`.
+---@field text string Its text, and the digests of the workspace's files that it names.
+---@field source kode.RuleSource Where it stands.
+---@field earlier? string What the user approved in its place before, or its beginning; absent when there was nothing.
+---@field dismissed boolean Whether the user has said "not now".
+
+--- Whether the editor trusts the workspace.
+---@class kode.TrustWorkspaceParams
+---@field trusted boolean Whether it does.
+
 --- Names a turn: one prompt and all that the agent does about it.
 ---@alias kode.TurnId string
 
@@ -2489,8 +2558,14 @@
 ---@field ["agent/permission/rules"] fun(params: kode.ListRulesParams): kode.ListRulesResult Lists the rules in force, what waits for approval, and what cannot be used. Errors: `unknownSession`.
 ---@field ["agent/permission/addRule"] fun(params: kode.AddRuleParams): kode.AddRuleResult Writes a rule into the user's settings of this project or of all projects. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it stands in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
----@field ["agent/permission/approve"] fun(params: kode.ApproveSettingsParams): kode.ApproveSettingsResult Approves all that a settings file of the workspace asks for, as it was last listed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/explain"] fun(params: kode.ExplainPermissionParams): kode.ExplainPermissionResult Says what would become of a call, without running anything. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/config/get"] fun(params: kode.GetConfigParams): kode.GetConfigResult Says what counts of all settings and where it comes from. Secrets are masked. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/config/set"] fun(params: kode.SetConfigParams): kode.SetConfigResult Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with it; `config_changed` tells sessions. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/trust/list"] fun(params: kode.ListTrustParams): kode.ListTrustResult Lists what files of the workspace ask for: what waits for the user, and what they have approved. Errors: `unknownSession`.
+---@field ["agent/trust/approve"] fun(params: kode.TrustParams): kode.TrustResult Approves exactly what was shown, and nothing that has come into a file since. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/revoke"] fun(params: kode.TrustParams): kode.TrustResult Takes approvals back; nothing asks for what they were about until it changes. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
@@ -2506,12 +2581,7 @@
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 ---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out. Errors: `unknownSession`.
----@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.
----@field ["agent/mcp/tools"] fun(params: kode.ListMcpToolsParams): kode.ListMcpToolsResult Lists the tools of connected MCP servers. Errors: `unknownSession`.
----@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/mcp/authenticate"] fun(params: kode.McpServerParams): kode.AuthenticateMcpResult Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells that the server is connected to. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/mcp/enable"] fun(params: kode.McpServerParams) Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is fine. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2528,6 +2598,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "599affab7e1252d987d81a158654f0cd3c5bdce13debc576981a6c9174631967"
+M.schema_hash = "37a7b17593ae678294543d24511e17156bd07c3b7001c6c53b0461dc13bc8635"
 
 return M

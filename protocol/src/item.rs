@@ -172,6 +172,8 @@ pub enum NoticeKind {
     Interrupted,
     /// Parts of the session's journal were damaged.
     Damaged,
+    /// A hook said something, failed, or waits for approval.
+    Hook,
     /// A kind that this build does not know.
     #[serde(other)]
     Other,

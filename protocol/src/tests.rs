@@ -169,6 +169,10 @@ fn every_event_keeps_its_form() {
             json!({ "type": "draft_changed" }),
             json!({ "type": "draft_changed", "draft": { "text": "so", "parts": [{ "type": "text", "text": "a" }] } }),
             json!({ "type": "reminder", "kind": "editFailed", "agentId": "agent_1", "messages": 3 }),
+            json!({
+                "type": "hook_ran", "event": "PreToolUse", "name": "guard.sh", "durationMs": 12, "outcome": "blocked",
+                "message": "not here",
+            }),
             json!({ "type": "tool:queued", "callId": "call_1", "name": "Bash", "queueLength": 2 }),
             json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
             json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),
@@ -184,7 +188,11 @@ fn every_event_keeps_its_form() {
             json!({ "type": "rewound", "itemId": "item_1" }),
             json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
             json!({
-                "type": "config_changed",
+                "type": "trust_required", "count": 3, "files": ["/w/.kode/settings.json"],
+                "summary": "2 hooks, 1 MCP server",
+            }),
+            json!({
+                "type": "config_changed", "files": ["/w/.kode/settings.json"],
                 "problems": [{ "severe": true, "message": "m", "file": "/w/.kode/settings.json", "line": 3 }],
                 "withheld": [{
                     "key": "permissions.allow", "value": "Bash",
@@ -200,6 +208,10 @@ fn every_event_keeps_its_form() {
                     "notes": ["n"],
                     "failure": { "class": "auth", "message": "m", "hint": "h", "stderr": "s" },
                 }],
+            }),
+            json!({
+                "type": "extensions_changed", "agents": 5, "skills": 1, "commands": 2, "styles": 5,
+                "problems": [{ "file": "/w/.claude/agents/a.md", "message": "m", "severe": true, "line": 2 }],
             }),
             json!({
                 "type": "subagent_started", "agentId": "agent_1", "callId": "call_1", "agentType": "explore",

@@ -299,6 +299,8 @@ pub enum StopReason {
     NotChosen,
     /// The turn limit is zero: there is no chat.
     ChatDisabled,
+    /// A hook refused the prompt, or stopped the turn; a notice says why.
+    Hook,
 }
 
 /// How long each part of a turn took, in milliseconds.

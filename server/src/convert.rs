@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod context;
+pub mod hooks;
 pub mod input;
 pub mod mcp;
 pub mod models;
@@ -148,6 +149,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
+        trust_required: None,
         following: None,
     }
 }
@@ -544,6 +546,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             wire::Event::McpChanged(wire::McpChanged { servers: mcp::servers(servers) })
         }
         Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
+        Event::HookRan { event, name, duration_ms, outcome, message } => {
+            let outcome = hooks::outcome(outcome);
+            wire::Event::HookRan(wire::HookRan { event, name, duration_ms, outcome, message })
+        }
         Event::Reminder { kind, agent, messages } => question::reminder(kind, agent.as_ref(), messages),
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
@@ -578,9 +584,11 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }
-        Event::ConfigChanged { problems, withheld } => {
-            wire::Event::ConfigChanged(rules::changed(problems, &withheld))
+        Event::ConfigChanged { files, problems, withheld } => {
+            wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
         }
+        Event::ExtensionsChanged { counts, problems } => agents::changed(counts, &problems),
+        Event::TrustRequired { waiting } => wire::Event::TrustRequired(rules::trust_required(waiting)),
         Event::SubagentStarted { agent, call, kind, description } => {
             subagent_started(&agent, &call, kind, description)
         }

@@ -14,6 +14,7 @@ mod crash;
 mod faults;
 mod gate;
 mod headless;
+mod hooks;
 mod hostile;
 mod hunks;
 mod input;

@@ -5,6 +5,12 @@
 
 pub mod arguments;
 pub(crate) mod front_matter;
+pub mod live;
+pub mod places;
+pub(crate) mod problem;
+pub mod report;
+mod survey;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -12,6 +12,7 @@ pub mod edit;
 pub mod engine;
 pub mod event;
 pub mod extension;
+pub mod hooks;
 pub mod host;
 pub mod ids;
 pub mod input;

@@ -206,15 +206,36 @@ impl Sandbox {
         Ok(Some(proxy.insert(started).socket().clone()))
     }
 
+    /// The same sandbox, whose commands get these variables.
+    #[must_use]
+    pub fn giving<'v>(mut self, variables: impl Iterator<Item = (&'v str, &'v str)>) -> Self {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.policy.variables = variables.collect();
+        self
+    }
+
     /// Prepares a command to run as it would have run without, with those of its variables that commands in a
     /// sandbox keep. Its streams are not carried over.
     ///
     /// # Errors
     /// When its policy cannot be handed over, or the proxy it needs cannot be started.
     pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
+        self.prepare_with(command, BTreeMap::new())
+    }
+
+    /// As [`Sandbox::prepare`], with variables besides those that commands keep.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_with(
+        &self,
+        command: &Command,
+        variables: BTreeMap<String, String>,
+    ) -> io::Result<Prepared> {
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
-        let (policy, proxy) = (self.policy.clone(), self.proxy()?);
+        let (policy, proxy) =
+            (Policy { variables: self.with(variables), ..self.policy.clone() }, self.proxy()?);
         Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
         Ok(self.prepared(command, control, reader, Some(writer)))
     }
@@ -226,6 +247,7 @@ impl Sandbox {
     /// As [`Sandbox::prepare`].
     pub fn prepare_lasting(&self, command: &Command, needs: Lasting) -> io::Result<Fed> {
         let Lasting { variables, network, mut writable } = needs;
+        let variables = self.with(variables);
         match self.policy.kind {
             Kind::Bubblewrap { .. } => writable.extend(self.policy.writable.iter().cloned()),
             Kind::Landlock => {}
@@ -240,6 +262,26 @@ impl Sandbox {
             Policy { writable, network, variables, input: Input::Rest, lasting: true, ..self.policy.clone() };
         Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
         Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// Prepares a command that is given something to read, and variables besides those that commands keep.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_fed(&self, command: &Command, variables: BTreeMap<String, String>) -> io::Result<Fed> {
+        let (reader, mut writer) = io::pipe()?;
+        let control = self.control()?;
+        let variables = self.with(variables);
+        let policy = Policy { variables, input: Input::Rest, ..self.policy.clone() };
+        Request { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
+        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// The variables of the settings, and these, which are stronger.
+    fn with(&self, variables: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut all = self.policy.variables.clone();
+        all.extend(variables);
+        all
     }
 
     fn prepared(

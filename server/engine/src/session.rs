@@ -48,7 +48,7 @@ pub mod transcript;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc};
@@ -58,11 +58,14 @@ use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
 use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
+use crate::hooks::state::HookState;
+use crate::hooks::{HookChain, StartSource};
+use crate::extension::live::Extensions;
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::journal::{Blobs, Journal, Record};
 use crate::mcp::Servers;
-use crate::model::models::{Models, Pointer};
+use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::model::{Block, Effort, Message, ModelError};
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
@@ -140,14 +143,17 @@ pub struct Configuration {
 /// A live session.
 pub struct Session {
     id: SessionId,
+    /// Itself, for what goes on beside whoever began it.
+    this: Weak<Self>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
     servers: servers::Used,
-    pub(crate) models: Arc<Models>,
+    pub(crate) models: CurrentModels,
     pub(crate) broker: Broker,
     questions: QuestionBroker,
     reminders: reminders::Reminders,
+    extensions: Extensions,
     /// The skills and commands there are, as the turn found them.
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
@@ -155,6 +161,8 @@ pub struct Session {
     /// How full the context windows of its conversations are.
     pub(crate) meters: Meters,
     guard: guard::Guard,
+    /// What is kept of hooks.
+    pub(crate) hooks: HookState,
     kept: standing::Kept,
     unwritten: draft::Unwritten,
     /// Held while it is told what is new of the disk.
@@ -196,11 +204,13 @@ pub(crate) struct Parts {
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
     pub(crate) servers: Arc<Servers>,
-    pub(crate) models: Arc<Models>,
+    pub(crate) models: CurrentModels,
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
     pub(crate) deliveries: Deliveries,
     pub(crate) policy: Arc<dyn PolicySource>,
+    pub(crate) hooks: Arc<HookChain>,
+    pub(crate) extensions: Extensions,
     pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
@@ -222,6 +232,8 @@ impl Session {
             blobs,
             deliveries,
             policy,
+            hooks,
+            extensions,
             concurrency,
             state,
             ledger,
@@ -230,6 +242,7 @@ impl Session {
         } = parts;
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
+        let start = if resumed.is_some() { StartSource::Resume } else { StartSource::Startup };
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
         workspace.report_changes(move |report| {
             match &report {
@@ -239,8 +252,9 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
-        let session = Arc::new(Self {
+        let session = Arc::new_cyclic(|this| Self {
             id: state.id.clone(),
+            this: Weak::clone(this),
             workspace,
             shell,
             tools,
@@ -249,11 +263,13 @@ impl Session {
             broker: Broker::new(Arc::clone(&events)),
             questions: QuestionBroker::new(Arc::clone(&events)),
             reminders: reminders::Reminders::default(),
+            extensions,
             catalog: Mutex::default(),
             changes,
             agents: Agents::default(),
             meters: Meters::default(),
             guard: guard::Guard::new(policy, own),
+            hooks: HookState::new(hooks, start),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
             telling: Mutex::default(),
@@ -281,6 +297,7 @@ impl Session {
         session.workspace.observe_documents(&session.changes.feed);
         tokio::spawn(drive::drive(Arc::clone(&session), receiver));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
+        tokio::spawn(drive::follow_extensions(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
         tokio::spawn(storage::keep(Arc::clone(&session)));
         session
@@ -413,7 +430,7 @@ impl Session {
     /// # Errors
     /// When it means none, or one that cannot be used.
     pub fn model_named(&self, name: &str) -> Result<String, ModelError> {
-        self.models.resolve_with(name, &self.in_force().policy.preferences.pointers)
+        self.models().resolve_with(name, &self.in_force().policy.preferences.pointers)
     }
 
     /// The profile that a pointer points to in this workspace; what `main` points to is the session's own.
@@ -422,7 +439,7 @@ impl Session {
         if pointer == Pointer::Main {
             return self.state().model.clone();
         }
-        self.models.pointer_with(pointer, &self.in_force().policy.preferences.pointers)
+        self.models().pointer_with(pointer, &self.in_force().policy.preferences.pointers)
     }
 
     /// Changes mode and model; what is `None` stays. The model is used from the next model call on.
@@ -447,6 +464,11 @@ impl Session {
         }
         let mode = mode.into();
         self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
+    }
+
+    /// The models as they are now.
+    pub(crate) fn models(&self) -> Arc<Models> {
+        self.models.now()
     }
 
     /// What the session has taken of its models since it began.
@@ -495,10 +517,18 @@ impl Session {
         self.state().main.messages_from(from).map(|(number, message)| (number, message.clone())).collect()
     }
 
-    /// Looks for skills and commands; what is found is what the next turn has.
+    /// Looks for agents, skills, commands and styles; what is found is what the next turn has.
     async fn look_for_extensions(&self) {
-        let found = Catalog::of(self.workspace.roots().to_vec()).await;
-        *lock(&self.catalog) = Arc::new(found);
+        let found = self.extensions.now().await;
+        *lock(&self.catalog) = Arc::clone(&found.catalog);
+        self.agents.know(&found.agents);
+        self.kept.know(&found.styles);
+    }
+
+    /// What users' files add in the session's folders.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// The skills and commands there are, as the turn found them.
@@ -545,6 +575,21 @@ impl Session {
     pub(crate) fn close_for_another(&self) {
         self.goes_on.store(true, Ordering::SeqCst);
         self.close();
+    }
+
+    /// Itself, to be kept by what goes on beside whoever began it.
+    pub(crate) fn shared(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
+    }
+
+    /// Fires when [`Session::close`] is called.
+    pub(crate) fn cancel_token(&self) -> CancellationToken {
+        self.cancel.child_token()
+    }
+
+    /// The folder that the journal lies in.
+    pub(crate) fn journal_folder(&self) -> Option<&std::path::Path> {
+        self.journal.path().parent()
     }
 
     /// Waits until [`Session::close`] is called.

@@ -134,6 +134,8 @@ pub enum NoticeKind {
     Interrupted,
     /// Parts of the session's journal were damaged.
     Damaged,
+    /// A hook said something, failed, or waits for approval.
+    Hook,
 }
 
 /// How serious a notice is.

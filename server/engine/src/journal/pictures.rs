@@ -133,6 +133,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
         | Record::Remark { .. }
+        | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Decided { .. }
         | Record::Asked { .. }

@@ -217,6 +217,13 @@ pub enum Record {
         /// The text.
         text: String,
     },
+    /// A hook refused the prompt of a turn: the model is not told it.
+    PromptRefused {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        reason: String,
+    },
     /// The conversation was compacted: the model is sent a summary in the place of older messages.
     Compacted {
         /// What was done.

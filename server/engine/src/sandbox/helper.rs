@@ -20,7 +20,7 @@ mod processes;
 pub(crate) mod seccomp;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             [socket] => bridge::main(PathBuf::from(socket)),
             _ => not_run("the bridge was started without its socket"),
         },
-        Some((first, command)) if first == "--" => match own_input().and_then(Request::receive) {
+        Some((first, command)) if first == "--" => match receive() {
             Ok(request) => front::run(&request, command).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),
         },
@@ -95,9 +95,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Standard input as it is: what is read of it beyond the request would be lost to the command.
-fn own_input() -> io::Result<File> {
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+/// Reads the request. Nothing is read ahead: what follows it may be the command's own input.
+fn receive() -> io::Result<Request> {
+    Request::receive(fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Runs the command of a request from this process and gives what became of it. It has to be called on the first

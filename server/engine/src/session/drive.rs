@@ -10,6 +10,8 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::hooks::moments::{Admission, IDLE};
+use crate::extension::live::Loaded;
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::lease::Declined;
@@ -61,11 +63,17 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     if session.base.is_wanted() {
         session.keep_base(Due::Now).await;
     }
+    let mut is_idle_told = true;
     loop {
         let turn = tokio::select! {
             biased;
             turn = turns.recv() => turn,
             () = session.cancel.cancelled() => None,
+            () = tokio::time::sleep(IDLE), if !is_idle_told => {
+                is_idle_told = true;
+                session.notify("idle_prompt", "Waiting", "kode-ls is waiting for your input.".to_owned());
+                continue;
+            }
         };
         let Some(turn) = turn else { break };
         let cancel = match session.active().as_ref() {
@@ -73,9 +81,10 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
             _ => continue,
         };
         session.note_told(&turn);
+        is_idle_told = false;
         session.look_for_extensions().await;
-        session.find_agent_types().await;
         session.look_up_standing(&turn).await;
+        session.tell_waiting_hooks(&turn);
         tokio::select! {
             () = session.begin_servers() => {}
             () = cancel.cancelled() => {}
@@ -96,6 +105,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.keep_base(Due::Turn).await;
         session.begin_summary();
     }
+    session.fire_session_end().await;
     session.end_titling().await;
     session.shell.tasks().closed().await;
     session.leave_servers().await;
@@ -113,6 +123,25 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     }
 }
 
+/// Tells when files of agents, skills, commands or styles have changed, and what is wrong with them.
+pub(super) async fn follow_extensions(session: Arc<Session>) {
+    let mut read = session.extensions.subscribe();
+    let mut told: Option<Arc<Loaded>> = read.borrow_and_update().clone();
+    loop {
+        tokio::select! {
+            () = session.cancel.cancelled() => return,
+            changed = read.changed() => if changed.is_err() { return },
+        }
+        let Some(now) = read.borrow_and_update().clone() else { continue };
+        let problems = now.problems();
+        // What there is when a session begins is no change; what is wrong with it is news all the same.
+        if told.is_some() || !problems.is_empty() {
+            session.publish(now.event());
+        }
+        told = Some(now);
+    }
+}
+
 /// Looks up what goes with the prompt of a turn, then runs the turn; or goes on with one that was taken up.
 async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> Ended {
     if let Some(taken_up) = session.taken_up() {
@@ -124,6 +153,16 @@ async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> En
         if let Some(note) = note::of(&prompt) {
             session.take_note(turn, note, cancel).await;
             return Ended::without_model();
+        }
+        let conversation = Conversation::main(session);
+        conversation.fire_session_start(turn, cancel).await;
+        match conversation.admit(turn, &prompt.text, cancel).await {
+            Admission::Taken => {}
+            Admission::Refused(reason) => {
+                conversation.refuse_prompt(turn, &reason);
+                return Ended::by_hook();
+            }
+            Admission::Stopped => return Ended::by_hook(),
         }
         session.attach(turn, &item, &prompt, cancel).await;
     }

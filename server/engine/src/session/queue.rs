@@ -196,6 +196,7 @@ pub(super) fn goes_on_after(reason: TurnEnd) -> bool {
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::ChatDisabled
+        | TurnEnd::Hook
         | TurnEnd::Error => false,
     }
 }

@@ -272,6 +272,10 @@ impl SessionState {
                 self.count_round(message);
                 self.main.apply(record)
             }
+            Record::PromptRefused { .. } => {
+                self.attaching = None;
+                self.main.apply(record)
+            }
             Record::Compacted { ref compaction } => {
                 // What was cut off belongs to a history that is no more.
                 self.cut = None;

@@ -203,6 +203,10 @@ impl Thread {
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
                 Vec::new()
             }
+            Record::PromptRefused { turn, reason: _ } => {
+                self.refuse_prompt(&turn);
+                Vec::new()
+            }
             Record::Compacted { compaction } => {
                 self.compact(*compaction);
                 Vec::new()
@@ -598,6 +602,31 @@ impl Thread {
         let first = std::mem::replace(&mut self.first, first);
         let messages = Stored::put(messages, self.items.shelf().map(Arc::as_ref));
         self.windows.push(Window { messages, first, compaction });
+        self.rewrite();
+    }
+
+    /// Takes the words of a turn's prompt out of what the model sees. What stands before them, of what others changed, stays.
+    fn refuse_prompt(&mut self, turn: &TurnId) {
+        let Some(start) = self.turns.iter_mut().rev().find(|start| start.prompt.turn == *turn) else {
+            return;
+        };
+        let words = std::mem::take(&mut start.words);
+        start.prompt.is_said = false;
+        let place = start.place;
+        // Nothing was said behind it yet; a journal that says otherwise is left as it is.
+        if words == 0 || place.window != self.windows.len() {
+            return;
+        }
+        let (Some(at), word) = (place.message(), place.blocks + words - 1) else { return };
+        let mut messages = self.messages.to_vec();
+        let Some(message) = messages.get_mut(at).filter(|message| word < message.content.len()) else {
+            return;
+        };
+        message.content.remove(word);
+        if message.content.is_empty() {
+            messages.remove(at);
+        }
+        self.messages = messages.into();
         self.rewrite();
     }
 

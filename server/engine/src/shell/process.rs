@@ -105,7 +105,7 @@ pub(super) async fn run(
 }
 
 /// Waits until the shell has ended, or until it has to be stopped.
-async fn ended(
+pub(super) async fn ended(
     child: &mut Child,
     limit: Option<Duration>,
     cancel: &CancellationToken,

@@ -98,6 +98,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::QueueChanged { .. }
         | Record::Drafted { .. }
         | Record::Remark { .. }
+        | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Decided { .. }
         | Record::Asked { .. }
@@ -151,6 +152,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
         | Record::Remark { .. }
+        | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }

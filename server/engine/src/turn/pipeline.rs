@@ -18,13 +18,18 @@ use tokio_util::sync::CancellationToken;
 use crate::edit::diff;
 use crate::edit::ledger::Change;
 use crate::event::{CallOutcome, CallState, Event, NoticeLevel};
+use crate::hooks::HookEvent;
+use crate::hooks::output::Choice;
+use crate::hooks::tool::{Answered as HookAnswer, BY_HOOK, Before, Looked};
 use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::journal::record::Executed;
 use crate::model::Block;
 use crate::paths::AbsPath;
 use crate::permission::gate::{Case, Standing, Verdict};
-use crate::permission::{Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, Scope};
+use crate::permission::{
+    Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, PermissionPrompt, Scope,
+};
 use crate::question::{Draft, Reply};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
@@ -93,6 +98,19 @@ struct Confirmed {
     sandbox: Option<Arc<Sandbox>>,
 }
 
+/// A call that hooks have looked at.
+struct Hooked {
+    plan: Plan,
+    judged: Judged,
+    /// The arguments, where a hook has changed them.
+    input: Option<Value>,
+    /// What the model is told with the result.
+    context: Vec<String>,
+    /// Whether a hook has said that nobody need be asked.
+    is_allowed: bool,
+}
+
+#[derive(Clone, Copy)]
 struct Pipeline<'a> {
     conversation: &'a Conversation<'a>,
     session: &'a Session,
@@ -111,26 +129,47 @@ impl Pipeline<'_> {
     async fn run(&self, instructed: &mut Vec<AbsPath>) -> Result<ToolOutput, ToolError> {
         trace(self.call, Stage::Discovery);
         let tool = self.discover()?;
-        let mut context = self.context();
+        let context = self.context();
 
         trace(self.call, Stage::Permission);
         if let Some(Again::Permission(_, known)) = &self.call.again {
             known.iter().for_each(|known| self.session.workspace.recall(known));
         }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
-        let judged = self.judge(tool.as_ref(), &plan, &self.call.input)?;
+        let judged = self.look(tool.as_ref(), &plan, &self.call.input);
 
-        // Hooks join here: they may refuse, ask, or change the arguments, which then are planned and judged anew.
         trace(self.call, Stage::PreHook);
+        let hooked = self.pre_hook(tool.as_ref(), plan, judged, &context).await?;
+        // From here on the call is what the hooks have made of it.
+        let call = match &hooked.input {
+            Some(input) => &Call { input: input.clone(), ..self.call.clone() },
+            None => self.call,
+        };
+        let pipeline = Pipeline { call, ..*self };
+        pipeline.carry_out(tool, hooked, context, instructed).await
+    }
 
+    /// Goes through the stages from the confirmation on.
+    async fn carry_out(
+        &self,
+        tool: Arc<dyn ErasedTool>,
+        hooked: Hooked,
+        mut context: CallContext,
+        instructed: &mut Vec<AbsPath>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Hooked { plan, judged, input: changed, context: told, is_allowed } = hooked;
         trace(self.call, Stage::Confirmation);
         let confirmed = match judged.verdict.decision {
             // Its sub-agent was let go to work before, and asks for what it does itself.
             _ if self.goes_on() => {
                 Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
             }
+            GateDecision::Ask if is_allowed && is_only_unspoken_for(&judged.verdict) => {
+                self.note_allowed(BY_HOOK).await;
+                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
+            }
             GateDecision::Ask if self.is_spared(&judged.verdict) => {
-                self.note_spared().await;
+                self.note_allowed(self.call.spared_by.as_deref().unwrap_or_default()).await;
                 Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
             }
             GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
@@ -149,10 +188,18 @@ impl Pipeline<'_> {
             _ => None,
         };
         context.sandbox = confirmed.sandbox;
+        let touches = confirmed.plan.touches.clone();
+        let began = Instant::now();
         let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
         self.session.withdraw_proposals(&confirmed.names);
+
+        trace(self.call, Stage::PostHook);
+        let result = self.post_hook(tool.as_ref(), &touches, result, began.elapsed(), told).await;
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
+        if let Some(input) = changed {
+            output.model_text.insert_str(0, &format!("A hook changed the arguments to {input}\n"));
+        }
         let agent = self.conversation.agent.as_ref();
         let beside = match read {
             Some(read) => self.session.instructions_beside(agent, &read).await,
@@ -163,10 +210,100 @@ impl Pipeline<'_> {
             output.model_text.push_str(&beside.text);
             *instructed = beside.folders;
         }
-
-        // Hooks join here: they may add to the result.
-        trace(self.call, Stage::PostHook);
         Ok(output)
+    }
+
+    /// Has hooks look at a call that no rule refuses: they may refuse it, have the user asked, or change the arguments, which
+    /// then are planned and judged anew.
+    async fn pre_hook(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        judged: Judged,
+        context: &CallContext,
+    ) -> Result<Hooked, ToolError> {
+        if self.session.hooks.has_stopped(&self.call.turn) {
+            return Err(stopped(&plan.title));
+        }
+        let is_refused_by_rule =
+            judged.verdict.decision == GateDecision::Deny && judged.verdict.rule.is_some();
+        // A call whose sub-agent goes on was looked at when it began.
+        if is_refused_by_rule || self.goes_on() || !self.conversation.has_tool_hooks(HookEvent::PreToolUse) {
+            let judged = unless_refused(&plan, judged)?;
+            return Ok(Hooked { plan, judged, input: None, context: Vec::new(), is_allowed: false });
+        }
+        let before = {
+            let case = self.case(tool, &self.call.input, &plan.touches);
+            self.conversation.before_call(self.looked(&case), self.cancel).await
+        };
+        let Before { choice, input, context: told, is_stopped } = before;
+        if is_stopped {
+            return Err(stopped(&plan.title));
+        }
+        if let Some((Choice::Deny, reason)) = &choice {
+            return Err(refused_by_hook(&plan.title, reason, &told));
+        }
+        if self.cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        let (plan, judged) = match &input {
+            None => (plan, judged),
+            Some(input) => {
+                let of_hook = |error: ToolError| ToolError {
+                    message: format!("A hook changed the arguments to {input}\n{}", error.message),
+                    ..error
+                };
+                let plan = self.plan(tool, input.clone(), context).await.map_err(of_hook)?;
+                let judged = self.look(tool, &plan, input);
+                (plan, judged)
+            }
+        };
+        let mut judged = unless_refused(&plan, judged)?;
+        let is_allowed = matches!(choice, Some((Choice::Allow, _)));
+        if let Some((Choice::Ask | Choice::Defer, reason)) = choice {
+            let verdict = &judged.verdict;
+            let decision = match self.session.in_force().mode(self.mode()) {
+                Mode::DontAsk => GateDecision::Deny,
+                Mode::Default
+                | Mode::AcceptEdits
+                | Mode::Plan
+                | Mode::BypassPermissions
+                | Mode::Approval
+                | Mode::Readonly => GateDecision::Ask,
+            };
+            let reason = format!("a hook asks for it: {reason}");
+            judged.verdict =
+                Verdict { decision, reason, rule: verdict.rule.clone(), standing: Standing::Never };
+            judged = unless_refused(&plan, judged)?;
+        }
+        Ok(Hooked { plan, judged, input, context: told, is_allowed })
+    }
+
+    /// Has hooks look at how the call ended.
+    async fn post_hook(
+        &self,
+        tool: &dyn ErasedTool,
+        touches: &[Touch],
+        result: Result<ToolOutput, ToolError>,
+        took: Duration,
+        told: Vec<String>,
+    ) -> Result<ToolOutput, ToolError> {
+        let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
+        let is_refused = result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Denied);
+        if told.is_empty() && (is_refused || !self.conversation.has_tool_hooks(event)) {
+            return result;
+        }
+        let case = self.case(tool, &self.call.input, touches);
+        self.conversation.after_call(self.looked(&case), result, took, told, self.cancel).await
+    }
+
+    fn case<'c>(&self, tool: &dyn ErasedTool, input: &'c Value, touches: &'c [Touch]) -> Case<'c> {
+        let facts = tool.facts();
+        Case { tool: facts.name, kind: facts.kind, input, touches }
+    }
+
+    fn looked<'c>(&'c self, case: &'c Case<'c>) -> Looked<'c> {
+        Looked { turn: &self.call.turn, call: &self.call.id, case }
     }
 
     fn discover(&self) -> Result<Arc<dyn ErasedTool>, ToolError> {
@@ -203,7 +340,7 @@ impl Pipeline<'_> {
     /// Whether the user has seen the call in the answer they chose and let it run. That speaks for what is asked only
     /// because nothing allows it: an ask rule, a guarded place and what is proposed first ask all the same.
     fn is_spared(&self, verdict: &Verdict) -> bool {
-        self.call.spared_by.is_some() && verdict.rule.is_none() && verdict.standing == Standing::Rule
+        self.call.spared_by.is_some() && is_only_unspoken_for(verdict)
     }
 
     /// Whether the user was asked for permission when the server ended, and has not answered.
@@ -217,13 +354,13 @@ impl Pipeline<'_> {
     }
 
     /// Notes who let the call run.
-    async fn note_spared(&self) {
+    async fn note_allowed(&self, by: &str) {
         let decision = Decision {
             id: PermissionId::generate(),
             call: self.call.id.clone(),
             outcome: Outcome::Allow,
             scope: Scope::Once,
-            by: self.call.spared_by.clone().unwrap_or_default(),
+            by: by.to_owned(),
             feedback: None,
         };
         self.session.commit(Record::Decided { decision, grants: Vec::new() });
@@ -237,17 +374,12 @@ impl Pipeline<'_> {
 
     /// What is in force now says of a call; a refusal is the error.
     fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Judged, ToolError> {
-        let facts = tool.facts();
-        let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
-        let judged = self.session.judge(&case, self.mode());
-        match judged.verdict.decision {
-            GateDecision::Allow | GateDecision::Ask => Ok(judged),
-            GateDecision::Deny => Err(ToolError::new(
-                ToolErrorKind::Denied,
-                format!("{} was refused: {}.", plan.title, judged.verdict.reason),
-                "Do not try it another way; go on without it.",
-            )),
-        }
+        unless_refused(plan, self.look(tool, plan, input))
+    }
+
+    /// What is in force now says of a call.
+    fn look(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Judged {
+        self.session.judge(&self.case(tool, input, &plan.touches), self.mode())
     }
 
     /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
@@ -262,7 +394,13 @@ impl Pipeline<'_> {
         let prompt = prompt::prompt(self.conversation, tool, self.call, &plan, &judged);
         let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
+        let answered_by_hook = {
+            let case = self.case(tool, &self.call.input, &plan.touches);
+            self.conversation.answer_for_user(self.looked(&case), &offers, self.cancel).await
+        };
+        let is_by_hook = answered_by_hook.is_some();
         let proposal = match &plan.action {
+            _ if is_by_hook => Proposal::default(),
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
             Action::Run(_)
             | Action::Ask(_)
@@ -270,20 +408,22 @@ impl Pipeline<'_> {
             | Action::SetTodos(_)
             | Action::Delegate(_) => Proposal::default(),
         };
-        let known = self.known_texts(&plan);
-        self.conversation.call_waits(&self.call.item, &plan.title, Some(&id), known);
-        self.session.begin_waiting();
-        let answered = self.session.broker.ask(prompt, self.cancel).await;
-        self.session.end_waiting();
-        let answer = match answered {
-            Answered::By(answer) => {
-                self.session.note_answer();
+        let mut hook_grants = Vec::new();
+        let answer = match answered_by_hook {
+            Some(HookAnswer { answer, grants, interrupt }) => {
+                hook_grants = grants;
+                if interrupt {
+                    self.conversation.ask_to_stop();
+                }
                 answer
             }
-            Answered::Cancelled => {
-                self.session.withdraw_proposals(&proposal.names());
-                return Err(cancelled());
-            }
+            None => match self.ask_user(prompt, self.known_texts(&plan)).await {
+                Some(answer) => answer,
+                None => {
+                    self.session.withdraw_proposals(&proposal.names());
+                    return Err(cancelled());
+                }
+            },
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
             None if !answer.allow => Ok((plan, judged)),
@@ -303,13 +443,14 @@ impl Pipeline<'_> {
                 })
             }
         };
-        let grants = match &planned {
+        let mut grants = match &planned {
             // What stands from now on is what runs now, not what the model had asked for.
             Ok((plan, _)) if answer.allow && answer.scope != Scope::Once => {
                 prompt::grants(self.session, plan)
             }
             _ => Vec::new(),
         };
+        grants.extend(hook_grants);
         let decision = Decision {
             id,
             call: self.call.id.clone(),
@@ -341,9 +482,34 @@ impl Pipeline<'_> {
         let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
         let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
         if !answer.allow || nothing_is_left {
-            return Err(refused(&plan.title, answer.feedback.as_deref()));
+            let feedback = answer.feedback.as_deref();
+            return Err(match is_by_hook {
+                true => refused_by_hook(&plan.title, feedback.unwrap_or("it gives no reason"), &[]),
+                false => refused(&plan.title, feedback),
+            });
         }
-        Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
+        let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
+        if is_by_hook {
+            confirmed.remark = confirmed.remark.replacen("The user", "A hook", 1);
+        }
+        Ok(confirmed)
+    }
+
+    /// Asks the user; nothing when the call was cancelled first.
+    async fn ask_user(&self, prompt: PermissionPrompt, known: Vec<KnownText>) -> Option<Answer> {
+        self.conversation.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
+        let message = format!("kode-ls needs your permission to use {}: {}", prompt.tool, prompt.title);
+        self.session.notify("permission_prompt", "Permission needed", message);
+        self.session.begin_waiting();
+        let answered = self.session.broker.ask(prompt, self.cancel).await;
+        self.session.end_waiting();
+        match answered {
+            Answered::By(answer) => {
+                self.session.note_answer();
+                Some(answer)
+            }
+            Answered::Cancelled => None,
+        }
     }
 
     /// What is known of the texts that a plan changes.
@@ -578,6 +744,40 @@ pub(super) fn cancelled() -> ToolError {
         ToolErrorKind::Cancelled,
         "The user cancelled this call.",
         "Do not repeat it unless asked to.",
+    )
+}
+
+/// The judgment, unless it refuses the call.
+fn unless_refused(plan: &Plan, judged: Judged) -> Result<Judged, ToolError> {
+    match judged.verdict.decision {
+        GateDecision::Allow | GateDecision::Ask => Ok(judged),
+        GateDecision::Deny => Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("{} was refused: {}.", plan.title, judged.verdict.reason),
+            "Do not try it another way; go on without it.",
+        )),
+    }
+}
+
+/// Whether a call is asked about only because nothing allows it: no rule asks for it, and it is at no guarded place.
+fn is_only_unspoken_for(verdict: &Verdict) -> bool {
+    verdict.rule.is_none() && verdict.standing == Standing::Rule
+}
+
+fn refused_by_hook(title: &str, reason: &str, told: &[String]) -> ToolError {
+    let mut hint = "Do not try it another way; do what the hook asks for, or go on without it.".to_owned();
+    for text in told {
+        hint.push_str(&format!("\n\n{text}"));
+    }
+    ToolError::new(ToolErrorKind::Denied, format!("A hook refused: {title}. Its reason: {reason}"), hint)
+}
+
+fn stopped(title: &str) -> ToolError {
+    let hint = "Wait for what the user says next.";
+    ToolError::new(
+        ToolErrorKind::Denied,
+        format!("A hook stopped the turn, so this does not run: {title}."),
+        hint,
     )
 }
 

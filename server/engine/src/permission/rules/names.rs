@@ -152,6 +152,11 @@ pub fn canonical(name: &str) -> &str {
     find(name).map_or(name, |tool| tool.name)
 }
 
+/// All names of the tool that a name means, where it is built in.
+pub fn all_names(name: &str) -> impl Iterator<Item = &'static str> {
+    find(name).into_iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
+}
+
 /// Whether a name, canonical or an alias, is one of a tool that is built in.
 #[must_use]
 pub fn is_built_in(name: &str) -> bool {

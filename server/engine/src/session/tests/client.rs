@@ -175,6 +175,7 @@ pub(super) fn is_transient(event: &Event) -> bool {
         | Event::Reminder { .. }
         | Event::TodoReminder { .. }
         | Event::ConfigChanged { .. }
+        | Event::ExtensionsChanged { .. }
         | Event::PermissionRequired { .. }
         | Event::PermissionDecided { .. }
         | Event::QuestionAsked { .. }
