@@ -16,10 +16,10 @@ use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
-use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
 use crate::extension::live::{Extensions, Loaded, WeakExtensions};
 use crate::extension::places::Places;
 use crate::extension::report::Report;
+use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};

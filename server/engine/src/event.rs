@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
-use crate::hooks::HookOutcome;
 use crate::extension::live::Counts;
+use crate::hooks::HookOutcome;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
 use crate::mcp::ServerInfo;

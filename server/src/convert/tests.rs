@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
-use kode_engine::hooks::HookOutcome;
 use kode_engine::extension::live::Counts;
+use kode_engine::hooks::HookOutcome;
 use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;

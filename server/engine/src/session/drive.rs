@@ -10,8 +10,8 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::hooks::moments::{Admission, IDLE};
 use crate::extension::live::Loaded;
+use crate::hooks::moments::{Admission, IDLE};
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::lease::Declined;
