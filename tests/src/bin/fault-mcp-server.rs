@@ -164,7 +164,8 @@ impl Server {
                         json!({ "progressToken": token, "progress": step, "total": 3, "message": "working" });
                     send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
                 }
-                answer(id, text("done"));
+                // The answer waits until the client has had to read all of it.
+                self.ask(id, "roots/list", json!({}));
             }
             "ask" => self.ask(
                 id,

@@ -3,7 +3,7 @@
 //! Rule: a server learns the folders of the workspace and what the user answers to its questions, and nothing else; it gets
 //! no answer of a model. A question of its goes to the user of a call that runs, and without one it is declined.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ use crate::mcp::elicit;
 use crate::paths::AbsPath;
 use crate::tools::{Asker, Progress};
 
+/// So many calls that nobody follows yet can have told of their progress.
+const MAX_EARLY: usize = 32;
 /// The longest text of progress that is shown.
 const MAX_PROGRESS: usize = 500;
 
@@ -94,6 +96,8 @@ pub(crate) struct Handler {
     server: String,
     roots: Vec<AbsPath>,
     calls: Arc<Mutex<HashMap<ProgressToken, Arc<Ongoing>>>>,
+    /// What was told last of calls that nobody follows yet: a quick server tells before the call is known by its token.
+    early: Arc<Mutex<VecDeque<(ProgressToken, String)>>>,
     /// Grows whenever the server says that what it offers has changed.
     changes: Arc<watch::Sender<u64>>,
 }
@@ -104,6 +108,7 @@ impl Handler {
             server: server.to_owned(),
             roots: roots.to_vec(),
             calls: Arc::default(),
+            early: Arc::default(),
             changes: Arc::new(watch::Sender::new(0)),
         }
     }
@@ -115,7 +120,13 @@ impl Handler {
 
     /// Has what is told of a call go to it until the guard is dropped.
     pub(crate) fn follow(&self, token: ProgressToken, call: Arc<Ongoing>) -> Following {
-        self.calls().insert(token.clone(), call);
+        self.calls().insert(token.clone(), Arc::clone(&call));
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = early.iter().position(|(of, _)| *of == token)
+            && let Some((_, text)) = early.remove(at)
+        {
+            (call.progress)(text);
+        }
         Following { handler: self.clone(), token }
     }
 
@@ -192,8 +203,6 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, told: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        let Some(call) = self.calls().get(&told.progress_token).cloned() else { return };
-        call.sign();
         let share = match told.total.filter(|total| *total > 0.0) {
             Some(total) => format!("{} of {total}", told.progress),
             None => told.progress.to_string(),
@@ -202,7 +211,22 @@ impl ClientHandler for Handler {
             Some(message) => format!("{share}: {message}"),
             None => share,
         };
-        (call.progress)(text.chars().take(MAX_PROGRESS).collect());
+        let text: String = text.chars().take(MAX_PROGRESS).collect();
+        let call = self.calls().get(&told.progress_token).cloned();
+        match call {
+            Some(call) => {
+                call.sign();
+                (call.progress)(text);
+            }
+            None => {
+                let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+                early.retain(|(of, _)| *of != told.progress_token);
+                if early.len() >= MAX_EARLY {
+                    early.pop_front();
+                }
+                early.push_back((told.progress_token, text));
+            }
+        }
     }
 
     async fn on_logging_message(

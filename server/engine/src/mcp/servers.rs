@@ -101,8 +101,11 @@ struct Known {
     /// Problems with entries, for people.
     left_out: Option<String>,
     /// What they offer, as of a revision.
-    tools: Option<(u64, Arc<Vec<Arc<dyn ErasedTool>>>)>,
+    tools: Option<(u64, Tools)>,
 }
+
+/// Tools of all servers.
+type Tools = Arc<Vec<Arc<dyn ErasedTool>>>;
 
 /// What a server is made from: when it is the same, so is the server.
 #[derive(Clone, PartialEq)]
@@ -453,7 +456,7 @@ impl Drop for Member {
 }
 
 impl ToolSource for Servers {
-    fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>> {
+    fn tools(&self) -> Tools {
         let revision = *self.revision.borrow();
         if let Some((of, tools)) = &self.lock().tools
             && *of == revision

@@ -67,7 +67,8 @@ pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: Can
     let session = conversation.session;
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
-    let pipeline = Pipeline { conversation, session, call: &call, cancel: &cancel, asks: &asks, asked: &asked };
+    let pipeline =
+        Pipeline { conversation, session, call: &call, cancel: &cancel, asks: &asks, asked: &asked };
     let mut instructed = Vec::new();
     // A fault in a tool ends its call and nothing else.
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
