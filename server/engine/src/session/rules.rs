@@ -102,6 +102,12 @@ impl Session {
         self.policy_source().trust()
     }
 
+    /// Whether ignored files are offered where a prompt names files.
+    #[must_use]
+    pub fn shows_ignored_files(&self) -> bool {
+        !self.in_force().policy.preferences.respect_gitignore
+    }
+
     /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.
     #[must_use]
     pub fn trust_waiting(&self) -> Option<TrustWaiting> {
