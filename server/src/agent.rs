@@ -305,6 +305,18 @@ impl Agent {
         Ok(session)
     }
 
+    /// As [`Self::plain_session`], for a prompt: one that another process wrote and nobody writes any more is taken over.
+    ///
+    /// # Errors
+    /// As [`Engine::session_for_prompt`].
+    pub async fn plain_session_for_prompt(&self) -> Result<Arc<Session>, SessionError> {
+        let known = self.plain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match known.filter(|id| self.engine.following(id).is_some()) {
+            Some(id) => self.session_for_prompt(&id).await,
+            None => self.plain_session(),
+        }
+    }
+
     /// Lets prompts without a session of their own go to that one, which is taken up from its journal when it is not
     /// live. Answers its title.
     ///

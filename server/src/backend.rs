@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
+use kode_engine::engine::Attached;
 use kode_engine::ids::SessionId;
 use kode_engine::session::Session;
 use kode_protocol as wire;
@@ -114,6 +115,11 @@ impl Backend {
     /// The live session of that id.
     pub(crate) fn session(&self, id: &wire::SessionId) -> std::result::Result<Arc<Session>, Failure> {
         self.agent()?.engine.session(&SessionId::from_external(id.as_str())).map_err(error::session)
+    }
+
+    /// The session of that id to read from, also where another process writes it.
+    pub(crate) fn attached(&self, id: &wire::SessionId) -> std::result::Result<Attached, Failure> {
+        self.agent()?.engine.attached(&SessionId::from_external(id.as_str())).map_err(error::session)
     }
 
     /// The session of that id to hand a prompt to: one that nobody writes any more is taken over.

@@ -72,23 +72,28 @@ pub(crate) async fn take_over(backend: &Backend, params: Params) -> Result<wire:
 /// Gives what a sub-agent did.
 pub(crate) async fn load_sub_agent(backend: &Backend, params: Params) -> Result<wire::Subagent, Failure> {
     let params: wire::LoadSubagentParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
     let id = AgentId::from_external(params.agent_id.as_str());
     let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
     let unknown =
         || error::invalid_params("agentId", &format!("there is no sub-agent `{id}` in this session"));
-    session.sub_agent(&id, items).map(convert::sub_agent).ok_or_else(unknown)
+    let found = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session.sub_agent(&id, items),
+        Attached::Following(following) => following.sub_agent(&id, items),
+    };
+    found.map(convert::sub_agent).ok_or_else(unknown)
 }
 
 /// Gives older items of a transcript.
 pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::ItemPage, Failure> {
     let params: wire::GetItemsParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
     let agent = params.agent_id.map(|id| AgentId::from_external(id.as_str()));
     let before = ItemId::from_external(params.before.as_str());
     let limit = limit(params.limit, DEFAULT_ITEMS, MOST_ITEMS);
-    let page = session.items_before(agent, before, limit).await.map_err(error::paging)?;
-    Ok(convert::item_page(page))
+    let page = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session.items_before(agent, before, limit).await,
+        Attached::Following(following) => following.items_before(agent, before, limit).await,
+    };
+    Ok(convert::item_page(page.map_err(error::paging)?))
 }
 
 /// Ends a live session.
@@ -140,7 +145,11 @@ pub(crate) async fn configure(
 /// Says what a session has taken of its models.
 pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::SessionUsage, Failure> {
     let params: wire::GetUsageParams = params.read()?;
-    Ok(convert::models::spending(&backend.session(&params.session_id)?.spending()))
+    let spending = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session.spending(),
+        Attached::Following(following) => following.spending(),
+    };
+    Ok(convert::models::spending(&spending))
 }
 
 fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, Failure> {

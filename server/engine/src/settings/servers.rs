@@ -75,7 +75,7 @@ impl SettingsSources {
                         shape,
                     })
                     // Where the home folder is open as a workspace, the user's file is the user's.
-                    .filter(|file| !self.blade().is_some_and(|blade| blade == file.file))
+                    .filter(|file| self.blade().is_none_or(|blade| blade != file.file))
                     .collect()
             }
             Layer::User => {
