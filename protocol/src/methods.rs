@@ -28,8 +28,9 @@ use crate::edits::{
 };
 use crate::event::AgentEventParams;
 use crate::permission::{
-    AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
-    RemoveRuleParams, RemoveRuleResult, RespondPermissionParams,
+    AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams,
+    ListPermissionsResult, ListRulesParams, ListRulesResult, RemoveRuleParams, RemoveRuleResult,
+    RespondPermissionParams,
 };
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};

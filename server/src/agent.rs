@@ -179,7 +179,8 @@ impl Agent {
 
     /// Watches the settings files of the workspace and of all live sessions, and no others. Nothing waits for it.
     pub(crate) fn watch_settings(&self) {
-        let mut workspaces: Vec<_> = self.engine.live_sessions().iter().map(|session| session.roots()).collect();
+        let mut workspaces: Vec<_> =
+            self.engine.live_sessions().iter().map(|session| session.roots()).collect();
         workspaces.push(self.folders());
         let (policies, watch) = (Arc::clone(&self.policies), Arc::clone(&self.watch));
         tokio::task::spawn_blocking(move || {

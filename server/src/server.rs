@@ -11,8 +11,8 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
 use crate::handlers::{
-    catalogue, checkpoint, complete, config, context, document, draft, edits, permission, progress, question, queue,
-    session, sessions, task, transfer, turn,
+    catalogue, checkpoint, complete, config, context, document, draft, edits, permission, progress, question,
+    queue, session, sessions, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;

@@ -100,7 +100,10 @@ fn a_setting_is_written_where_it_belongs_and_everything_else_in_the_file_stays()
     let written = set(json!({ "key": "env.A", "value": "b", "scope": "local" })).unwrap();
     assert_eq!(written["changed"], true, "{written}");
     let text = desk.project.read(".kode/settings.local.json");
-    assert!(text.contains("// mine") && text.contains("\"unknown\": [1]") && text.contains("\"A\": \"b\""), "{text}");
+    assert!(
+        text.contains("// mine") && text.contains("\"unknown\": [1]") && text.contains("\"A\": \"b\""),
+        "{text}"
+    );
     // What the user sets in a file of the workspace counts.
     let told = session.call("agent/config/get", json!({ "key": "env" }));
     assert_eq!(setting(&told, "env.A")["value"], "b", "{told}");
@@ -123,7 +126,8 @@ fn a_setting_is_written_where_it_belongs_and_everything_else_in_the_file_stays()
     // A session's own is on no disk.
     set(json!({ "key": "permissions.defaultMode", "value": "plan", "scope": "session" })).unwrap();
     assert_eq!(session.snapshot()["mode"], "plan");
-    let files = [".kode/settings.json", ".kode-ls/settings.json"].map(|file| desk.project.path(file).exists());
+    let files =
+        [".kode/settings.json", ".kode-ls/settings.json"].map(|file| desk.project.path(file).exists());
     assert_eq!(files, [false, false]);
     assert!(!desk.home().join(".kode/settings.json").exists());
 }
@@ -169,7 +173,8 @@ fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_told_once() {
 fn settings_of_the_editor_narrow_and_only_the_users_own_loosen() {
     let desk = Desk::new();
     desk.user(&json!({ "language": "German" }));
-    let deny = json!({ "permissions": { "deny": ["WebFetch"], "allow": ["Bash(git tag:*)"] }, "language": "Welsh" });
+    let deny =
+        json!({ "permissions": { "deny": ["WebFetch"], "allow": ["Bash(git tag:*)"] }, "language": "Welsh" });
     let own = json!({ "permissions": { "allow": ["Bash(git branch:*)"] } });
     let offer = Offer::kode().options(json!({ "settings": deny, "userSettings": own }));
     let client = desk.open(&offer);

@@ -112,10 +112,14 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
     let answer = |title: &'static str| {
         move |client: &Client| {
             let request = client.wait_for("the question", |received| {
-                received.of("window/showMessageRequest").find(|asked| {
-                    asked["params"]["message"].as_str().is_some_and(|text| text.contains("This workspace asks for"))
-                })
-                .cloned()
+                received
+                    .of("window/showMessageRequest")
+                    .find(|asked| {
+                        asked["params"]["message"]
+                            .as_str()
+                            .is_some_and(|text| text.contains("This workspace asks for"))
+                    })
+                    .cloned()
             });
             assert!(request["params"]["message"].as_str().unwrap().contains("1 variable, 1 allow rule"));
             client.answer(&request, json!({ "title": title }));
@@ -131,9 +135,8 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
     desk.wish("two");
     let client = desk.open(&Offer::plain());
     client.session();
-    let request = client.wait_for("the question", |received| {
-        received.of("window/showMessageRequest").next().cloned()
-    });
+    let request =
+        client.wait_for("the question", |received| received.of("window/showMessageRequest").next().cloned());
     assert!(request["params"]["message"].as_str().unwrap().contains("1 variable"), "{request}");
     assert!(!request["params"]["message"].as_str().unwrap().contains("allow rule"), "{request}");
     client.answer(&request, json!({ "title": "Trust" }));

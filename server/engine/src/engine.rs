@@ -568,7 +568,9 @@ impl Engine {
         let lease = Lease::beside(journal.path());
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks))),
+            shell: Arc::new(
+                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+            ),
             tools: Arc::clone(&self.tools),
             models: self.models.clone(),
             journal,

@@ -175,7 +175,13 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Secrets::default(), variables: Arc::default(), tasks: Arc::default() }
+        Self {
+            directory: Mutex::new(cwd.clone()),
+            home: cwd,
+            secrets: Secrets::default(),
+            variables: Arc::default(),
+            tasks: Arc::default(),
+        }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -199,8 +205,7 @@ impl Shell {
     /// Another shell that withholds the same and has the same background commands, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        let shell =
-            Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
+        let shell = Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
         Self { variables: Arc::clone(&self.variables), ..shell }
     }
 

@@ -277,7 +277,10 @@ fn settings_text(settings: &Value) -> Vec<String> {
     let mut lines = vec![format!("{:<18}{}", "settings", if files.is_empty() { "no files" } else { "" })];
     lines.extend(list("loaded").iter().map(|file| {
         let (path, layer) = (said(&file["file"]), said(&file["layer"]));
-        format!("  {path} ({layer}: {} in force, {} waiting, {} ignored)", file["inForce"], file["waiting"], file["ignored"])
+        format!(
+            "  {path} ({layer}: {} in force, {} waiting, {} ignored)",
+            file["inForce"], file["waiting"], file["ignored"]
+        )
     }));
     lines.push(format!("  {:<16}{}", "rules", settings["rules"]));
     lines.push(format!("  {:<16}{}", "commands", said(&settings["commands"])));

@@ -37,10 +37,8 @@ pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::GetCo
         settings.retain(|setting| setting.key == *key || setting.key.starts_with(&inside));
         if settings.is_empty() {
             let known = kode_engine::settings::keys::key_of(key);
-            let unknown = SetError::Unknown {
-                path: key.clone(),
-                near: kode_engine::settings::keys::near(key),
-            };
+            let unknown =
+                SetError::Unknown { path: key.clone(), near: kode_engine::settings::keys::near(key) };
             if known.is_none() {
                 return Err(error::invalid_params("key", &unknown.to_string()));
             }

@@ -15,7 +15,8 @@ use kode_engine::session::guard::Complaints;
 use kode_engine::settings::{Waiting, summary};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{
-    Diagnostic, DiagnosticSeverity, MessageActionItem, MessageType, Position, Range, ShowMessageRequestParams, Url,
+    Diagnostic, DiagnosticSeverity, MessageActionItem, MessageType, Position, Range,
+    ShowMessageRequestParams, Url,
 };
 use ropey::Rope;
 use serde::Deserialize;
@@ -265,12 +266,14 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
         None => agent.folders(),
     };
     let state = trust::state(agent, roots.clone()).await;
-    let is_meant = |file: &AbsPath| argument.file.as_ref().is_none_or(|named| file.as_path().ends_with(named));
+    let is_meant =
+        |file: &AbsPath| argument.file.as_ref().is_none_or(|named| file.as_path().ends_with(named));
     let waiting: Vec<_> = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file)).collect();
     let approved: Vec<_> = state.approved.iter().filter(|approved| is_meant(&approved.wish.file)).collect();
     let (act, digests): (_, Vec<String>) = match argument.op {
         TrustOp::List => {
-            let mut lines: Vec<_> = waiting.iter().map(|waiting| format!("waits {}", waiting_line(waiting))).collect();
+            let mut lines: Vec<_> =
+                waiting.iter().map(|waiting| format!("waits {}", waiting_line(waiting))).collect();
             lines.extend(approved.iter().map(|one| {
                 printable(&format!("trusted {} {} ({})", one.wish.key, one.wish.text, one.source))
             }));

@@ -110,10 +110,8 @@ fn a_projects_allow_rules_wait_for_approval_and_its_deny_rules_do_not() {
 
     let listed = execute(&client, "kode.permissionRules", json!({ "sessionId": session.id }));
     assert!(listed["text"].as_str().unwrap().contains("deny Bash(git stash:*)"), "{listed}");
-    let error = client.request(
-        "workspace/executeCommand",
-        json!({ "command": "kode.trust", "arguments": [trust] }),
-    );
+    let error =
+        client.request("workspace/executeCommand", json!({ "command": "kode.trust", "arguments": [trust] }));
     assert!(error.unwrap_err().message.contains("nothing"));
 }
 

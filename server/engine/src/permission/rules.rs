@@ -131,12 +131,7 @@ impl fmt::Display for Source {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.layer {
             Layer::CommandLine | Layer::Session => formatter.write_str(self.layer.name())?,
-            Layer::Managed
-            | Layer::Editor
-            | Layer::Local
-            | Layer::Project
-            | Layer::User
-            | Layer::Default => {
+            Layer::Managed | Layer::Editor | Layer::Local | Layer::Project | Layer::User | Layer::Default => {
                 write!(formatter, "{} settings", self.layer.name())?;
             }
         }
@@ -290,9 +285,8 @@ impl Rules {
     /// path that leads elsewhere, both ends are allowed, and the weaker of the two rules is told.
     #[must_use]
     pub fn find(&self, behavior: Behavior, subject: &Subject<'_>) -> Option<&PlacedRule> {
-        let is_beaten = behavior == Behavior::Ask
-            && self.1 == Order::AllowFirst
-            && self.0.allow.find(subject).is_some();
+        let is_beaten =
+            behavior == Behavior::Ask && self.1 == Order::AllowFirst && self.0.allow.find(subject).is_some();
         if is_beaten {
             return None;
         }

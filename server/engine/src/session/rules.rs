@@ -60,6 +60,7 @@ impl Session {
             &Setting {
                 folder: &cwd,
                 rules: in_force.rules.iter().cloned().collect(),
+                order: in_force.policy.order,
                 sensitive: &in_force.policy.sensitive,
                 confinement: &in_force.policy.confinement,
                 additional: &in_force.policy.additional,

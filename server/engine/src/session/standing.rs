@@ -19,6 +19,9 @@ use crate::session::conversation::Conversation;
 use crate::style::Style;
 use crate::workspace::blocking;
 
+/// The longest text that commits and pull requests end with, in characters.
+const MAX_ATTRIBUTION: usize = 1_000;
+
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
 
@@ -72,26 +75,6 @@ pub(crate) struct Beside {
     pub(crate) text: String,
     /// The folders they are of.
     pub(crate) folders: Vec<AbsPath>,
-}
-
-/// The longest text that commits and pull requests end with, in characters.
-const MAX_ATTRIBUTION: usize = 1_000;
-
-/// What settings append to the system prompt.
-fn appended(preferences: &Preferences) -> Option<String> {
-    let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    let ending = |what: &str, text: &Option<String>| {
-        let text: String = said(text)?.trim().chars().take(MAX_ATTRIBUTION).collect();
-        Some(format!("End {what} with this text, after an empty line:\n\n{text}"))
-    };
-    let attribution = &preferences.attribution;
-    let parts = [
-        said(&preferences.append_system_prompt),
-        ending("the message of every commit you make", &attribution.commit),
-        ending("the description of every pull request you open", &attribution.pull_request),
-    ];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 impl Session {
@@ -286,6 +269,23 @@ fn branch(top: &AbsPath) -> Option<String> {
     let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     (!branch.contains(char::is_control)).then(|| branch.to_owned())
+}
+
+/// What settings append to the system prompt.
+fn appended(preferences: &Preferences) -> Option<String> {
+    let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let ending = |what: &str, text: &Option<String>| {
+        let text: String = said(text)?.trim().chars().take(MAX_ATTRIBUTION).collect();
+        Some(format!("End {what} with this text, after an empty line:\n\n{text}"))
+    };
+    let attribution = &preferences.attribution;
+    let parts = [
+        said(&preferences.append_system_prompt),
+        ending("the message of every commit you make", &attribution.commit),
+        ending("the description of every pull request you open", &attribution.pull_request),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 #[cfg(test)]

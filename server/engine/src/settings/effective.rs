@@ -18,7 +18,8 @@ const SECRET_NAMES: [&str; 9] =
 /// Names of objects all of whose values are masked.
 const SECRET_OBJECTS: [&str; 1] = ["headers"];
 /// Names that look like secret ones and hold none.
-const OPEN_NAMES: [&str; 5] = ["apikeyhelper", "apikeyhelperttlms", "apikeyenv", "maxtokens", "maxoutputtokens"];
+const OPEN_NAMES: [&str; 5] =
+    ["apikeyhelper", "apikeyhelperttlms", "apikeyenv", "maxtokens", "maxoutputtokens"];
 
 /// What counts of one key, or of one name in it.
 #[derive(Clone, Debug, PartialEq)]

@@ -172,7 +172,9 @@ impl Shape {
             }
             (Self::Texts, Value::Array(items)) => items.iter().try_for_each(|item| Self::Text.check(item)),
             (Self::Texts, _) => wanted(false, "a list of texts"),
-            (Self::TextsByName, Value::Object(entries)) => entries.values().try_for_each(|entry| Self::Text.check(entry)),
+            (Self::TextsByName, Value::Object(entries)) => {
+                entries.values().try_for_each(|entry| Self::Text.check(entry))
+            }
             (Self::TextsByName, _) => wanted(false, "an object of texts"),
             (Self::ObjectsByName, Value::Object(entries)) => {
                 wanted(entries.values().all(Value::is_object), "an object of objects")
@@ -209,7 +211,7 @@ pub fn key(path: &str) -> Option<&'static Key> {
 
 /// The key that a path leads to or into: `env.PATH` leads into `env`. The rest of the path is the name in it.
 #[must_use]
-pub fn key_of<'p>(path: &'p str) -> Option<(&'static Key, Option<&'p str>)> {
+pub fn key_of(path: &str) -> Option<(&'static Key, Option<&str>)> {
     if let Some(key) = key(path) {
         return Some((key, None));
     }

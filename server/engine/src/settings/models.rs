@@ -12,9 +12,9 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{CONFIG, SettingsSources};
 use super::read::{Reader, json};
 use super::text::{OPTIONS, Text};
+use super::{CONFIG, SettingsSources};
 use crate::model::catalog::Entry;
 use crate::model::models::{ModelSources, Pointer, ProfileLayer};
 use crate::model::profile::{HELPER_TTL, KeyHelper, ProfileOptions};
@@ -223,7 +223,8 @@ impl Reader<'_, '_> {
 
     /// The layer of the file that is read.
     fn layer(&mut self) -> &mut ProfileLayer {
-        let source = self.origin_file().map_or_else(|| "the editor's settings".to_owned(), ToString::to_string);
+        let source =
+            self.origin_file().map_or_else(|| "the editor's settings".to_owned(), ToString::to_string);
         let layers = &mut self.settings.values.models.layers;
         let is_new = layers.last().is_none_or(|layer| layer.source != source);
         if is_new {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::effective::{Effective, effective};
 use super::{
-    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity, Sourced,
-    TrustState, Values, Wish,
+    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
+    Sourced, TrustState, Values, Wish,
 };
 use crate::engine::Policies;
 use crate::model::models::{ModelSources, ProfileLayer};

@@ -85,7 +85,9 @@ impl SettingsSources {
                     .map(|(file, home)| of_user((home, file), Shape::OfUser));
                 states().map(|state| of_user(state, Shape::OfUser)).chain(blade).collect()
             }
-            Layer::Managed | Layer::CommandLine | Layer::Session | Layer::Editor | Layer::Default => Vec::new(),
+            Layer::Managed | Layer::CommandLine | Layer::Session | Layer::Editor | Layer::Default => {
+                Vec::new()
+            }
         }
     }
 

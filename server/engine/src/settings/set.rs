@@ -159,8 +159,8 @@ fn input(value: &Value) -> CstInputValue {
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
         Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
-        Value::Object(entries) => CstInputValue::Object(
-            entries.iter().map(|(name, value)| (name.clone(), input(value))).collect(),
-        ),
+        Value::Object(entries) => {
+            CstInputValue::Object(entries.iter().map(|(name, value)| (name.clone(), input(value))).collect())
+        }
     }
 }

@@ -73,8 +73,10 @@ impl Reader<'_, '_> {
                     }
                 }
                 Found::Nothing(Some(meant)) => {
-                    let message =
-                        format!("There is no setting `{path}`; did you mean `{}`? It is ignored.", meant.path);
+                    let message = format!(
+                        "There is no setting `{path}`; did you mean `{}`? It is ignored.",
+                        meant.path
+                    );
                     self.tell(Severity::Warning, property.name.range(), message);
                 }
                 // Somebody else's.

@@ -64,7 +64,9 @@ fn remark(reach: Reach) -> String {
     match reach {
         Reach::Everywhere => String::new(),
         Reach::Approved => " In files of a workspace it counts once you have approved it.".to_owned(),
-        Reach::Loosens => " What loosens in files of a workspace counts once you have approved it.".to_owned(),
+        Reach::Loosens => {
+            " What loosens in files of a workspace counts once you have approved it.".to_owned()
+        }
         Reach::Own => " It counts in your own settings alone.".to_owned(),
         Reach::Ignored("") => " It does nothing in kode-ls.".to_owned(),
         Reach::Ignored(why) => format!(" It does nothing in kode-ls: {why}."),

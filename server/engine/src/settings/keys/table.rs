@@ -65,9 +65,20 @@ pub const KEYS: &[Key] = &[
     behavior("permissions.allow", Texts, Approved, "Rules: what runs unasked"),
     behavior("permissions.ask", Texts, Everywhere, "Rules: what is asked for each time"),
     behavior("permissions.deny", Texts, Everywhere, "Rules: what is refused"),
-    behavior("permissions.defaultMode", MODES, Approved, "The mode sessions begin in").by_default("\"default\""),
-    behavior("permissions.additionalDirectories", Texts, Approved, "Folders that are reached like the workspace"),
-    behavior("permissions.disableBypassPermissionsMode", Choice(&["disable"]), Everywhere, "Switches that mode off"),
+    behavior("permissions.defaultMode", MODES, Approved, "The mode sessions begin in")
+        .by_default("\"default\""),
+    behavior(
+        "permissions.additionalDirectories",
+        Texts,
+        Approved,
+        "Folders that are reached like the workspace",
+    ),
+    behavior(
+        "permissions.disableBypassPermissionsMode",
+        Choice(&["disable"]),
+        Everywhere,
+        "Switches that mode off",
+    ),
     behavior(
         "permissions.order",
         Choice(&["default", "blade"]),
@@ -75,18 +86,38 @@ pub const KEYS: &[Key] = &[
         "Which rule wins: `default` is deny, ask, allow; `blade` is deny, allow, ask",
     )
     .by_default("\"default\""),
-    behavior("sensitiveFiles", Objects, Loosens, "A table of secrets before the built-in one: pattern and level"),
+    behavior(
+        "sensitiveFiles",
+        Objects,
+        Loosens,
+        "A table of secrets before the built-in one: pattern and level",
+    ),
     // Commands and the sandbox.
     behavior("sandbox.enabled", Switch, Loosens, "Whether commands run in the sandbox").by_default("true"),
-    behavior("sandbox.autoAllowBashIfSandboxed", Switch, Loosens, "Whether what runs in the sandbox needs no question")
-        .by_default("false"),
-    behavior("sandbox.allowUnsandboxedCommands", Switch, Loosens, "Whether a call may ask to run outside of it")
-        .by_default("true"),
+    behavior(
+        "sandbox.autoAllowBashIfSandboxed",
+        Switch,
+        Loosens,
+        "Whether what runs in the sandbox needs no question",
+    )
+    .by_default("false"),
+    behavior(
+        "sandbox.allowUnsandboxedCommands",
+        Switch,
+        Loosens,
+        "Whether a call may ask to run outside of it",
+    )
+    .by_default("true"),
     behavior("sandbox.excludedCommands", Texts, Approved, "Commands that always run outside of it"),
     behavior("sandbox.network.allowedDomains", Texts, Approved, "Hosts that commands reach from the sandbox"),
     behavior("sandbox.network.deniedDomains", Texts, Everywhere, "Hosts that they do not reach all the same"),
-    behavior("sandbox.network.allowLocalBinding", Switch, Loosens, "Whether names may stand for private addresses")
-        .by_default("false"),
+    behavior(
+        "sandbox.network.allowLocalBinding",
+        Switch,
+        Loosens,
+        "Whether names may stand for private addresses",
+    )
+    .by_default("false"),
     behavior("sandbox.filesystem.allowWrite", Texts, Approved, "Folders that commands may write in as well"),
     behavior("sandbox.filesystem.denyWrite", Texts, Everywhere, "Files and folders that they may not write"),
     behavior("sandbox.filesystem.denyRead", Texts, Everywhere, "Files and folders that they may not see"),
@@ -94,36 +125,79 @@ pub const KEYS: &[Key] = &[
     foreign("sandbox.network.allowAllUnixSockets", SOCKETS),
     foreign("sandbox.network.httpProxyPort", PROXIES),
     foreign("sandbox.network.socksProxyPort", PROXIES),
-    foreign("sandbox.ignoreViolations", Reach::Ignored("the sandbox refuses, and reports nothing that could be ignored")),
-    foreign("sandbox.enableWeakerNestedSandbox", Reach::Ignored("the sandbox is as strong as the machine lets it be")),
+    foreign(
+        "sandbox.ignoreViolations",
+        Reach::Ignored("the sandbox refuses, and reports nothing that could be ignored"),
+    ),
+    foreign(
+        "sandbox.enableWeakerNestedSandbox",
+        Reach::Ignored("the sandbox is as strong as the machine lets it be"),
+    ),
     behavior("env", TextsByName, Approved, "Variables for commands, hooks and MCP servers"),
-    behavior("defaultShell", Choice(&["bash", "powershell"]), Everywhere, "The shell of commands; there is bash")
-        .by_default("\"bash\""),
+    behavior(
+        "defaultShell",
+        Choice(&["bash", "powershell"]),
+        Everywhere,
+        "The shell of commands; there is bash",
+    )
+    .by_default("\"bash\""),
     behavior("tools.maxConcurrency", COUNT, Approved, "How many calls run at once").by_default("10"),
     // Hooks, skills, servers.
     behavior("hooks", ListsByName, Approved, "Commands that run when something happens, by event"),
     behavior("disableAllHooks", Switch, Everywhere, "Whether no hook runs").by_default("false"),
-    behavior("disableSkillShellExecution", Switch, Everywhere, "Whether no command embedded in a skill or command runs")
-        .by_default("false"),
+    behavior(
+        "disableSkillShellExecution",
+        Switch,
+        Everywhere,
+        "Whether no command embedded in a skill or command runs",
+    )
+    .by_default("false"),
     behavior("mcpServers", ObjectsByName, Approved, "MCP servers by name"),
     behavior("enableAllProjectMcpServers", Switch, Own, "Whether servers of `.mcp.json` need no approval")
         .by_default("false"),
     behavior("enabledMcpjsonServers", Texts, Own, "Servers of `.mcp.json` that are approved, by name"),
-    behavior("disabledMcpjsonServers", Texts, Everywhere, "Servers of `.mcp.json` that are never started, by name"),
+    behavior(
+        "disabledMcpjsonServers",
+        Texts,
+        Everywhere,
+        "Servers of `.mcp.json` that are never started, by name",
+    ),
     // Answers.
     api("model", Text, Approved, "The profile or model that sessions begin with, or an alias"),
     api("effortLevel", EFFORTS, Approved, "How hard models think, where their profile does not say"),
-    api("alwaysThinkingEnabled", Switch, Approved, "Whether models think where no effort is named: `true` is `medium`"),
+    api(
+        "alwaysThinkingEnabled",
+        Switch,
+        Approved,
+        "Whether models think where no effort is named: `true` is `medium`",
+    ),
     behavior("language", Text, Everywhere, "The language of the answers"),
     behavior("outputStyle", Text, Everywhere, "The style of the answers").by_default("\"Default\""),
     behavior("appendSystemPrompt", Text, Approved, "What is said at the end of the system prompt"),
-    behavior("attribution.commit", Text, Everywhere, "What the agent puts at the end of messages of its commits"),
-    behavior("attribution.pr", Text, Everywhere, "What the agent puts at the end of descriptions of pull requests"),
-    behavior("includeCoAuthoredBy", Switch, Everywhere, "Whether commits of the agent name it").by_default("false"),
+    behavior(
+        "attribution.commit",
+        Text,
+        Everywhere,
+        "What the agent puts at the end of messages of its commits",
+    ),
+    behavior(
+        "attribution.pr",
+        Text,
+        Everywhere,
+        "What the agent puts at the end of descriptions of pull requests",
+    ),
+    behavior("includeCoAuthoredBy", Switch, Everywhere, "Whether commits of the agent name it")
+        .by_default("false"),
     behavior("claudeMdExcludes", Texts, Everywhere, "Instruction files that are left out"),
-    behavior("projectOverview", Switch, Everywhere, "Whether the model is told what lies in the working directory")
-        .by_default("true"),
-    behavior("candidateAnswers", Switch, Approved, "Whether each prompt is answered twice, to choose").by_default("false"),
+    behavior(
+        "projectOverview",
+        Switch,
+        Everywhere,
+        "Whether the model is told what lies in the working directory",
+    )
+    .by_default("true"),
+    behavior("candidateAnswers", Switch, Approved, "Whether each prompt is answered twice, to choose")
+        .by_default("false"),
     behavior(
         "incompleteIntent",
         Choice(&["retry", "stop", "fallback"]),
@@ -131,21 +205,48 @@ pub const KEYS: &[Key] = &[
         "What is done about an answer that only announces what it is going to do",
     )
     .by_default("\"retry\""),
-    behavior("maxTurns", ANY_NUMBER, Everywhere, "The most model calls of a turn; -1 is the built-in limit, 0 no chat"),
+    behavior(
+        "maxTurns",
+        ANY_NUMBER,
+        Everywhere,
+        "The most model calls of a turn; -1 is the built-in limit, 0 no chat",
+    ),
     behavior("maxCostUsd", AMOUNT, Approved, "What a turn may cost before you are asked"),
     behavior("maxMinutes", AMOUNT, Approved, "How long a turn may take before you are asked"),
-    behavior("autoCompactEnabled", Switch, Everywhere, "Whether a conversation is compacted before it is too long")
-        .by_default("true"),
-    behavior("autoCompactThreshold", SHARE, Approved, "The share of the context window at which it is").by_default("0.8"),
-    behavior("todoReminderRounds", COUNT, Everywhere, "After so many rounds without a word the todo list is remembered")
-        .by_default("10"),
+    behavior(
+        "autoCompactEnabled",
+        Switch,
+        Everywhere,
+        "Whether a conversation is compacted before it is too long",
+    )
+    .by_default("true"),
+    behavior("autoCompactThreshold", SHARE, Approved, "The share of the context window at which it is")
+        .by_default("0.8"),
+    behavior(
+        "todoReminderRounds",
+        COUNT,
+        Everywhere,
+        "After so many rounds without a word the todo list is remembered",
+    )
+    .by_default("10"),
     // Sessions and files.
-    behavior("fileCheckpointingEnabled", Switch, Everywhere, "Whether files can be brought back to before a prompt")
-        .by_default("true"),
-    behavior("cleanupPeriodDays", ANY_NUMBER, Own, "After so many days untouched a session is deleted; 0 is never")
-        .by_default("30"),
+    behavior(
+        "fileCheckpointingEnabled",
+        Switch,
+        Everywhere,
+        "Whether files can be brought back to before a prompt",
+    )
+    .by_default("true"),
+    behavior(
+        "cleanupPeriodDays",
+        ANY_NUMBER,
+        Own,
+        "After so many days untouched a session is deleted; 0 is never",
+    )
+    .by_default("30"),
     behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
-    interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files").by_default("true"),
+    interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files")
+        .by_default("true"),
     interface("statusLine", Anything, Approved, "A command whose output is shown in the status line"),
     behavior("webSearch", Anything, Approved, "The service that searches the web"),
     // Models.
@@ -159,7 +260,12 @@ pub const KEYS: &[Key] = &[
     api("apiKeyHelper", Text, Own, "A command that prints the key of Anthropic"),
     api("apiKeyHelperTtlMs", COUNT, Own, "How long that key is used").by_default("300000"),
     // As Blade writes them.
-    behavior("permissionMode", Text, Approved, "As Blade calls `permissions.defaultMode`, with its own names of modes"),
+    behavior(
+        "permissionMode",
+        Text,
+        Approved,
+        "As Blade calls `permissions.defaultMode`, with its own names of modes",
+    ),
     api("models", Objects, Own, "Model profiles as Blade writes them"),
     api("currentModelId", Text, Own, "Which of them is used"),
     foreign("modelProviders", Reach::Ignored("name the provider in each model profile")),
