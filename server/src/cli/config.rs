@@ -124,8 +124,9 @@ fn parsed(key: &str, text: String) -> anyhow::Result<Value> {
         (shape, _) => shape,
     });
     match shape {
-        Some(Shape::Text | Shape::Choice(_)) => Ok(Value::String(text)),
-        Some(_) | None => serde_json::from_str(&text)
+        // Of a key that is none, nothing has to fit.
+        Some(Shape::Text | Shape::Choice(_)) | None => Ok(Value::String(text)),
+        Some(_) => serde_json::from_str(&text)
             .with_context(|| format!("`{}` is no JSON; texts in it stand in quotes", printable(&text))),
     }
 }

@@ -184,6 +184,7 @@ fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -
         let setting = Setting {
             folder,
             rules: current.rules.clone(),
+            order: current.order,
             sensitive: &current.sensitive,
             confinement: &current.confinement,
             additional: &current.additional,

@@ -312,6 +312,7 @@ pub(crate) fn resolve(error: ResolveError) -> Failure {
             message,
             "`agent/checkpoint/list` names the checkpoints there are.",
         ),
+        ResolveError::FilesOff => invalid_params("what", &message),
         ResolveError::Busy => failure(
             ErrorKind::SessionBusy,
             message,

@@ -94,6 +94,8 @@ pub struct Known {
     pub resources: Vec<(String, String)>,
     /// Whether the editor tells what its language servers say.
     pub can_diagnose: bool,
+    /// Whether files that git ignores are offered too.
+    pub shows_ignored: bool,
 }
 
 /// The lists of files of workspaces.
@@ -102,8 +104,8 @@ pub struct Completer {
     lists: Mutex<Lists>,
 }
 
-/// When a list of files was made, and the list, by the first folder of the workspace.
-type Lists = HashMap<AbsPath, (Instant, Arc<Vec<String>>)>;
+/// When a list of files was made, and the list, by the first folder of the workspace and whether ignored files are in it.
+type Lists = HashMap<(AbsPath, bool), (Instant, Arc<Vec<String>>)>;
 
 /// The word before the cursor, the byte `cursor` of a text; `None` when there is nothing to complete.
 #[must_use]
@@ -169,7 +171,7 @@ impl Completer {
         } else {
             let open: BTreeSet<String> =
                 known.open.iter().filter_map(|path| shown(path, &known.roots)).collect();
-            let files = self.files(&known.roots).await;
+            let files = self.files(&known.roots, known.shows_ignored).await;
             let typed = typed.trim_start_matches('"').to_owned();
             let room = MAX_ITEMS.saturating_sub(found.len());
             found.extend(blocking(move || best(&typed, &open, &files, room)).await);
@@ -179,21 +181,22 @@ impl Completer {
     }
 
     /// The files and folders of a workspace, the latter with a slash at their end.
-    async fn files(&self, roots: &[AbsPath]) -> Arc<Vec<String>> {
+    async fn files(&self, roots: &[AbsPath], shows_ignored: bool) -> Arc<Vec<String>> {
         let Some(first) = roots.first() else { return Arc::default() };
-        let known = self.lists().get(first).cloned();
+        let first = (first.clone(), shows_ignored);
+        let known = self.lists().get(&first).cloned();
         if let Some((at, files)) = &known
             && at.elapsed() < MAX_AGE
         {
             return Arc::clone(files);
         }
         let of = roots.to_vec();
-        let files = Arc::new(blocking(move || list(&of)).await);
+        let files = Arc::new(blocking(move || list(&of, shows_ignored)).await);
         let mut lists = self.lists();
-        if lists.len() >= MAX_LISTS && !lists.contains_key(first) {
+        if lists.len() >= MAX_LISTS && !lists.contains_key(&first) {
             lists.clear();
         }
-        lists.insert(first.clone(), (Instant::now(), Arc::clone(&files)));
+        lists.insert(first, (Instant::now(), Arc::clone(&files)));
         files
     }
 
@@ -231,12 +234,15 @@ async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
 }
 
 /// The files and folders beneath the roots, as mentions name them.
-fn list(roots: &[AbsPath]) -> Vec<String> {
+fn list(roots: &[AbsPath], shows_ignored: bool) -> Vec<String> {
     let (mut found, mut folders) = (Vec::new(), BTreeSet::new());
     for root in roots {
         let walk = WalkBuilder::new(root)
             .hidden(false)
             .require_git(false)
+            .git_ignore(!shows_ignored)
+            .git_exclude(!shows_ignored)
+            .git_global(!shows_ignored)
             .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
             .build();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {

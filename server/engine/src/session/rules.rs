@@ -60,6 +60,7 @@ impl Session {
             &Setting {
                 folder: &cwd,
                 rules: in_force.rules.iter().cloned().collect(),
+                order: in_force.policy.order,
                 sensitive: &in_force.policy.sensitive,
                 confinement: &in_force.policy.confinement,
                 additional: &in_force.policy.additional,
@@ -100,6 +101,12 @@ impl Session {
     pub fn trust(&self) -> TrustState {
         self.in_force();
         self.policy_source().trust()
+    }
+
+    /// Whether ignored files are offered where a prompt names files.
+    #[must_use]
+    pub fn shows_ignored_files(&self) -> bool {
+        !self.in_force().policy.preferences.respect_gitignore
     }
 
     /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.

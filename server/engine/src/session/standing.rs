@@ -12,11 +12,15 @@ use crate::ids::{AgentId, TurnId};
 use crate::input::EditorContext;
 use crate::memory::{Memory, Places};
 use crate::paths::{AbsPath, Target};
+use crate::preferences::Preferences;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::conversation::Conversation;
 use crate::style::{Style, Styles};
 use crate::workspace::blocking;
+
+/// The longest text that commits and pull requests end with, in characters.
+const MAX_ATTRIBUTION: usize = 1_000;
 
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
@@ -153,7 +157,7 @@ impl Session {
             style,
             language: said(&preferences.language),
             locale: self.workspace.locale().as_deref().and_then(foreign),
-            appended: said(&preferences.append_system_prompt),
+            appended: appended(preferences),
             branch,
             overview,
             style_problem,
@@ -278,6 +282,23 @@ fn branch(top: &AbsPath) -> Option<String> {
     let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     (!branch.contains(char::is_control)).then(|| branch.to_owned())
+}
+
+/// What settings append to the system prompt.
+fn appended(preferences: &Preferences) -> Option<String> {
+    let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let ending = |what: &str, text: &Option<String>| {
+        let text: String = said(text)?.trim().chars().take(MAX_ATTRIBUTION).collect();
+        Some(format!("End {what} with this text, after an empty line:\n\n{text}"))
+    };
+    let attribution = &preferences.attribution;
+    let parts = [
+        said(&preferences.append_system_prompt),
+        ending("the message of every commit you make", &attribution.commit),
+        ending("the description of every pull request you open", &attribution.pull_request),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ pub fn key(path: &str) -> Option<&'static Key> {
 
 /// The key that a path leads to or into: `env.PATH` leads into `env`. The rest of the path is the name in it.
 #[must_use]
-pub fn key_of<'p>(path: &'p str) -> Option<(&'static Key, Option<&'p str>)> {
+pub fn key_of(path: &str) -> Option<(&'static Key, Option<&str>)> {
     if let Some(key) = key(path) {
         return Some((key, None));
     }

@@ -283,15 +283,15 @@ mod tests {
         let (_watch, told) = watching(&[&there, &to_come]);
 
         fs::write(there.as_path(), "12").unwrap();
-        assert_eq!(told.recv().unwrap(), [there.clone()]);
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&there));
         fs::write(root.join("other").as_path(), "x").unwrap();
         fs::create_dir_all(to_come.parent().unwrap().as_path()).unwrap();
         fs::write(to_come.as_path(), "1").unwrap();
-        assert_eq!(told.recv().unwrap(), [to_come.clone()]);
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
         fs::write(to_come.as_path(), "123").unwrap();
-        assert_eq!(told.recv().unwrap(), [to_come.clone()]);
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
         fs::remove_dir_all(root.join(".kode").as_path()).unwrap();
-        assert_eq!(told.recv().unwrap(), [to_come.clone()]);
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
         fs::remove_file(there.as_path()).unwrap();
         assert_eq!(told.recv().unwrap(), [there]);
     }

@@ -75,3 +75,20 @@ fn the_schema_in_the_repository_is_fresh() {
     let made = format!("{:#}\n", schema());
     assert!(kept == made, "run `cargo run -- config schema > {SCHEMA_FILE}` and commit it");
 }
+
+#[test]
+fn the_documentation_lists_every_key_as_the_table_has_it() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    for key in KEYS.iter().filter(|key| key.is_in_use()) {
+        let reach = match key.reach {
+            Reach::Everywhere => "at once",
+            Reach::Approved => "approved",
+            Reach::Loosens => "loosens",
+            Reach::Own => "own",
+            Reach::Ignored(_) => continue,
+        };
+        let row = format!("| `{}` | {reach} | {} |", key.path, key.doc);
+        assert!(text.contains(&row), "server/docs/configuration.md lacks this row:\n{row}");
+    }
+}
