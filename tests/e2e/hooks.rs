@@ -129,7 +129,6 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     let session = client.session();
     let turn = session.prompt("go");
     session.allow(0);
-    session.allow(1);
     session.wait_done(&turn);
     session.run("more");
     session.wait_event("the hook that nobody waits for", |event| {
@@ -143,7 +142,7 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
         counts[..11],
         [
             ("PreToolUse", 3),
-            ("PermissionRequest", 2),
+            ("PermissionRequest", 1),
             ("PostToolUse", 2),
             ("PostToolUseFailure", 1),
             ("UserPromptSubmit", 2),
@@ -152,17 +151,23 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
             ("Stop", 2),
             ("SubagentStart", 1),
             ("SubagentStop", 1),
-            ("Notification", 2),
+            ("Notification", 1),
         ]
     );
     assert_eq!((compactions, desk.noted("Compaction").len(), desk.noted("PostCompact").len()), (1, 1, 1));
 
     let before = &desk.noted("PreToolUse")[0];
-    assert_eq!((&before["tool_name"], &before["tool_input"]["command"]), (&json!("Bash"), &json!("expr 40 + 2")));
+    assert_eq!(
+        (&before["tool_name"], &before["tool_input"]["command"]),
+        (&json!("Bash"), &json!("expr 40 + 2"))
+    );
     for field in ["session_id", "prompt_id", "cwd", "tool_use_id", "timestamp", "project_dir"] {
         assert!(before[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {before}");
     }
-    assert_eq!((&before["hook_event_name"], &before["permission_mode"]), (&json!("PreToolUse"), &json!("default")));
+    assert_eq!(
+        (&before["hook_event_name"], &before["permission_mode"]),
+        (&json!("PreToolUse"), &json!("default"))
+    );
     let transcript = PathBuf::from(before["transcript_path"].as_str().unwrap());
     assert_eq!(fs::metadata(&transcript).unwrap().permissions().mode() & 0o777, 0o600);
     let said = lines(&transcript);
@@ -178,9 +183,15 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     let prompt = &desk.noted("UserPromptSubmit")[0];
     assert_eq!((&prompt["prompt"], &prompt["user_prompt"]), (&json!("go"), &json!("go")));
     let stop = &desk.noted("Stop")[0];
-    assert_eq!((&stop["stop_hook_active"], &stop["last_assistant_message"]), (&json!(false), &json!("All done.")));
+    assert_eq!(
+        (&stop["stop_hook_active"], &stop["last_assistant_message"]),
+        (&json!(false), &json!("All done."))
+    );
     let sub = &desk.noted("SubagentStop")[0];
-    assert_eq!((&sub["agent_type"], &sub["last_assistant_message"]), (&json!("general-purpose"), &json!("It is done.")));
+    assert_eq!(
+        (&sub["agent_type"], &sub["last_assistant_message"]),
+        (&json!("general-purpose"), &json!("It is done."))
+    );
     assert!(!lines(Path::new(sub["agent_transcript_path"].as_str().unwrap())).is_empty());
     assert_eq!(desk.noted("SubagentStart")[0]["agent_id"], sub["agent_id"]);
     assert_eq!(desk.noted("Notification")[0]["notification_type"], "permission_prompt");
@@ -233,7 +244,8 @@ fn command(text: &str) -> Value {
 
 #[test]
 fn each_kind_of_exit_has_its_meaning() {
-    let (is_run, text, _, outcome_of) = outcome(|_| command("cat >/dev/null; echo 'not on my watch' >&2; exit 2"));
+    let (is_run, text, _, outcome_of) =
+        outcome(|_| command("cat >/dev/null; echo 'not on my watch' >&2; exit 2"));
     assert!(!is_run && text.contains("not on my watch"), "{text}");
     assert_eq!(outcome_of, "blocked");
 
@@ -478,7 +490,8 @@ fn hooks_of_a_workspace_wait_for_approval_of_their_very_contents() {
     let desk = Desk::new(&Script::new(steps));
     let script = |mark: &str| format!("echo {mark} >> \"$CLAUDE_PROJECT_DIR/ran\"\n");
     desk.project.write("hooks/start.sh", script("first"));
-    let settings = json!({ "hooks": { "UserPromptSubmit": [group("sh \"$CLAUDE_PROJECT_DIR/hooks/start.sh\"")] } });
+    let settings =
+        json!({ "hooks": { "UserPromptSubmit": [group("sh \"$CLAUDE_PROJECT_DIR/hooks/start.sh\"")] } });
     desk.project.write(".claude/settings.json", settings.to_string());
     let client = desk.open();
     let session = client.session();
@@ -487,14 +500,20 @@ fn hooks_of_a_workspace_wait_for_approval_of_their_very_contents() {
     assert!(!desk.project.path("ran").exists(), "it ran without approval");
     assert_eq!(notices(&session).matches("waits for your approval").count(), 1, "it is said once");
     let listed = client.call("agent/hooks/list", json!({ "sessionId": session.id }));
-    assert_eq!((&listed["hooks"][0]["approval"], &listed["hooks"][0]["event"]), (&json!("waiting"), &json!("UserPromptSubmit")));
+    assert_eq!(
+        (&listed["hooks"][0]["approval"], &listed["hooks"][0]["event"]),
+        (&json!("waiting"), &json!("UserPromptSubmit"))
+    );
 
     let approve = json!({ "command": "kode.approveSettings", "arguments": [{ "sessionId": session.id }] });
     client.call("workspace/executeCommand", approve);
     session.run("three");
     assert_eq!(desk.project.read("ran"), "first\n");
     let listed = client.call("agent/hooks/list", json!({ "sessionId": session.id }));
-    assert_eq!((&listed["hooks"][0]["approval"], &listed["hooks"][0]["last"]["outcome"]), (&json!("approved"), &json!("ok")));
+    assert_eq!(
+        (&listed["hooks"][0]["approval"], &listed["hooks"][0]["last"]["outcome"]),
+        (&json!("approved"), &json!("ok"))
+    );
 
     desk.project.write("hooks/start.sh", script("swapped"));
     session.run("four");
@@ -513,7 +532,10 @@ fn hooks_are_listed_with_what_is_wrong_and_none_is_run_by_that() {
     kode_e2e::conforms::<kode_protocol::ListHooksResult>(&listed).unwrap();
     let hooks = listed["hooks"].as_array().unwrap();
     assert_eq!(hooks.len(), 3, "{listed:#}");
-    assert_eq!((&hooks[0]["matcher"], &hooks[0]["approval"], hooks[0].get("problem")), (&json!("Bash|Edit"), &json!("notNeeded"), None));
+    assert_eq!(
+        (&hooks[0]["matcher"], &hooks[0]["approval"], hooks[0].get("problem")),
+        (&json!("Bash|Edit"), &json!("notNeeded"), None)
+    );
     assert!(hooks[1]["problem"].as_str().unwrap().contains("not run here"));
     assert!(hooks[2]["fired"] == false && listed["problems"].as_array().unwrap().len() == 2, "{listed:#}");
 }

@@ -2,8 +2,8 @@
 //!
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
-//! network is reached only by [`model`], [`web`] and the sandbox's proxy, and files are written only by [`workspace`],
-//! [`journal`], [`sessions`], [`transfer`] and [`settings`].
+//! network is reached only by [`model`], [`web`], [`hooks`] and the sandbox's proxy, and files are written only by
+//! [`workspace`], [`journal`], [`sessions`], [`transfer`], [`settings`] and, in the session's own folders, [`hooks`].
 
 pub mod agents;
 pub mod broker;
