@@ -15,6 +15,7 @@
 pub mod catalogue;
 pub mod checkpoint;
 pub mod complete;
+pub mod config;
 pub mod context;
 pub mod document;
 pub mod editor;
@@ -43,6 +44,7 @@ mod tests;
 pub use catalogue::*;
 pub use checkpoint::*;
 pub use complete::*;
+pub use config::*;
 pub use context::*;
 pub use document::*;
 pub use editor::*;

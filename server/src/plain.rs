@@ -70,12 +70,16 @@ impl PlainSurface {
             ReviewPublisher::hunks_changed(&shared);
         }
         settings::tell(&shared, &session.complaints());
+        // A client that hears of no events cannot ask either.
+        let asks = !(kode.events && kode.permission_ui);
+        if asks && session.trust_waiting().is_some() {
+            settings::ask(&shared, &session);
+        }
         Self {
             shared,
             session: Arc::downgrade(&session),
             watches: !kode.events,
-            // A client that hears of no events cannot ask either.
-            asks: !(kode.events && kode.permission_ui),
+            asks,
             progress: None,
             answer: String::new(),
             has_hunks,
@@ -104,6 +108,11 @@ impl PlainSurface {
             }
             Event::EditsResolved { outcome } => self.resolved(outcome).await,
             Event::ConfigChanged { .. } => self.settings_changed(),
+            Event::TrustRequired { .. } if self.asks => {
+                if let Some(session) = self.session.upgrade() {
+                    settings::ask(&self.shared, &session);
+                }
+            }
             _ => {}
         }
         if !self.watches {

@@ -206,6 +206,14 @@ impl Sandbox {
         Ok(Some(proxy.insert(started).socket().clone()))
     }
 
+    /// The same sandbox, whose commands get these variables.
+    #[must_use]
+    pub fn giving<'v>(mut self, variables: impl Iterator<Item = (&'v str, &'v str)>) -> Self {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.policy.variables = variables.collect();
+        self
+    }
+
     /// Prepares a command to run as it would have run without, with those of its variables that commands in a
     /// sandbox keep. Its streams are not carried over.
     ///
@@ -226,7 +234,7 @@ impl Sandbox {
     ) -> io::Result<Prepared> {
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
-        let (policy, proxy) = (Policy { variables, ..self.policy.clone() }, self.proxy()?);
+        let (policy, proxy) = (self.with_variables(variables), self.proxy()?);
         Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
         Ok(self.prepared(command, control, reader, Some(writer)))
     }
@@ -261,9 +269,16 @@ impl Sandbox {
     pub fn prepare_fed(&self, command: &Command, variables: BTreeMap<String, String>) -> io::Result<Fed> {
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
-        let policy = Policy { variables, input: Input::Rest, ..self.policy.clone() };
+        let policy = Policy { input: Input::Rest, ..self.with_variables(variables) };
         Request { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
         Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// The policy with more variables, which come before those of the settings.
+    fn with_variables(&self, variables: BTreeMap<String, String>) -> Policy {
+        let mut policy = self.policy.clone();
+        policy.variables.extend(variables);
+        policy
     }
 
     fn prepared(

@@ -233,7 +233,7 @@ impl Conversation<'_> {
     }
 
     fn model_name(&self) -> Option<String> {
-        let models = &self.session.models;
+        let models = self.session.models.now();
         models.profile(&self.model()).ok().map(|profile| profile.model.clone())
     }
 }

@@ -45,8 +45,9 @@ pub(super) async fn ask(
         Some(named) => session.model_named(named).map_err(|error| error.to_string())?,
         None => session.pointer(Pointer::Quick),
     };
-    let profile = session.models.profile(&name).map_err(|error| error.to_string())?;
-    let model = session.models.connect(&name).await.map_err(|error| error.to_string())?;
+    let models = session.models.now();
+    let profile = models.profile(&name).map_err(|error| error.to_string())?;
+    let model = models.connect(&name).await.map_err(|error| error.to_string())?;
     let request = ModelRequest {
         system: vec![SYSTEM.to_owned()],
         messages: vec![Message::user(vec![Block::Text { text: question }])].into(),

@@ -37,8 +37,8 @@ pub struct Policy {
     pub limits: Limits,
     /// What its standard input is.
     pub input: Input,
-    /// Variables it gets besides those that commands keep.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// Variables that the user gives to commands, whatever is kept otherwise.
+    #[serde(default)]
     pub variables: BTreeMap<String, String>,
     /// Whether it runs on beside the user, as a server does: what is guarded is held where it can be, and nothing is put back
     /// when it ends, for by then the user may have changed it. It ends when nobody reads its standard error.

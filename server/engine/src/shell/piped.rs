@@ -74,7 +74,7 @@ impl super::Shell {
     ) -> Result<Piped, String> {
         let mut command = Command::new(&spec.program);
         command.args(&spec.arguments).current_dir(&spec.directory).env_clear();
-        command.envs(super::environment(std::env::vars_os(), &self.secrets));
+        command.envs(super::environment(std::env::vars_os(), &self.secrets.all()));
         command.env("PWD", spec.directory.as_path());
         let (mut command, stdin, input, pending) = match &spec.sandbox {
             Some(sandbox) => {
