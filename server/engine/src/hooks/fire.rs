@@ -79,6 +79,16 @@ impl<'a> Moment<'a> {
     }
 }
 
+impl Fired {
+    /// Everything in it that is put into a conversation or shown.
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let answer = self.permission.as_mut().and_then(|answer| answer.message.as_mut());
+        let choice = self.choice.as_mut().map(|(_, reason)| reason);
+        let single = [self.block.as_mut(), self.stop.as_mut(), self.initial_message.as_mut(), choice, answer];
+        self.context.iter_mut().chain(&mut self.messages).chain(single.into_iter().flatten())
+    }
+}
+
 /// What is told to hooks as they are started: the same but for where the transcript is.
 pub(super) struct Payload {
     fields: Map<String, Value>,
@@ -125,11 +135,8 @@ impl Conversation<'_> {
         let payload = self.payload(&moment, &handlers, &in_force).await;
         let runs = handlers.iter().map(|handler| self.run(handler, &moment, &payload, &in_force, cancel));
         let mut fired = combine(join_all(runs).await);
-        for context in &mut fired.context {
-            *context = self.bounded(std::mem::take(context)).await;
-        }
-        if let Some(block) = fired.block.take() {
-            fired.block = Some(self.bounded(block).await);
+        for text in fired.texts() {
+            *text = self.bounded(std::mem::take(text)).await;
         }
         self.tell(&moment, &mut fired);
         fired

@@ -7,7 +7,9 @@ use std::error::Error as _;
 
 use futures::StreamExt;
 use reqwest::redirect;
+use url::{Host, Url};
 
+use crate::model::http::client_builder;
 use crate::variables::expand;
 
 /// The longest answer, in bytes.
@@ -36,13 +38,17 @@ pub(super) async fn post(request: Request<'_>) -> Result<String, String> {
     let is_known = |name: &str| allowed.iter().any(|allowed| allowed == name);
     let variable =
         |name: &str| lookup(name).or_else(|| is_known(name).then(|| std::env::var(name).ok()).flatten());
-    let mut builder = reqwest::Client::builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(0);
-    if url.starts_with("http://") {
+    let address = Url::parse(&url).map_err(|error| format!("its address is none: {error}"))?;
+    let mut builder = client_builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(0);
+    if is_here(&address) {
+        builder = builder.no_proxy();
+    }
+    if address.scheme() == "http" {
         // The system's certificates are slow to load, and plain http needs none.
         builder = builder.tls_certs_only([]);
     }
     let client = builder.build().map_err(|error| causes(&error))?;
-    let mut post = client.post(&url).header("content-type", "application/json").body(body);
+    let mut post = client.post(address).header("content-type", "application/json").body(body);
     for (name, value) in headers {
         let value = expand(&bare_as_braced(value), &variable);
         // Without its value a header says something else than it is meant to.
@@ -72,6 +78,16 @@ pub(super) async fn post(request: Request<'_>) -> Result<String, String> {
         Ok(text)
     } else {
         Err("the answer is no JSON object".to_owned())
+    }
+}
+
+/// Whether a server is on this machine.
+fn is_here(address: &Url) -> bool {
+    match address.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

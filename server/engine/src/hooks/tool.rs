@@ -23,6 +23,9 @@ use crate::workspace::Workspace;
 /// Who answered, where a hook did.
 pub(crate) const BY_HOOK: &str = "a hook";
 
+/// So long hooks may take that are told of a call which was cancelled.
+const AFTER_CANCEL: Duration = Duration::from_secs(2);
+
 /// The arguments that are paths.
 const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
 
@@ -149,10 +152,13 @@ impl Conversation<'_> {
         let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
         if self.session.has_hooks(event) {
             let fields = fields_after(&result, looked.case, took, &self.session.workspace);
-            // A cancelled call is told of as well, by hooks that have their own time.
+            let mut moment = self.moment(event, looked, fields);
+            // A cancelled call is told of as well; nobody waits for that for long.
             let own = CancellationToken::new();
-            let cancel = if cancel.is_cancelled() { &own } else { cancel };
-            let fired = self.fire(self.moment(event, looked, fields), cancel).await;
+            let is_cancelled = cancel.is_cancelled();
+            let cancel = if is_cancelled { &own } else { cancel };
+            moment.limit = is_cancelled.then_some(AFTER_CANCEL);
+            let fired = self.fire(moment, cancel).await;
             let Fired { context, block, updated_output, stop, .. } = fired;
             self.note_stop(looked.turn, stop);
             told.extend(context);

@@ -264,16 +264,12 @@ impl SessionState {
                 let shown = self.main.apply(record);
                 shown.into_iter().chain([self.queue_event()]).collect()
             }
-            Record::Attached { .. } => {
+            Record::Attached { .. } | Record::PromptRefused { .. } => {
                 self.attaching = None;
                 self.main.apply(record)
             }
             Record::Answer { ref message, .. } => {
                 self.count_round(message);
-                self.main.apply(record)
-            }
-            Record::PromptRefused { .. } => {
-                self.attaching = None;
                 self.main.apply(record)
             }
             Record::Compacted { ref compaction } => {

@@ -203,10 +203,7 @@ impl Thread {
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
                 Vec::new()
             }
-            Record::PromptRefused { turn, reason: _ } => {
-                self.refuse_prompt(&turn);
-                Vec::new()
-            }
+            Record::PromptRefused { turn, reason: _ } => self.refuse_prompt(&turn),
             Record::Compacted { compaction } => {
                 self.compact(*compaction);
                 Vec::new()
@@ -605,8 +602,14 @@ impl Thread {
         self.rewrite();
     }
 
+    /// As [`Self::take_out`]; nothing of it is told.
+    fn refuse_prompt(&mut self, turn: &TurnId) -> Vec<Event> {
+        self.take_out(turn);
+        Vec::new()
+    }
+
     /// Takes the words of a turn's prompt out of what the model sees. What stands before them, of what others changed, stays.
-    fn refuse_prompt(&mut self, turn: &TurnId) {
+    fn take_out(&mut self, turn: &TurnId) {
         let Some(start) = self.turns.iter_mut().rev().find(|start| start.prompt.turn == *turn) else {
             return;
         };

@@ -466,19 +466,7 @@ impl Pipeline<'_> {
         // Even if no file could be written, the same call is not asked for again.
         self.session.commit(Record::Decided { decision, grants });
         self.session.sync().await;
-        let accepted = match (&answer.updated_input, answer.allow) {
-            (_, false) => proposal.accepted(Some(&[])),
-            (Some(_), true) => proposal.accepted(None),
-            (None, true) => match &answer.hunks {
-                Some(hunks) => proposal.accepted(Some(hunks)),
-                None => {
-                    let mut names = proposal.names();
-                    let refused = self.session.refused_proposals(&names);
-                    names.retain(|name| !refused.contains(name));
-                    proposal.accepted(Some(&names))
-                }
-            },
-        };
+        let accepted = self.accepted(&answer, proposal);
         self.session.reject_proposals(&accepted.rejected);
         let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
         let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
@@ -494,6 +482,23 @@ impl Pipeline<'_> {
             confirmed.remark = confirmed.remark.replacen("The user", "A hook", 1);
         }
         Ok(confirmed)
+    }
+
+    /// What of the proposed hunks the answer takes and what it refuses.
+    fn accepted(&self, answer: &Answer, proposal: Proposal) -> Accepted {
+        match (&answer.updated_input, answer.allow) {
+            (_, false) => proposal.accepted(Some(&[])),
+            (Some(_), true) => proposal.accepted(None),
+            (None, true) => match &answer.hunks {
+                Some(hunks) => proposal.accepted(Some(hunks)),
+                None => {
+                    let mut names = proposal.names();
+                    let refused = self.session.refused_proposals(&names);
+                    names.retain(|name| !refused.contains(name));
+                    proposal.accepted(Some(&names))
+                }
+            },
+        }
     }
 
     /// Asks the user; nothing when the call was cancelled first.

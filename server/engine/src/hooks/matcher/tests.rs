@@ -119,6 +119,9 @@ fn what_cannot_be_read_is_told_and_a_runaway_expression_lets_the_hook_run() {
     for value in [json!("("), json!(3), json!({ "names": [] }), json!({ "tools": [1] }), json!("Bash()")] {
         assert!(matcher(value.clone(), false).is_err(), "{value}");
     }
-    let name = format!("{}b", "a".repeat(60));
-    assert!(fires("^(?=(a+)+$)(a|aa)+c$", &name), "it was given up, so nobody knows that it does not match");
+    let name = "a".repeat(200);
+    assert!(
+        fires(r"^(a+)(a+)(a+)(a+)(a+)\1c$", &name),
+        "it was given up, so nobody knows that it does not match"
+    );
 }

@@ -7,6 +7,7 @@ use super::{Key, Kind, Reach, Shape};
 
 const ANY_NUMBER: Shape = Shape::Whole { min: i64::MIN, max: i64::MAX };
 const COUNT: Shape = Shape::Whole { min: 1, max: i64::MAX };
+const TIMES: Shape = Shape::Whole { min: 0, max: 1_000 };
 const AMOUNT: Shape = Shape::Number { min: f64::MIN_POSITIVE, max: f64::MAX };
 const SHARE: Shape = Shape::Number { min: 0.2, max: 1.0 };
 const EFFORTS: Shape = Shape::Choice(&["low", "medium", "high"]);
@@ -196,6 +197,13 @@ pub const KEYS: &[Key] = &[
         "Whether the model is told what lies in the working directory",
     )
     .by_default("true"),
+    behavior(
+        "stopHookLimit",
+        TIMES,
+        Approved,
+        "How often in a turn hooks may have the agent go on when it has said all",
+    )
+    .by_default("5"),
     behavior("candidateAnswers", Switch, Approved, "Whether each prompt is answered twice, to choose")
         .by_default("false"),
     behavior(
