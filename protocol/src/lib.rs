@@ -14,6 +14,7 @@
 
 pub mod catalogue;
 pub mod checkpoint;
+pub mod commands;
 pub mod complete;
 pub mod context;
 pub mod document;
@@ -41,6 +42,7 @@ mod tests;
 
 pub use catalogue::*;
 pub use checkpoint::*;
+pub use commands::*;
 pub use complete::*;
 pub use context::*;
 pub use document::*;

@@ -13,6 +13,7 @@ use crate::catalogue::{
 use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
 };
+use crate::commands::{ListCommandsParams, ListCommandsResult};
 use crate::complete::{CompleteParams, CompleteResult};
 use crate::context::{CompactSessionParams, ContextUse, GetContextParams, GetWindowParams, WindowPage};
 use crate::document::{DocumentText, DocumentTextParams};
@@ -210,7 +211,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     GetWindow = "agent/context/window", GetWindowParams => WindowPage;
-    /// Hands in a prompt and says at once what became of it.
+    /// Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
     StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
@@ -318,6 +319,10 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
+    /// Lists the commands that can be typed after `/`, also those that are hidden or left out.
+    ///
+    /// Errors: `unknownSession`.
+    ListCommands = "agent/commands/list", ListCommandsParams => ListCommandsResult;
 }
 
 requests! {

@@ -3,6 +3,7 @@
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
 pub mod agents;
+pub mod commands;
 pub mod context;
 pub mod input;
 pub mod models;
@@ -303,8 +304,9 @@ pub(crate) fn item(item: Item) -> wire::Item {
         agent_id: item.agent.as_ref().map(agent_id),
         timestamp: timestamp(item.timestamp),
         body: match item.body {
-            ItemBody::UserMessage { text, attachments, steered } => {
+            ItemBody::UserMessage { text, attachments, steered, command } => {
                 wire::ItemBody::UserMessage(wire::UserMessage {
+                    command: command.map(commands::command_use),
                     steered,
                     text,
                     attachments: attachments.into_iter().map(input::attachment).collect(),
@@ -323,6 +325,10 @@ pub(crate) fn item(item: Item) -> wire::Item {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })
             }
             ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(Box::new(tool_call(*call))),
+            ItemBody::Command { name, arguments, text, data, failed, go_to } => {
+                let go_to = go_to.as_ref().map(session_id);
+                wire::ItemBody::Command(wire::CommandOutput { name, arguments, text, data, failed, go_to })
+            }
             ItemBody::Notice { level, text, hint, kind } => wire::ItemBody::Notice(wire::Notice {
                 level: notice_level(level),
                 text,

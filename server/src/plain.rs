@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
+use kode_engine::ids::SessionId;
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
 use kode_engine::session::review::ResolutionOutcome;
@@ -104,6 +105,11 @@ impl PlainSurface {
             }
             Event::EditsResolved { outcome } => self.resolved(outcome).await,
             Event::ConfigChanged { .. } => self.settings_changed(),
+            Event::ItemAdded { item } => {
+                if let ItemBody::Command { go_to: Some(id), .. } = &item.body {
+                    self.go_to(id).await;
+                }
+            }
             _ => {}
         }
         if !self.watches {
@@ -131,6 +137,11 @@ impl PlainSurface {
                 ItemBody::AgentMessage { text, complete: true, .. } => {
                     self.answer.clone_from(text);
                     self.log(MessageType::LOG, text).await;
+                }
+                ItemBody::Command { text, failed, .. } => {
+                    self.log(MessageType::LOG, text).await;
+                    let kind = if *failed { MessageType::WARNING } else { MessageType::INFO };
+                    self.message(kind, &both_ends(text.trim(), ANSWER_LIMIT)).await;
                 }
                 ItemBody::Notice { level, text, hint, kind: _ } => {
                     let text = format!("{text} {}", hint.as_deref().unwrap_or_default());
@@ -196,6 +207,18 @@ impl PlainSurface {
         ReviewPublisher::settings_changed(&self.shared);
         if let Some(session) = self.session.upgrade() {
             settings::tell(&self.shared, &session.complaints());
+        }
+    }
+
+    /// Lets prompts without a session of their own go where a command of this session leads, where they went to this one.
+    async fn go_to(&self, id: &SessionId) {
+        let (Some(agent), Some(session)) = (self.shared.live_agent(), self.session.upgrade()) else { return };
+        if !agent.is_plain_session(session.id()) {
+            return;
+        }
+        drop(session);
+        if let Err(error) = agent.go_on_with(id).await {
+            self.message(MessageType::WARNING, &error.to_string()).await;
         }
     }
 

@@ -72,6 +72,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/tools/list", catalogue::tools)
         .custom_method("agent/models/list", catalogue::models)
         .custom_method("agent/agents/list", catalogue::agents)
+        .custom_method("agent/commands/list", catalogue::commands)
         .custom_method("workspace/textDocumentContent", document::content)
         .custom_method("window/workDoneProgress/cancel", progress::cancel)
         .finish()

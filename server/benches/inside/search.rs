@@ -157,7 +157,8 @@ impl Tree {
                 | Action::Delegate(_)
                 | Action::Ask(_)
                 | Action::SetMode(_)
-                | Action::SetTodos(_) => {
+                | Action::SetTodos(_)
+                | Action::Use(_) => {
                     panic!("a search changes nothing")
                 }
             }

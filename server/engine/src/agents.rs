@@ -218,7 +218,7 @@ impl AgentType {
 
 /// The folder and those it lies in, up to that of its repository; the folder alone when it is in none. The user's home
 /// is no project.
-fn project_folders(root: &AbsPath, home: Option<&AbsPath>) -> Vec<AbsPath> {
+pub(crate) fn project_folders(root: &AbsPath, home: Option<&AbsPath>) -> Vec<AbsPath> {
     let mut folders = vec![root.clone()];
     loop {
         let Some(last) = folders.last() else { return folders };

@@ -28,6 +28,6 @@ fn info(one: &AgentType) -> wire::AgentInfo {
     }
 }
 
-fn problem((file, reason): &(PathBuf, String)) -> wire::FileProblem {
+pub(super) fn problem((file, reason): &(PathBuf, String)) -> wire::FileProblem {
     wire::FileProblem { file: file.display().to_string(), message: reason.clone() }
 }

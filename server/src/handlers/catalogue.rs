@@ -1,4 +1,4 @@
-//! `agent/tools/list`, `agent/models/list` and `agent/agents/list`.
+//! `agent/tools/list`, `agent/models/list`, `agent/agents/list` and `agent/commands/list`.
 
 use kode_engine::agents::AgentTypes;
 use kode_engine::extension::Catalog;
@@ -52,4 +52,16 @@ pub(crate) async fn agents(backend: &Backend, params: Params) -> Result<wire::Li
     };
     let (types, catalog) = tokio::join!(AgentTypes::of(roots.clone()), Catalog::of(roots));
     Ok(convert::agents::list(&types, &catalog))
+}
+
+/// Lists the commands that can be typed after `/`.
+pub(crate) async fn commands(backend: &Backend, params: Params) -> Result<wire::ListCommandsResult, Failure> {
+    let params: wire::ListCommandsParams = params.read()?;
+    let Some(id) = &params.session_id else {
+        let catalog = Catalog::of(backend.agent()?.folders()).await;
+        return Ok(convert::commands::list(&catalog, &|_| Vec::new()));
+    };
+    let session = backend.session(id)?;
+    let catalog = session.extensions().await;
+    Ok(convert::commands::list(&catalog, &|one| session.waiting_of(one)))
 }

@@ -162,6 +162,14 @@ pub trait PolicySource: Send + Sync {
         false
     }
 
+    /// Approves exactly these, which files of the workspace ask for that are no settings.
+    ///
+    /// # Errors
+    /// [`KeepError`]; nothing is approved then.
+    fn approve_wishes(&self, _wishes: &[Wish]) -> Result<(), KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
     /// Approves of what a file of the workspace asks for now what the user has been shown, and says how much that is.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ fn take_one(conversation: &Conversation<'_>, turn: &TurnId) -> Option<(ItemId, P
     let Waiting { prompt: QueuedPrompt { id: queued, text, .. }, content, parts } =
         state.steering.front().cloned()?;
     let prompt = Prompt { text: text.clone(), parts: parts.clone(), ..Prompt::default() };
-    let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true };
+    let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true, command: None };
     let item = conversation.new_item(turn, body);
     let id = item.id.clone();
     let record = Record::Steered { turn: turn.clone(), queued, item, content, parts };

@@ -320,6 +320,10 @@ impl PolicySource for SettingsPolicy {
         self.sources.trust().is_approved(wish)
     }
 
+    fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
+        self.sources.trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
+    }
+
     fn approve(&self, file: &AbsPath, shown: &[Shown]) -> Result<usize, KeepError> {
         let settings = self.settings();
         let approved = self.sources.trust().approve_shown(&settings, file, shown);
