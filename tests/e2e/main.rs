@@ -9,6 +9,7 @@ mod agents;
 mod background;
 mod catalogue;
 mod checkpoints;
+mod commands;
 mod context;
 mod crash;
 mod faults;
