@@ -58,16 +58,6 @@
 ---@field turnId kode.TurnId The turn that the answer belongs to: the running one where one runs.
 ---@field itemId kode.ItemId The item that comes with the answer.
 
---- What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it.
----@class kode.ApproveSettingsParams
----@field sessionId kode.SessionId The session whose project is meant.
----@field file string The path of the file, as listed among what is withheld.
----@field settings kode.ShownSetting[] What is approved, as listed among what is withheld.
-
---- What was approved.
----@class kode.ApproveSettingsResult
----@field approved integer How many settings count from now on.
-
 --- Whether a session is put away.
 ---@class kode.ArchiveSessionParams
 ---@field sessionId kode.SessionId The session, live or not.
@@ -216,6 +206,8 @@
 ---@field saveDocuments? boolean Whether `agent/editor/save` is understood.
 ---@field diagnostics? boolean Whether `agent/editor/diagnostics` is understood.
 ---@field diffUi? boolean Whether the client shows diffs itself.
+---@field workspaceTrusted? boolean Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
+---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
 
 --- Which session ends.
 ---@class kode.CloseSessionParams
@@ -380,10 +372,38 @@
 ---@class kode.CompressionUnchanged
 ---@field reason string Why.
 
---- What of the settings cannot be used, or waits for approval, is something else now.
+--- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.ConfigChanged
+---@field files? string[] The paths of the files whose contents are others than before.
 ---@field problems kode.SettingsProblem[] What cannot be used now; empty when all can.
 ---@field withheld kode.WithheldSetting[] What files of the workspace ask for now and the user has not approved.
+
+--- Where a setting is to count.
+---@alias kode.ConfigScope
+---| "session" # In this session alone; nothing is written to a settings file.
+---| "local" # For this user in this project.
+---| "project" # For everybody in this project.
+---| "user" # For this user everywhere.
+
+--- A setting and what counts of it.
+---@class kode.ConfigSetting
+---@field key string Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
+---@field kind string What it is about: `api`, `behavior`, `interface` or `session`.
+---@field value? any The value in force, secrets masked; absent when there is none.
+---@field source? kode.RuleSource Where it comes from; absent for a default.
+---@field stated? kode.ConfigStatement[] All that is stated of it, the strongest first.
+
+--- What becomes of something that a file states.
+---@alias kode.ConfigStanding
+---| "inForce" # It counts, unless something stronger says otherwise.
+---| "waiting" # It waits for the user's approval.
+---| "ignored" # It does not count.
+
+--- Something that a file states.
+---@class kode.ConfigStatement
+---@field value any The value, secrets masked; of a list, one item.
+---@field source kode.RuleSource Where it stands.
+---@field standing kode.ConfigStanding What becomes of it.
 
 --- What changes in a session; what is left out stays.
 ---@class kode.ConfigureSessionParams
@@ -883,9 +903,13 @@
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
---- What of the settings cannot be used, or waits for approval, is something else now.
+--- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.Event.ConfigChanged: kode.ConfigChanged
 ---@field type "config_changed"
+
+--- Files of the workspace ask for something that the user has not been asked about yet.
+---@class kode.Event.TrustRequired: kode.TrustRequired
+---@field type "trust_required"
 
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
@@ -963,6 +987,7 @@
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.ConfigChanged
+---| kode.Event.TrustRequired
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -1088,6 +1113,16 @@
 ---@class kode.Gap
 ---@field since integer The newest event the client was sent.
 ---@field oldest integer The oldest event that the server still has.
+
+--- Which settings are told.
+---@class kode.GetConfigParams
+---@field sessionId? kode.SessionId The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent.
+---@field key? string One setting, or a section such as `permissions`; all when absent.
+
+--- What counts.
+---@class kode.GetConfigResult
+---@field settings kode.ConfigSetting[] The settings, in a fixed order.
+---@field files string[] The paths of the files that were found, the strongest first.
 
 --- Whose context window is wanted.
 ---@class kode.GetContextParams
@@ -1396,6 +1431,17 @@
 --- The tools.
 ---@class kode.ListToolsResult
 ---@field tools kode.ToolInfo[] The tools in the order of their names.
+
+--- Whose workspace is meant.
+---@class kode.ListTrustParams
+---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
+
+--- What files of a workspace ask for.
+---@class kode.ListTrustResult
+---@field distrusted boolean Whether the editor distrusts the workspace: then everything waits, whatever was approved.
+---@field summary string How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
+---@field waiting kode.TrustWaiting[] What waits for the user, the strongest first.
+---@field approved kode.TrustApproved[] What counts because the user has approved it.
 
 --- Which session is loaded, and how much of it.
 ---@class kode.LoadSessionParams
@@ -2060,6 +2106,18 @@
 ---@field version string Its version.
 ---@field since kode.Timestamp Since when it writes.
 
+--- A setting to change.
+---@class kode.SetConfigParams
+---@field key string Its key.
+---@field value? any The value; when absent, the setting is taken out.
+---@field scope kode.ConfigScope Where it is to count.
+---@field sessionId? kode.SessionId The session that is meant, or whose workspace is; needed for the scope `session`.
+
+--- What became of a setting.
+---@class kode.SetConfigResult
+---@field file? string The path of the file it stands in; absent for the scope `session`.
+---@field changed boolean Whether anything was changed; not where it was so already.
+
 --- Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key.
 ---@class kode.SetDraftParams
 ---@field sessionId kode.SessionId The session.
@@ -2072,11 +2130,6 @@
 ---@field message string What is wrong and what to do.
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
-
---- A setting as the user was shown it.
----@class kode.ShownSetting
----@field key string The setting, such as `permissions.allow`.
----@field value string Its value as it stands in the file.
 
 --- A session as it is at one moment.
 ---@class kode.Snapshot
@@ -2101,6 +2154,7 @@
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
+---@field trustRequired? kode.TrustRequired How much of what files of the workspace ask for waits for the user; absent when nothing does.
 ---@field following? kode.FollowedSession Present when this server does not write the session but follows what another one writes: requests that change the session fail with `sessionBusy` then.
 
 --- What rules would have spared the user.
@@ -2384,6 +2438,41 @@
 ---@field callId kode.CallId The call.
 ---@field name string The tool.
 
+--- Something that counts because the user has approved it.
+---@class kode.TrustApproved
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting.
+---@field text string Its text.
+---@field source kode.RuleSource Where it stands.
+
+--- What the user says something about.
+---@class kode.TrustParams
+---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
+---@field digests string[] The digests, as they were listed.
+
+--- Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what.
+---@class kode.TrustRequired
+---@field count integer How many settings wait, those included that were asked about before.
+---@field files string[] The paths of the files they stand in.
+---@field summary? string How many of what, for people: `2 hooks, 1 MCP server`.
+
+--- What came of it.
+---@class kode.TrustResult
+---@field changed integer How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed meanwhile.
+
+--- Something that is not in force until the user approves it.
+---@class kode.TrustWaiting
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting, such as `hooks.PreToolUse`.
+---@field text string Its text, and the digests of the workspace's files that it names.
+---@field source kode.RuleSource Where it stands.
+---@field earlier? string What the user approved in its place before, or its beginning; absent when there was nothing.
+---@field dismissed boolean Whether the user has said "not now".
+
+--- Whether the editor trusts the workspace.
+---@class kode.TrustWorkspaceParams
+---@field trusted boolean Whether it does.
+
 --- Names a turn: one prompt and all that the agent does about it.
 ---@alias kode.TurnId string
 
@@ -2490,8 +2579,14 @@
 ---@field ["agent/permission/rules"] fun(params: kode.ListRulesParams): kode.ListRulesResult Lists the rules in force, what waits for approval, and what cannot be used. Errors: `unknownSession`.
 ---@field ["agent/permission/addRule"] fun(params: kode.AddRuleParams): kode.AddRuleResult Writes a rule into the user's settings of this project or of all projects. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it stands in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
----@field ["agent/permission/approve"] fun(params: kode.ApproveSettingsParams): kode.ApproveSettingsResult Approves all that a settings file of the workspace asks for, as it was last listed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/explain"] fun(params: kode.ExplainPermissionParams): kode.ExplainPermissionResult Says what would become of a call, without running anything. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/config/get"] fun(params: kode.GetConfigParams): kode.GetConfigResult Says what counts of all settings and where it comes from. Secrets are masked. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/config/set"] fun(params: kode.SetConfigParams): kode.SetConfigResult Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with it; `config_changed` tells sessions. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/trust/list"] fun(params: kode.ListTrustParams): kode.ListTrustResult Lists what files of the workspace ask for: what waits for the user, and what they have approved. Errors: `unknownSession`.
+---@field ["agent/trust/approve"] fun(params: kode.TrustParams): kode.TrustResult Approves exactly what was shown, and nothing that has come into a file since. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/revoke"] fun(params: kode.TrustParams): kode.TrustResult Takes approvals back; nothing asks for what they were about until it changes. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
@@ -2524,6 +2619,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "a50abec620a8fdb81e9952f45d0ce78b908bfac8d076c3abe7c168827f03dc2c"
+M.schema_hash = "cea6362604083abf072d0d2d4cd0a716a1f3f31c0b60716b48c5400fb51ea5d1"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a50abec620a8fdb81e9952f45d0ce78b908bfac8d076c3abe7c168827f03dc2c";
+export const SCHEMA_HASH = "cea6362604083abf072d0d2d4cd0a716a1f3f31c0b60716b48c5400fb51ea5d1";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -102,22 +102,6 @@ export interface AnsweredTurn {
     turnId: TurnId;
     /** The item that comes with the answer. */
     itemId: ItemId;
-}
-
-/** What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it. */
-export interface ApproveSettingsParams {
-    /** The session whose project is meant. */
-    sessionId: SessionId;
-    /** The path of the file, as listed among what is withheld. */
-    file: string;
-    /** What is approved, as listed among what is withheld. */
-    settings: ShownSetting[];
-}
-
-/** What was approved. */
-export interface ApproveSettingsResult {
-    /** How many settings count from now on. */
-    approved: number;
 }
 
 /** Whether a session is put away. */
@@ -364,6 +348,13 @@ export interface ClientKode {
     diagnostics?: boolean;
     /** Whether the client shows diffs itself. */
     diffUi?: boolean;
+    /** Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change. */
+    workspaceTrusted?: boolean;
+    /**
+     * Whether the client tells the user's own settings apart from those of a workspace: it answers
+     * `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
+     */
+    userSettings?: boolean;
 }
 
 /** Which session ends. */
@@ -614,12 +605,58 @@ export interface CompressionUnchanged {
     reason: string;
 }
 
-/** What of the settings cannot be used, or waits for approval, is something else now. */
+/** Settings have changed, or what of them cannot be used or waits for approval. */
 export interface ConfigChanged {
+    /** The paths of the files whose contents are others than before. */
+    files?: string[];
     /** What cannot be used now; empty when all can. */
     problems: SettingsProblem[];
     /** What files of the workspace ask for now and the user has not approved. */
     withheld: WithheldSetting[];
+}
+
+/** Where a setting is to count. */
+export type ConfigScope =
+    /** In this session alone; nothing is written to a settings file. */
+    | "session"
+    /** For this user in this project. */
+    | "local"
+    /** For everybody in this project. */
+    | "project"
+    /** For this user everywhere. */
+    | "user";
+
+/** A setting and what counts of it. */
+export interface ConfigSetting {
+    /** Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file. */
+    key: string;
+    /** What it is about: `api`, `behavior`, `interface` or `session`. */
+    kind: string;
+    /** The value in force, secrets masked; absent when there is none. */
+    value?: unknown;
+    /** Where it comes from; absent for a default. */
+    source?: RuleSource;
+    /** All that is stated of it, the strongest first. */
+    stated?: ConfigStatement[];
+}
+
+/** What becomes of something that a file states. */
+export type ConfigStanding =
+    /** It counts, unless something stronger says otherwise. */
+    | "inForce"
+    /** It waits for the user's approval. */
+    | "waiting"
+    /** It does not count. */
+    | "ignored";
+
+/** Something that a file states. */
+export interface ConfigStatement {
+    /** The value, secrets masked; of a list, one item. */
+    value: unknown;
+    /** Where it stands. */
+    source: RuleSource;
+    /** What becomes of it. */
+    standing: ConfigStanding;
 }
 
 /** What changes in a session; what is left out stays. */
@@ -1101,8 +1138,10 @@ export type Event =
     | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
-    /** What of the settings cannot be used, or waits for approval, is something else now. */
+    /** Settings have changed, or what of them cannot be used or waits for approval. */
     | ({ type: "config_changed" } & ConfigChanged)
+    /** Files of the workspace ask for something that the user has not been asked about yet. */
+    | ({ type: "trust_required" } & TrustRequired)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */
@@ -1302,6 +1341,22 @@ export interface Gap {
     since: number;
     /** The oldest event that the server still has. */
     oldest: number;
+}
+
+/** Which settings are told. */
+export interface GetConfigParams {
+    /** The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent. */
+    sessionId?: SessionId;
+    /** One setting, or a section such as `permissions`; all when absent. */
+    key?: string;
+}
+
+/** What counts. */
+export interface GetConfigResult {
+    /** The settings, in a fixed order. */
+    settings: ConfigSetting[];
+    /** The paths of the files that were found, the strongest first. */
+    files: string[];
 }
 
 /** Whose context window is wanted. */
@@ -1709,6 +1764,24 @@ export type ListToolsParams = Record<string, never>;
 export interface ListToolsResult {
     /** The tools in the order of their names. */
     tools: ToolInfo[];
+}
+
+/** Whose workspace is meant. */
+export interface ListTrustParams {
+    /** The session whose folders are meant; the client's workspace folders when absent. */
+    sessionId?: SessionId;
+}
+
+/** What files of a workspace ask for. */
+export interface ListTrustResult {
+    /** Whether the editor distrusts the workspace: then everything waits, whatever was approved. */
+    distrusted: boolean;
+    /** How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does. */
+    summary: string;
+    /** What waits for the user, the strongest first. */
+    waiting: TrustWaiting[];
+    /** What counts because the user has approved it. */
+    approved: TrustApproved[];
 }
 
 /** Which session is loaded, and how much of it. */
@@ -2783,6 +2856,26 @@ export interface SessionWriter {
     since: Timestamp;
 }
 
+/** A setting to change. */
+export interface SetConfigParams {
+    /** Its key. */
+    key: string;
+    /** The value; when absent, the setting is taken out. */
+    value?: unknown;
+    /** Where it is to count. */
+    scope: ConfigScope;
+    /** The session that is meant, or whose workspace is; needed for the scope `session`. */
+    sessionId?: SessionId;
+}
+
+/** What became of a setting. */
+export interface SetConfigResult {
+    /** The path of the file it stands in; absent for the scope `session`. */
+    file?: string;
+    /** Whether anything was changed; not where it was so already. */
+    changed: boolean;
+}
+
 /** Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key. */
 export interface SetDraftParams {
     /** The session. */
@@ -2803,14 +2896,6 @@ export interface SettingsProblem {
     file?: string;
     /** The line in that file, from 1, where it is known. */
     line?: number;
-}
-
-/** A setting as the user was shown it. */
-export interface ShownSetting {
-    /** The setting, such as `permissions.allow`. */
-    key: string;
-    /** Its value as it stands in the file. */
-    value: string;
 }
 
 /** A session as it is at one moment. */
@@ -2860,6 +2945,8 @@ export interface Snapshot {
     cost?: number;
     /** How full the context window is; absent before the first answer since the session was loaded. */
     context?: ContextUse;
+    /** How much of what files of the workspace ask for waits for the user; absent when nothing does. */
+    trustRequired?: TrustRequired;
     /**
      * Present when this server does not write the session but follows what another one writes: requests that change the
      * session fail with `sessionBusy` then.
@@ -3307,6 +3394,67 @@ export interface ToolTimeout {
     name: string;
 }
 
+/** Something that counts because the user has approved it. */
+export interface TrustApproved {
+    /** What stands for exactly this text in this file of this workspace. */
+    digest: string;
+    /** The setting. */
+    key: string;
+    /** Its text. */
+    text: string;
+    /** Where it stands. */
+    source: RuleSource;
+}
+
+/** What the user says something about. */
+export interface TrustParams {
+    /** The session whose folders are meant; the client's workspace folders when absent. */
+    sessionId?: SessionId;
+    /** The digests, as they were listed. */
+    digests: string[];
+}
+
+/** Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what. */
+export interface TrustRequired {
+    /** How many settings wait, those included that were asked about before. */
+    count: number;
+    /** The paths of the files they stand in. */
+    files: string[];
+    /** How many of what, for people: `2 hooks, 1 MCP server`. */
+    summary?: string;
+}
+
+/** What came of it. */
+export interface TrustResult {
+    /**
+     * How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed
+     * meanwhile.
+     */
+    changed: number;
+}
+
+/** Something that is not in force until the user approves it. */
+export interface TrustWaiting {
+    /** What stands for exactly this text in this file of this workspace. */
+    digest: string;
+    /** The setting, such as `hooks.PreToolUse`. */
+    key: string;
+    /** Its text, and the digests of the workspace's files that it names. */
+    text: string;
+    /** Where it stands. */
+    source: RuleSource;
+    /** What the user approved in its place before, or its beginning; absent when there was nothing. */
+    earlier?: string;
+    /** Whether the user has said "not now". */
+    dismissed: boolean;
+}
+
+/** Whether the editor trusts the workspace. */
+export interface TrustWorkspaceParams {
+    /** Whether it does. */
+    trusted: boolean;
+}
+
 /** Names a turn: one prompt and all that the agent does about it. */
 export type TurnId = string;
 
@@ -3618,17 +3766,50 @@ export interface Requests {
      */
     "agent/permission/removeRule": { params: RemoveRuleParams; result: RemoveRuleResult };
     /**
-     * Approves all that a settings file of the workspace asks for, as it was last listed.
-     *
-     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
-     */
-    "agent/permission/approve": { params: ApproveSettingsParams; result: ApproveSettingsResult };
-    /**
      * Says what would become of a call, without running anything.
      *
      * Errors: `unknownSession`, `invalidParams`.
      */
     "agent/permission/explain": { params: ExplainPermissionParams; result: ExplainPermissionResult };
+    /**
+     * Says what counts of all settings and where it comes from. Secrets are masked.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/config/get": { params: GetConfigParams; result: GetConfigResult };
+    /**
+     * Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with
+     * it; `config_changed` tells sessions.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/config/set": { params: SetConfigParams; result: SetConfigResult };
+    /**
+     * Lists what files of the workspace ask for: what waits for the user, and what they have approved.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/trust/list": { params: ListTrustParams; result: ListTrustResult };
+    /**
+     * Approves exactly what was shown, and nothing that has come into a file since.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/trust/approve": { params: TrustParams; result: TrustResult };
+    /**
+     * Takes approvals back; nothing asks for what they were about until it changes.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/trust/revoke": { params: TrustParams; result: TrustResult };
+    /**
+     * Notes that the user does not want to be asked about these again until they change.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/trust/dismiss": { params: TrustParams; result: null };
+    /** Says whether the editor trusts the workspace. While it does not, no approval counts. */
+    "agent/trust/workspace": { params: TrustWorkspaceParams; result: null };
     /**
      * Answers a question of the model, or refuses to; the first answer wins.
      *

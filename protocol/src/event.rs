@@ -138,8 +138,10 @@ pub enum Event {
     Rewound(Rewound),
     /// A file that this session has read was changed by somebody else.
     FileChanged(FileChanged),
-    /// What of the settings cannot be used, or waits for approval, is something else now.
+    /// Settings have changed, or what of them cannot be used or waits for approval.
     ConfigChanged(ConfigChanged),
+    /// Files of the workspace ask for something that the user has not been asked about yet.
+    TrustRequired(TrustRequired),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
     /// A sub-agent ended its work for a call.
@@ -560,10 +562,26 @@ pub struct FileChanged {
     pub deleted: bool,
 }
 
-/// What of the settings cannot be used, or waits for approval, is something else now.
+/// Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustRequired {
+    /// How many settings wait, those included that were asked about before.
+    pub count: u32,
+    /// The paths of the files they stand in.
+    pub files: Vec<String>,
+    /// How many of what, for people: `2 hooks, 1 MCP server`.
+    #[serde(default)]
+    pub summary: String,
+}
+
+/// Settings have changed, or what of them cannot be used or waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigChanged {
+    /// The paths of the files whose contents are others than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// What cannot be used now; empty when all can.
     pub problems: Vec<SettingsProblem>,
     /// What files of the workspace ask for now and the user has not approved.

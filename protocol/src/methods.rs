@@ -15,6 +15,10 @@ use crate::checkpoint::{
 };
 use crate::commands::{ListCommandsParams, ListCommandsResult};
 use crate::complete::{CompleteParams, CompleteResult};
+use crate::config::{
+    GetConfigParams, GetConfigResult, ListTrustParams, ListTrustResult, SetConfigParams, SetConfigResult,
+    TrustParams, TrustResult, TrustWorkspaceParams,
+};
 use crate::context::{CompactSessionParams, ContextUse, GetContextParams, GetWindowParams, WindowPage};
 use crate::document::{DocumentText, DocumentTextParams};
 use crate::editor::{
@@ -25,9 +29,9 @@ use crate::edits::{
 };
 use crate::event::AgentEventParams;
 use crate::permission::{
-    AddRuleParams, AddRuleResult, ApproveSettingsParams, ApproveSettingsResult, ExplainPermissionParams,
-    ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
-    RemoveRuleParams, RemoveRuleResult, RespondPermissionParams,
+    AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams,
+    ListPermissionsResult, ListRulesParams, ListRulesResult, RemoveRuleParams, RemoveRuleResult,
+    RespondPermissionParams,
 };
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
@@ -255,14 +259,37 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
     RemoveRule = "agent/permission/removeRule", RemoveRuleParams => RemoveRuleResult;
-    /// Approves all that a settings file of the workspace asks for, as it was last listed.
-    ///
-    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
-    ApproveSettings = "agent/permission/approve", ApproveSettingsParams => ApproveSettingsResult;
     /// Says what would become of a call, without running anything.
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     ExplainPermission = "agent/permission/explain", ExplainPermissionParams => ExplainPermissionResult;
+    /// Says what counts of all settings and where it comes from. Secrets are masked.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    GetConfig = "agent/config/get", GetConfigParams => GetConfigResult;
+    /// Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with
+    /// it; `config_changed` tells sessions.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    SetConfig = "agent/config/set", SetConfigParams => SetConfigResult;
+    /// Lists what files of the workspace ask for: what waits for the user, and what they have approved.
+    ///
+    /// Errors: `unknownSession`.
+    ListTrust = "agent/trust/list", ListTrustParams => ListTrustResult;
+    /// Approves exactly what was shown, and nothing that has come into a file since.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    ApproveTrust = "agent/trust/approve", TrustParams => TrustResult;
+    /// Takes approvals back; nothing asks for what they were about until it changes.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    RevokeTrust = "agent/trust/revoke", TrustParams => TrustResult;
+    /// Notes that the user does not want to be asked about these again until they change.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    DismissTrust = "agent/trust/dismiss", TrustParams => ();
+    /// Says whether the editor trusts the workspace. While it does not, no approval counts.
+    TrustWorkspace = "agent/trust/workspace", TrustWorkspaceParams => ();
     /// Answers a question of the model, or refuses to; the first answer wins.
     ///
     /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.

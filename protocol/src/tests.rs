@@ -188,7 +188,11 @@ fn every_event_keeps_its_form() {
             json!({ "type": "rewound", "itemId": "item_1" }),
             json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
             json!({
-                "type": "config_changed",
+                "type": "trust_required", "count": 3, "files": ["/w/.kode/settings.json"],
+                "summary": "2 hooks, 1 MCP server",
+            }),
+            json!({
+                "type": "config_changed", "files": ["/w/.kode/settings.json"],
                 "problems": [{ "severe": true, "message": "m", "file": "/w/.kode/settings.json", "line": 3 }],
                 "withheld": [{
                     "key": "permissions.allow", "value": "Bash",

@@ -3,6 +3,7 @@
 //! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
 //! JSON for `run`; everything for people to watch goes to standard error.
 
+pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod models;
@@ -13,6 +14,7 @@ pub mod sandbox;
 pub mod scripted;
 pub mod sessions;
 mod terminal;
+pub mod trust;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -57,6 +59,10 @@ enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// List, explain, add and remove permission rules
     Permissions(permissions::PermissionsArgs),
+    /// Say what counts of all settings and where it comes from, change one, or print their schema
+    Config(config::ConfigArgs),
+    /// List what files of this workspace ask for, and let it count or not
+    Trust(trust::TrustArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
     /// List, show, rename, archive, delete and search the stored sessions
@@ -125,6 +131,8 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => block_on(demo::run(args)),
         Some(Command::Sandbox(args)) => sandbox::run(args),
         Some(Command::Permissions(args)) => permissions::run(args),
+        Some(Command::Config(args)) => config::run(args),
+        Some(Command::Trust(args)) => trust::run(args),
         Some(Command::Models(args)) => models::run(&args),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),

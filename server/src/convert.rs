@@ -148,6 +148,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
+        trust_required: None,
         following: None,
     }
 }
@@ -580,9 +581,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }
-        Event::ConfigChanged { problems, withheld } => {
-            wire::Event::ConfigChanged(rules::changed(problems, &withheld))
+        Event::ConfigChanged { files, problems, withheld } => {
+            wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
         }
+        Event::TrustRequired { waiting } => wire::Event::TrustRequired(rules::trust_required(waiting)),
         Event::SubagentStarted { agent, call, kind, description } => {
             subagent_started(&agent, &call, kind, description)
         }

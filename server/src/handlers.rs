@@ -6,6 +6,7 @@
 pub mod catalogue;
 pub mod checkpoint;
 pub mod complete;
+pub mod config;
 pub mod context;
 pub mod document;
 pub mod draft;

@@ -71,12 +71,16 @@ impl PlainSurface {
             ReviewPublisher::hunks_changed(&shared);
         }
         settings::tell(&shared, &session.complaints());
+        // A client that hears of no events cannot ask either.
+        let asks = !(kode.events && kode.permission_ui);
+        if asks && session.trust_waiting().is_some() {
+            settings::ask(&shared, &session);
+        }
         Self {
             shared,
             session: Arc::downgrade(&session),
             watches: !kode.events,
-            // A client that hears of no events cannot ask either.
-            asks: !(kode.events && kode.permission_ui),
+            asks,
             progress: None,
             answer: String::new(),
             has_hunks,
@@ -108,6 +112,11 @@ impl PlainSurface {
             Event::ItemAdded { item } => {
                 if let ItemBody::Command { go_to: Some(id), .. } = &item.body {
                     self.go_to(id).await;
+                }
+            }
+            Event::TrustRequired { .. } if self.asks => {
+                if let Some(session) = self.session.upgrade() {
+                    settings::ask(&self.shared, &session);
                 }
             }
             _ => {}

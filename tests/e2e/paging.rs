@@ -90,6 +90,41 @@ fn a_long_transcript_is_paged_back_to_its_first_item() {
 }
 
 #[test]
+fn a_second_window_pages_back_what_the_first_one_writes() {
+    let (project, _, id) = long();
+    let (first, second) = (project.open(), project.open());
+    let written = loaded(&first, &id);
+    let following = loaded(&second, &id);
+    assert_eq!(following.snapshot()["following"]["by"]["pid"], first.process_id());
+    assert_eq!(paged(&following, 170), whole(&written));
+    assert_eq!(
+        following.call("agent/usage/get", json!({}))["total"],
+        written.call("agent/usage/get", json!({}))["total"]
+    );
+    let error = following.request("agent/session/items", json!({ "before": "item_none" })).unwrap_err();
+    assert_eq!((error.kind(), &error.data["path"]), ("invalidParams", &json!("before")), "{error:?}");
+}
+
+#[test]
+fn a_journal_without_a_beginning_is_refused_by_kind_and_kept_as_it_is() {
+    let (project, history, id) = long();
+    let journal = fs::read_to_string(&history.path).unwrap();
+    // All that says where and when the session began is gone.
+    let damaged: String = journal.lines().skip(1).take(5).map(|line| format!("x{line}\n")).collect();
+    for cache in ["base.bin", "items.jsonl", "summary.json"] {
+        let _absent = fs::remove_file(history.beside(cache));
+    }
+    fs::write(&history.path, &damaged).unwrap();
+    let client = project.open();
+    let error = Session::new(&client, &id).request("agent/session/load", json!({})).unwrap_err();
+    assert_eq!((error.kind(), &error.data["skipped"]), ("corrupted", &json!(5)), "{error:?}");
+    assert!(error.message.contains("journal.jsonl") && error.hint().contains("copy"), "{error:?}");
+    assert_eq!(fs::read_to_string(&history.path).unwrap(), damaged);
+    // The other sessions are not concerned.
+    client.session().run("go on");
+}
+
+#[test]
 fn a_long_session_is_the_same_whatever_became_of_what_lies_beside_its_journal() {
     let (project, history, id) = long();
     let client = project.open();

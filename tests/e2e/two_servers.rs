@@ -129,6 +129,32 @@ fn what_a_killed_server_wrote_goes_on_with_the_next_prompt_elsewhere() {
 }
 
 #[test]
+fn what_is_asked_without_a_session_goes_on_where_it_was_also_when_another_window_had_it_last() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let ask = |client: &Client| {
+        client.request(
+            "workspace/executeCommand",
+            json!({ "command": "kode.ask", "arguments": [{ "text": "hello" }] }),
+        )
+    };
+    let id = ask(&first).unwrap()["sessionId"].as_str().unwrap().to_owned();
+    let session = Session::new(&first, &id);
+    session.wait_event("the end", |event| event["type"] == "done");
+    let there = Session::new(&second, &id);
+    there.call("agent/session/load", json!({}));
+    take_over(&there, false).unwrap();
+    writes(&session, false);
+    assert_eq!(ask(&first).unwrap_err().kind(), "sessionBusy");
+    second.kill();
+    session.wait_event("nobody writes", |event| {
+        event["type"] == "lease_changed" && event.get("writer").is_none()
+    });
+    assert_eq!(ask(&first).unwrap()["sessionId"], id);
+    assert_whole(&project, &id);
+}
+
+#[test]
 fn of_two_windows_that_take_over_at_once_one_wins() {
     let project = Project::new(&script());
     let (first, second, third) = (project.open(), project.open(), project.open());

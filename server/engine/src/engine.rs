@@ -15,17 +15,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
+use crate::agents::AgentTypes;
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
+use crate::extension::Catalog;
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
 use crate::model::ModelError;
-use crate::model::models::{Models, Pointer};
+use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
+use crate::permission::rules::{Problem, Severity};
 use crate::permission::{Deliveries, Mode};
 use crate::session::base::Newest;
 use crate::session::open::{self, Loading};
@@ -33,7 +36,7 @@ use crate::session::replay::Replay;
 use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState, lock};
 use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
-use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
+use crate::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
 use crate::tools::Registry;
 use crate::workspace::{Workspace, blocking};
 pub use lease::{Attached, TAKE_OVER_LIMIT};
@@ -175,7 +178,9 @@ pub struct Engine {
     client: Arc<Mutex<String>>,
     catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
-    models: Arc<Models>,
+    models: CurrentModels,
+    /// The keys of all models there were, which commands are not to see.
+    secrets: Secrets,
     tools: Arc<Registry>,
     save_before_commands: bool,
     deliveries: Deliveries,
@@ -210,7 +215,8 @@ impl Engine {
         Self {
             catalogue: Arc::new(Catalogue::new(&home)),
             host,
-            models: Arc::new(models),
+            secrets: Secrets::new(models.secrets()),
+            models: CurrentModels::new(models),
             tools: Arc::new(tools),
             save_before_commands,
             deliveries,
@@ -232,10 +238,31 @@ impl Engine {
         Self { disk, ..self }
     }
 
-    /// The models.
+    /// The models as they are now.
     #[must_use]
-    pub fn models(&self) -> &Models {
-        &self.models
+    pub fn models(&self) -> Arc<Models> {
+        self.models.now()
+    }
+
+    /// Lets other models count from the next model call on, and says whether they are others.
+    pub async fn replace_models(&self, models: Models) -> bool {
+        self.secrets.add(models.secrets());
+        self.models.replace(models).await
+    }
+
+    /// What is wrong with the files of agents, skills and commands of a workspace and of the user, with the place.
+    pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
+        let (types, catalog) = tokio::join!(AgentTypes::of(roots.clone()), Catalog::of(roots));
+        let all = types.problems.iter().chain(&catalog.problems);
+        let problems = all.filter_map(|(file, reason)| {
+            Some(Problem {
+                file: Some(AbsPath::new(file).ok()?),
+                place: None,
+                severity: Severity::Warning,
+                message: reason.clone(),
+            })
+        });
+        problems.collect()
     }
 
     /// The tools.
@@ -252,7 +279,7 @@ impl Engine {
         let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
         let beginning = self.policies.beginning(&new.roots);
         let model = match new.model {
-            Some(name) => self.models.resolve_with(&name, &beginning.pointers)?,
+            Some(name) => self.models().resolve_with(&name, &beginning.pointers)?,
             None => self.model_of(&beginning),
         };
         let mode = beginning.mode(new.mode)?;
@@ -486,9 +513,10 @@ impl Engine {
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
     fn model_of(&self, beginning: &Beginning) -> String {
-        let main = || self.models.pointer_with(Pointer::Main, &beginning.pointers);
+        let models = self.models();
+        let main = || models.pointer_with(Pointer::Main, &beginning.pointers);
         let Some(wanted) = &beginning.model else { return main() };
-        self.models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
+        models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
             tracing::warn!(wanted, %error, "the setting `model` is not followed");
             main()
         })
@@ -534,7 +562,6 @@ impl Engine {
         let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
-        let secrets = self.models.secrets();
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
@@ -542,9 +569,11 @@ impl Engine {
         let lease = Lease::beside(journal.path());
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
+            shell: Arc::new(
+                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+            ),
             tools: Arc::clone(&self.tools),
-            models: Arc::clone(&self.models),
+            models: self.models.clone(),
             journal,
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),

@@ -14,7 +14,7 @@ use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, Turn
 use crate::journal::lease::Writer;
 use crate::model::price::Cost;
 use crate::model::{Effort, ModelErrorKind, Usage};
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::permission::rules::Problem;
 use crate::permission::{Decision, PermissionPrompt};
 use crate::question::{Question, Resolved};
@@ -24,7 +24,7 @@ use crate::session::draft::Draft;
 use crate::session::reminders::ReminderKind;
 use crate::session::review::ResolutionOutcome;
 use crate::session::title::TitledBy;
-use crate::settings::Withheld;
+use crate::settings::{TrustWaiting, Withheld};
 use crate::todo::{Todo, TodoReminder};
 use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
@@ -373,12 +373,19 @@ pub enum Event {
         /// Whether it is gone.
         deleted: bool,
     },
-    /// What of the settings cannot be used, or waits for the user's approval, is something else now.
+    /// Settings have changed, or what of them cannot be used or waits for the user's approval.
     ConfigChanged {
+        /// The files whose contents are others than before.
+        files: Vec<AbsPath>,
         /// What cannot be used.
         problems: Vec<Problem>,
         /// What files of the workspace ask for and the user has not approved.
         withheld: Vec<Withheld>,
+    },
+    /// Files of the workspace ask for something that the user has not been asked about yet.
+    TrustRequired {
+        /// How much waits.
+        waiting: TrustWaiting,
     },
     /// A sub-agent began to work for a call, a new one or one that goes on.
     SubagentStarted {
@@ -513,6 +520,7 @@ impl Event {
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
             | Self::ConfigChanged { .. }
+            | Self::TrustRequired { .. }
             | Self::SubagentStarted { .. }
             | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }

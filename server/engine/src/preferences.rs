@@ -29,6 +29,12 @@ pub struct Preferences {
     pub pointers: BTreeMap<Pointer, String>,
     /// `effortLevel`: how hard models think, where their profile does not say.
     pub effort: Option<Effort>,
+    /// `attribution` and `includeCoAuthoredBy`: what the agent's commits and pull requests end with.
+    pub attribution: Attribution,
+    /// `fileCheckpointingEnabled`: whether files can be brought back to before a prompt.
+    pub checkpointing: bool,
+    /// `respectGitignore`: whether no ignored files are offered where prompts name files.
+    pub respect_gitignore: bool,
     /// `language`: the language of the answers; that of the user's message when `None`.
     pub language: Option<String>,
     /// `outputStyle`: the name of the style of the answers.
@@ -60,6 +66,33 @@ pub struct Preferences {
     pub todo_reminder_rounds: u32,
 }
 
+/// What the agent puts at the end of messages of commits and descriptions of pull requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// `attribution.commit`.
+    pub commit: Option<String>,
+    /// `attribution.pr`.
+    pub pull_request: Option<String>,
+}
+
+/// What commits end with where the agent is to be named and nobody says how.
+const USUAL_TRAILER: &str = "Assisted-by: kode-ls";
+
+impl Attribution {
+    /// This one, where `is_named` does not switch it off; where it switches it on and nobody says how, the usual trailer.
+    #[must_use]
+    pub fn or_usual(&self, is_named: Option<bool>) -> Self {
+        match is_named {
+            Some(false) => Self::default(),
+            Some(true) => {
+                let commit = self.commit.clone().or_else(|| Some(USUAL_TRAILER.to_owned()));
+                Self { commit, pull_request: self.pull_request.clone() }
+            }
+            None => self.clone(),
+        }
+    }
+}
+
 /// What is done about an answer that only announces what it is going to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,6 +112,9 @@ impl Default for Preferences {
             model: None,
             pointers: BTreeMap::new(),
             effort: None,
+            attribution: Attribution::default(),
+            checkpointing: true,
+            respect_gitignore: true,
             language: None,
             output_style: None,
             append_system_prompt: None,

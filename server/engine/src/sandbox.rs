@@ -13,6 +13,7 @@ pub mod policy;
 pub mod proxy;
 pub mod secrets;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, PipeWriter};
 use std::os::unix::fs::DirBuilderExt;
@@ -122,6 +123,7 @@ impl Sandbox {
             network,
             limits,
             input: Input::None,
+            variables: BTreeMap::new(),
         };
         Ok(Self { helper, policy, proxy: Mutex::default(), folder, next: AtomicU64::new(0) })
     }
@@ -180,6 +182,14 @@ impl Sandbox {
                 )
             })?;
         Ok(Some(proxy.insert(started).socket().clone()))
+    }
+
+    /// The same sandbox, whose commands get these variables.
+    #[must_use]
+    pub fn giving<'v>(mut self, variables: impl Iterator<Item = (&'v str, &'v str)>) -> Self {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.policy.variables = variables.collect();
+        self
     }
 
     /// Prepares a command to run as it would have run without, with those of its variables that commands in a

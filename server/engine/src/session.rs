@@ -66,7 +66,7 @@ use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
 use crate::input::note;
 use crate::journal::{Blobs, Journal, Record};
-use crate::model::models::{Models, Pointer};
+use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::model::{Block, Effort, Message, ModelError};
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
@@ -155,7 +155,7 @@ pub struct Session {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
-    pub(crate) models: Arc<Models>,
+    pub(crate) models: CurrentModels,
     pub(crate) broker: Broker,
     questions: QuestionBroker,
     reminders: reminders::Reminders,
@@ -210,7 +210,7 @@ pub(crate) struct Parts {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
-    pub(crate) models: Arc<Models>,
+    pub(crate) models: CurrentModels,
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
     pub(crate) deliveries: Deliveries,
@@ -439,7 +439,7 @@ impl Session {
     /// # Errors
     /// When it means none, or one that cannot be used.
     pub fn model_named(&self, name: &str) -> Result<String, ModelError> {
-        self.models.resolve_with(name, &self.in_force().policy.preferences.pointers)
+        self.models().resolve_with(name, &self.in_force().policy.preferences.pointers)
     }
 
     /// The profile that a pointer points to in this workspace; what `main` points to is the session's own.
@@ -448,7 +448,7 @@ impl Session {
         if pointer == Pointer::Main {
             return self.state().model.clone();
         }
-        self.models.pointer_with(pointer, &self.in_force().policy.preferences.pointers)
+        self.models().pointer_with(pointer, &self.in_force().policy.preferences.pointers)
     }
 
     /// Changes mode and model; what is `None` stays. The model is used from the next model call on.
@@ -473,6 +473,11 @@ impl Session {
         }
         let mode = mode.into();
         self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
+    }
+
+    /// The models as they are now.
+    pub(crate) fn models(&self) -> Arc<Models> {
+        self.models.now()
     }
 
     /// What the session has taken of its models since it began.

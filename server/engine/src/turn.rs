@@ -471,7 +471,7 @@ impl<'a> Course<'a> {
 
     /// Whether the profile wants its fallback asked after an announcement.
     fn falls_back_from_announcing(&self) -> bool {
-        let models = &self.conversation.session.models;
+        let models = self.conversation.session.models();
         models.profile(&self.conversation.model()).is_ok_and(|profile| {
             let fallback = profile.fallback.as_ref();
             fallback.is_some_and(|fallback| fallback.triggers.contains(&Trigger::IncompleteIntent))

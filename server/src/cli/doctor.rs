@@ -15,7 +15,7 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::sandbox::{Support, detect, secrets};
-use kode_engine::settings::Severity;
+use kode_engine::settings::{Settings, Severity, Standing};
 use serde_json::{Value, json};
 
 use crate::cli::{models, sessions, terminal, working_directory};
@@ -109,11 +109,29 @@ fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
     });
     Ok(json!({
         "files": settings.files,
+        "loaded": loaded(&settings),
         "rules": policy.rules.len(),
         "problems": problems.collect::<Vec<_>>(),
         "withheld": withheld.collect::<Vec<_>>(),
         "commands": commands(&policy.confinement),
     }))
+}
+
+/// What was loaded from each file.
+fn loaded(settings: &Settings) -> Vec<Value> {
+    let of_file = |file: &AbsPath| {
+        let stated = settings.statements.iter().filter(|stated| stated.source.file.as_ref() == Some(file));
+        let stated: Vec<_> = stated.collect();
+        let count = |standing| stated.iter().filter(|one| one.standing == standing).count();
+        json!({
+            "file": file,
+            "layer": stated.first().map_or("nothing stated", |one| one.source.layer.name()),
+            "inForce": count(Standing::InForce),
+            "waiting": count(Standing::Waiting),
+            "ignored": count(Standing::Ignored),
+        })
+    };
+    settings.files.iter().map(of_file).collect()
 }
 
 /// What becomes of commands by the settings, in a sentence.
@@ -257,7 +275,13 @@ fn settings_text(settings: &Value) -> Vec<String> {
     let said = |value: &Value| printable(value.as_str().unwrap_or_default());
     let files = list("files");
     let mut lines = vec![format!("{:<18}{}", "settings", if files.is_empty() { "no files" } else { "" })];
-    lines.extend(files.iter().map(|file| format!("  {}", said(file))));
+    lines.extend(list("loaded").iter().map(|file| {
+        let (path, layer) = (said(&file["file"]), said(&file["layer"]));
+        format!(
+            "  {path} ({layer}: {} in force, {} waiting, {} ignored)",
+            file["inForce"], file["waiting"], file["ignored"]
+        )
+    }));
     lines.push(format!("  {:<16}{}", "rules", settings["rules"]));
     lines.push(format!("  {:<16}{}", "commands", said(&settings["commands"])));
     lines.extend(list("problems").iter().map(|problem| {
@@ -271,7 +295,7 @@ fn settings_text(settings: &Value) -> Vec<String> {
     }));
     lines.extend(list("withheld").iter().map(|wish| {
         let (key, value, file) = (said(&wish["key"]), said(&wish["value"]), said(&wish["file"]));
-        format!("  waits for `kode-ls permissions approve {file}`: {key} {value}")
+        format!("  waits for `kode-ls trust approve {file}`: {key} {value}")
     }));
     lines.push(String::new());
     lines.iter().map(|line| line.trim_end().to_owned()).collect()

@@ -249,10 +249,8 @@ impl Printer {
             return Ok(());
         }
         let snapshot = self.session.snapshot(0);
-        let model = engine
-            .models()
-            .profile(&snapshot.model)
-            .map_or(snapshot.model.as_str(), |profile| &profile.model);
+        let models = engine.models();
+        let model = models.profile(&snapshot.model).map_or(snapshot.model.as_str(), |profile| &profile.model);
         let tools: Vec<_> = engine.tools().iter().map(|tool| tool.facts().name).collect();
         line(&json!({
             "type": "system", "subtype": "init", "session_id": snapshot.id, "model": model,

@@ -179,7 +179,12 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
-        (Event::ConfigChanged { problems: vec![], withheld: vec![] }, "config_changed", "monitor"),
+        (
+            Event::ConfigChanged { files: vec![], problems: vec![], withheld: vec![] },
+            "config_changed",
+            "monitor",
+        ),
+        (Event::TrustRequired { waiting: Default::default() }, "trust_required", "monitor"),
         (
             Event::SubagentStarted { agent: agent(), call: call(), kind: name(), description: text() },
             "subagent_started",

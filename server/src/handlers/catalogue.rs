@@ -40,7 +40,7 @@ pub(crate) async fn models(
     let models = agent.engine.models();
     let wanted = agent.options.profile.as_deref().and_then(|name| models.resolve(name).ok());
     let active = wanted.unwrap_or_else(|| models.default_name().to_owned());
-    Ok(convert::models::list(models, &active))
+    Ok(convert::models::list(&models, &active))
 }
 
 /// Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.

@@ -18,6 +18,7 @@ use kode_engine::session::queue::QueueError;
 use kode_engine::session::review::ResolveError;
 use kode_engine::session::title::TitleError;
 use kode_engine::sessions::BadQuery;
+use kode_engine::settings::{SetError, SettingsError};
 use kode_engine::transfer::{ForkError, ImportFailure};
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
@@ -254,6 +255,21 @@ pub(crate) fn keep(error: &KeepError) -> Failure {
     match error {
         KeepError::BadRule { .. } => invalid_params("rule", &message),
         KeepError::NoSettings | KeepError::File(_) => {
+            failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
+        }
+    }
+}
+
+/// A setting was not written.
+pub(crate) fn set(error: &SetError) -> Failure {
+    let message = error.to_string();
+    match error {
+        SetError::Unknown { .. } | SetError::Unused { .. } => invalid_params("key", &message),
+        SetError::Value { .. } => invalid_params("value", &message),
+        SetError::NotThere { .. } | SetError::File(SettingsError::NoPlace(_)) => {
+            invalid_params("scope", &message)
+        }
+        SetError::File(_) => {
             failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
         }
     }

@@ -55,7 +55,7 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
         Attached::Following(following) => {
             let by = following.writer().map(convert::writer);
             let models = agent.engine.models();
-            let snapshot = convert::snapshot(models, following.snapshot(items));
+            let snapshot = convert::snapshot(&models, following.snapshot(items));
             Ok(wire::Snapshot { following: Some(wire::FollowedSession { by }), ..snapshot })
         }
     }
@@ -72,23 +72,28 @@ pub(crate) async fn take_over(backend: &Backend, params: Params) -> Result<wire:
 /// Gives what a sub-agent did.
 pub(crate) async fn load_sub_agent(backend: &Backend, params: Params) -> Result<wire::Subagent, Failure> {
     let params: wire::LoadSubagentParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
     let id = AgentId::from_external(params.agent_id.as_str());
     let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
     let unknown =
         || error::invalid_params("agentId", &format!("there is no sub-agent `{id}` in this session"));
-    session.sub_agent(&id, items).map(convert::sub_agent).ok_or_else(unknown)
+    let found = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session.sub_agent(&id, items),
+        Attached::Following(following) => following.sub_agent(&id, items),
+    };
+    found.map(convert::sub_agent).ok_or_else(unknown)
 }
 
 /// Gives older items of a transcript.
 pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::ItemPage, Failure> {
     let params: wire::GetItemsParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
     let agent = params.agent_id.map(|id| AgentId::from_external(id.as_str()));
     let before = ItemId::from_external(params.before.as_str());
     let limit = limit(params.limit, DEFAULT_ITEMS, MOST_ITEMS);
-    let page = session.items_before(agent, before, limit).await.map_err(error::paging)?;
-    Ok(convert::item_page(page))
+    let page = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session.items_before(agent, before, limit).await,
+        Attached::Following(following) => following.items_before(agent, before, limit).await,
+    };
+    Ok(convert::item_page(page.map_err(error::paging)?))
 }
 
 /// Ends a live session.
@@ -130,7 +135,7 @@ pub(crate) async fn configure(
     let now = session.snapshot(0);
     Ok(wire::ConfigureSessionResult {
         mode: convert::mode(now.mode),
-        model: convert::model_ref(agent.engine.models(), &now.model),
+        model: convert::model_ref(&agent.engine.models(), &now.model),
         effort: now.effort.map(convert::models::effort),
         output_style: now.output_style,
         delivery: convert::deliveries(&session.deliveries()),
@@ -140,11 +145,17 @@ pub(crate) async fn configure(
 /// Says what a session has taken of its models.
 pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::SessionUsage, Failure> {
     let params: wire::GetUsageParams = params.read()?;
-    Ok(convert::models::spending(&backend.session(&params.session_id)?.spending()))
+    let spending = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session.spending(),
+        Attached::Following(following) => following.spending(),
+    };
+    Ok(convert::models::spending(&spending))
 }
 
 fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, Failure> {
-    Ok(convert::snapshot(backend.agent()?.engine.models(), session.snapshot(items)))
+    let trust_required = session.trust_waiting().map(convert::rules::trust_required);
+    let snapshot = convert::snapshot(&backend.agent()?.engine.models(), session.snapshot(items));
+    Ok(wire::Snapshot { trust_required, ..snapshot })
 }
 
 pub(super) fn limit(wanted: Option<u32>, default: usize, most: usize) -> usize {

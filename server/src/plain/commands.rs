@@ -49,7 +49,7 @@ pub const NAMES: [&str; 27] = [
     "kode.listEdits",
     "kode.checkpoints",
     "kode.restore",
-    settings::APPROVE,
+    settings::TRUST,
     settings::RULES,
 ];
 
@@ -94,7 +94,7 @@ struct SetMode {
 pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> Result<Value, Failure> {
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
-        "kode.ask" => ask(agent, parse(command, argument)?),
+        "kode.ask" => ask(agent, parse(command, argument)?).await,
         queue::STEER => queue::steer(agent, parse(command, argument)?),
         queue::QUEUE => shown(agent, queue::change(agent, parse(command, argument)?)?),
         "kode.cancel" => {
@@ -127,7 +127,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.listEdits" => shown(agent, list(agent, &parse(command, argument)?)?),
         "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
         "kode.restore" => restore(agent, parse(command, argument)?).await,
-        settings::APPROVE => settings::approve(agent, parse(command, argument)?).await,
+        settings::TRUST => shown(agent, settings::trust(agent, parse(command, argument)?).await?),
         settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?)?),
         _ => Err(error::invalid_params(
             "command",
@@ -142,8 +142,8 @@ fn shown(agent: &Agent, listed: Value) -> Result<Value, Failure> {
     Ok(listed)
 }
 
-fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
-    let session = agent.plain_session().map_err(error::session)?;
+async fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
+    let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
     let prompt = Prompt::text(ask.text);
     Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
 }

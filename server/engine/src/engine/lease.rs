@@ -24,6 +24,9 @@ use crate::workspace::blocking;
 /// So long a writer may take to let go or to say why not.
 pub const TAKE_OVER_LIMIT: Duration = Duration::from_secs(10);
 
+/// So many writers are asked one after the other, where each begins to write while its predecessor is asked.
+const MAX_ASKS: usize = 3;
+
 /// So long a turn may take to end after it was cancelled for another process.
 const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -120,6 +123,17 @@ impl Engine {
         }
     }
 
+    /// The session of that id as it is had here now, without loading it.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`] when it is neither live nor followed.
+    pub fn attached(&self, id: &SessionId) -> Result<Attached, SessionError> {
+        match self.following(id) {
+            Some(following) => Ok(Attached::Following(following)),
+            None => self.session(id).map(Attached::Live),
+        }
+    }
+
     /// From now on nobody gets the session of that id, until it is ready.
     pub(super) fn prepare(&self, id: &SessionId) -> Preparing {
         lock(&self.preparing).insert(id.clone());
@@ -193,6 +207,20 @@ impl Engine {
         if let Some(session) = self.take_free(&following).await? {
             return Ok(session);
         }
+        for _ in 0..MAX_ASKS {
+            if let Some(session) = self.ask_for(&following, force).await? {
+                return Ok(session);
+            }
+        }
+        Err(SessionError::Followed { by: following.writer().map(Box::new) })
+    }
+
+    /// Asks whoever is noted as the writer. `None` when meanwhile another one is: what was asked is none of its business.
+    async fn ask_for(
+        &self,
+        following: &Arc<Following>,
+        force: bool,
+    ) -> Result<Option<Arc<Session>>, SessionError> {
         let (lease, ask) = (following.lease.clone(), AskId::generate());
         let asked = ask.clone();
         let writer = blocking(move || {
@@ -203,7 +231,7 @@ impl Engine {
         .await;
         let path = following.path().to_path_buf();
         let writer = writer.map_err(|source| SessionError::Storage { path, source })?;
-        let taken = self.wait_for_lease(&following, &ask, writer.as_ref()).await;
+        let taken = self.wait_for_lease(following, &ask, writer.as_ref()).await;
         let lease = following.lease.clone();
         blocking(move || lease.forget(&ask)).await;
         taken
@@ -214,7 +242,7 @@ impl Engine {
         following: &Arc<Following>,
         ask: &AskId,
         writer: Option<&Writer>,
-    ) -> Result<Arc<Session>, SessionError> {
+    ) -> Result<Option<Arc<Session>>, SessionError> {
         let until = Instant::now() + TAKE_OVER_LIMIT;
         let wake = Arc::new(Notify::new());
         let (lease, waker) = (following.lease.clone(), Arc::clone(&wake));
@@ -226,11 +254,11 @@ impl Engine {
                 return Err(SessionError::Declined { by: writer.cloned().map(Box::new), why });
             }
             if let Some(session) = self.take_free(following).await? {
-                return Ok(session);
+                return Ok(Some(session));
             }
-            // Somebody else asked as well and was first.
-            if let Some(now) = now.filter(|now| writer.is_some_and(|asked| asked.lease != now.lease)) {
-                return Err(SessionError::Followed { by: Some(Box::new(now)) });
+            // Somebody else was first, or began to write while this one asked.
+            if now.is_some_and(|now| writer.is_some_and(|asked| asked.lease != now.lease)) {
+                return Ok(None);
             }
             if Instant::now() >= until {
                 return Err(SessionError::Silent { by: writer.cloned().map(Box::new) });

@@ -37,7 +37,8 @@ pub struct Shelf {
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
+    /// `None` for one that nobody opens again.
+    path: Option<PathBuf>,
     /// Opened with the first use: most sessions never need it.
     file: Option<File>,
     length: u64,
@@ -53,7 +54,13 @@ impl Shelf {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        Ok(Self::of(Inner { path: path.to_path_buf(), file: None, length: 0 }))
+        Ok(Self::of(Inner { path: Some(path.to_path_buf()), file: None, length: 0 }))
+    }
+
+    /// An empty shelf that is gone with the process: for a session whose folder another process writes.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self::of(Inner { path: None, file: None, length: 0 })
     }
 
     /// The shelf as it was when it had `length` bytes; what was put on it later is dropped.
@@ -71,7 +78,7 @@ impl Shelf {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         file.set_len(length)?;
-        Ok(Self::of(Inner { path: path.to_path_buf(), file: Some(file), length }))
+        Ok(Self::of(Inner { path: Some(path.to_path_buf()), file: Some(file), length }))
     }
 
     /// Gives its file another name, in place of the file that had it.
@@ -80,10 +87,10 @@ impl Shelf {
     /// What the system says.
     pub fn move_to(&self, path: &Path) -> io::Result<()> {
         let mut inner = self.lock();
-        if inner.file.is_some() {
-            std::fs::rename(&inner.path, path)?;
+        if let (Some(_), Some(old)) = (&inner.file, &inner.path) {
+            std::fs::rename(old, path)?;
         }
-        inner.path = path.to_path_buf();
+        inner.path = Some(path.to_path_buf());
         Ok(())
     }
 
@@ -129,7 +136,8 @@ impl Shelf {
         if bytes.len() == slot.len as usize && crc32fast::hash(&bytes) == slot.check {
             return Ok(bytes);
         }
-        let text = format!("{} is damaged at byte {}", inner.path.display(), slot.at);
+        let path = inner.path.as_deref().unwrap_or(Path::new("the shelf"));
+        let text = format!("{} is damaged at byte {}", path.display(), slot.at);
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
@@ -170,14 +178,15 @@ impl Shelf {
 
 impl Inner {
     fn file(&mut self) -> io::Result<&mut File> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => {
+        let file = match (self.file.take(), &self.path) {
+            (Some(file), _) => file,
+            (None, None) => tempfile::tempfile()?,
+            (None, Some(path)) => {
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create(true).truncate(true);
                 #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                options.open(&self.path)?
+                options.open(path)?
             }
         };
         Ok(self.file.insert(file))

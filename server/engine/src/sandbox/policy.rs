@@ -3,6 +3,7 @@
 //! Rule: a policy says everything; the helper adds what the machine needs and never takes a permission from anywhere
 //! else. Absent and empty mean no.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
@@ -36,6 +37,9 @@ pub struct Policy {
     pub limits: Limits,
     /// What its standard input is.
     pub input: Input,
+    /// Variables that the user gives to commands, whatever is kept otherwise.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
 }
 
 /// What holds a command.

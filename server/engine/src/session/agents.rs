@@ -13,9 +13,10 @@ use crate::agents::{AgentTypes, KnownAgents};
 use crate::event::Item;
 use crate::ids::{AgentId, CallId, TurnId};
 use crate::model::Usage;
-use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::thread::Thread;
+use crate::session::transcript::Part;
+use crate::session::{Session, SessionState};
 
 /// So deep sub-agents call sub-agents.
 pub(crate) const MAX_DEPTH: usize = 2;
@@ -117,21 +118,29 @@ impl Drop for AtWork<'_> {
     }
 }
 
-impl Session {
-    /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
-    #[must_use]
-    pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
-        let state = self.state();
+impl AgentView {
+    /// A sub-agent, and which items are still to be read: what has left memory is on the disk.
+    pub(super) fn of(state: &SessionState, id: &AgentId, items: usize) -> Option<(Self, Part)> {
         let agent = state.agents.get(id)?;
         let part = agent.thread.items.newest_part(items);
-        Some(AgentView {
+        let view = Self {
             id: id.clone(),
             kind: agent.kind.clone(),
             description: agent.description.clone(),
             more_items: part.more,
-            items: part.read_what_can_be(),
+            items: Vec::new(),
             usage: agent.usage,
-        })
+        };
+        Some((view, part))
+    }
+}
+
+impl Session {
+    /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
+    #[must_use]
+    pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
+        let (view, part) = AgentView::of(&self.state(), id, items)?;
+        Some(AgentView { items: part.read_what_can_be(), ..view })
     }
 
     /// Looks which types there are now.

@@ -61,7 +61,7 @@ pub(super) struct Bases {
     newest: Mutex<Newest>,
     /// Held while one is written.
     writing: Arc<tokio::sync::Mutex<()>>,
-    /// Held while what has left memory is made anew.
+    /// Held while what has left memory is made anew, and while a base is put in its place.
     mending: Mutex<()>,
 }
 
@@ -132,6 +132,17 @@ impl Session {
 
     fn write_base(&self, taken: &Taken) {
         let path = self.journal.path().with_file_name(BASE);
+        // What has left memory may have been made anew since: the base would say where things lay before.
+        let _not_meanwhile = self.base.mending();
+        let is_same = match (&taken.shelf, self.state().shelf()) {
+            (Some(taken), Some(now)) => Arc::ptr_eq(taken, now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_same {
+            tracing::info!(session = %self.id, "no base is written: what had left memory was made anew");
+            return;
+        }
         let write = || {
             if let Some(shelf) = &taken.shelf {
                 shelf.sync()?;

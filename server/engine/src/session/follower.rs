@@ -14,14 +14,17 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, EventLog, Kept};
-use crate::ids::SessionId;
+use crate::ids::{AgentId, ItemId, SessionId};
 use crate::journal::growing::{Grown, Tail};
 use crate::journal::lease::{Lease, Writer};
-use crate::journal::{Record, Stamp};
+use crate::journal::{Record, Shelf, Stamp};
 use crate::paths::AbsPath;
+use crate::session::agents::AgentView;
 use crate::session::lock;
+use crate::session::paging::{ItemPage, PagingError};
 use crate::session::replay::Replay;
 use crate::session::snapshot::Snapshot;
+use crate::session::spending::Spending;
 use crate::session::state::SessionState;
 use crate::workspace::blocking;
 
@@ -136,6 +139,37 @@ impl Following {
         snapshot
     }
 
+    /// At most `limit` items before one of them, of the session's own transcript or of a sub-agent's.
+    ///
+    /// # Errors
+    /// [`PagingError`].
+    pub async fn items_before(
+        self: &Arc<Self>,
+        agent: Option<AgentId>,
+        before: ItemId,
+        limit: usize,
+    ) -> Result<ItemPage, PagingError> {
+        let following = Arc::clone(self);
+        blocking(move || {
+            let found = lock(&following.inner).state.items_before(agent.as_ref(), &before, limit)?;
+            ItemPage::read(found, &before, limit)
+        })
+        .await
+    }
+
+    /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
+    #[must_use]
+    pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
+        let (view, part) = AgentView::of(&lock(&self.inner).state, id, items)?;
+        Some(AgentView { items: part.read_what_can_be(), ..view })
+    }
+
+    /// What the session has taken of its models, as far as it is recorded.
+    #[must_use]
+    pub fn spending(&self) -> Spending {
+        lock(&self.inner).state.spending.clone()
+    }
+
     /// Where it works.
     pub(crate) fn cwd(&self) -> AbsPath {
         lock(&self.inner).state.cwd.clone()
@@ -188,7 +222,8 @@ impl Following {
         *is_headless = false;
         // State and events change under one lock: a snapshot has both of one moment.
         let mut inner = lock(&self.inner);
-        if let Some(state) = beginning {
+        if let Some(mut state) = beginning {
+            attach_shelf(&mut state);
             inner.state = state;
             self.log.lose();
         }
@@ -274,13 +309,19 @@ fn fold(tail: &mut Tail, mut show: impl FnMut(Stamp, &[Event])) -> (Option<Repla
         None => {
             let state = SessionState::open(&record);
             before.push((stamp, record));
-            if let Some(state) = state {
+            if let Some(mut state) = state {
+                attach_shelf(&mut state);
                 let begun = replay.insert(Replay { state, kept: Kept::default() });
                 std::mem::take(&mut before).into_iter().for_each(|(stamp, record)| add(begun, stamp, record));
             }
         }
     });
     (replay, read.map(drop))
+}
+
+/// Lets what is old leave memory for a file of this process: the session's own shelf is that of whoever writes.
+fn attach_shelf(state: &mut SessionState) {
+    state.attach(&Arc::new(Shelf::unnamed()));
 }
 
 /// Who writes, as far as that is known; `None` when nobody does.

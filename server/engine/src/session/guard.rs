@@ -2,6 +2,7 @@
 //!
 //! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +21,7 @@ use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::equipment::Equipment;
-use crate::settings::Withheld;
+use crate::settings::{TrustWaiting, Withheld};
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind, Touch};
 use crate::workspace::{Workspace, blocking};
@@ -55,7 +56,19 @@ pub(crate) struct Guard {
     /// The session's own folders, which need no question to be read.
     own: Vec<AbsPath>,
     in_force: Mutex<Option<Arc<InForce>>>,
-    told: Mutex<Complaints>,
+    told: Mutex<Told>,
+}
+
+/// What the session's clients have been told of the settings.
+#[derive(Debug, Default)]
+struct Told {
+    complaints: Complaints,
+    /// What stood for the contents of the files; none before the first look.
+    contents: Option<Vec<(AbsPath, u64)>>,
+    /// What was asked about, by its digest.
+    asked: BTreeSet<String>,
+    /// The policy whose variables commands get.
+    policy: Option<Arc<Policy>>,
 }
 
 /// A verdict, and what holds the call back if it runs: both from one picture.
@@ -135,6 +148,7 @@ impl InForce {
         rules.extend(grants.iter().filter_map(session_rule));
         rules.extend(equipment.rules());
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
+        let rules = rules.in_order(policy.order);
         problems.extend(policy.problems.iter().cloned());
         let (grants, equipment, cwd) = (grants.to_vec(), equipment.clone(), cwd.clone());
         Self { policy, rules, problems, grants, equipment, cwd, home, own: Vec::new() }
@@ -213,10 +227,26 @@ impl Session {
         // Held until it is told: of two looks the newer is told last.
         let mut told = lock(&self.guard.told);
         let in_force = self.guard.in_force(&grants, &equipment, &self.workspace.cwd());
-        if told.problems != in_force.problems || told.withheld != in_force.policy.withheld {
-            let (problems, withheld) = (in_force.problems.clone(), in_force.policy.withheld.clone());
-            *told = Complaints { problems: problems.clone(), withheld: withheld.clone() };
-            self.publish(Event::ConfigChanged { problems, withheld });
+        let policy = &in_force.policy;
+        let known = told.contents.replace(policy.contents.clone());
+        let files = known.map(|known| changed(&known, &policy.contents)).unwrap_or_default();
+        let complaints =
+            Complaints { problems: in_force.problems.clone(), withheld: policy.withheld.clone() };
+        if !files.is_empty() || told.complaints != complaints {
+            told.complaints = complaints.clone();
+            let Complaints { problems, withheld } = complaints;
+            self.publish(Event::ConfigChanged { files, problems, withheld });
+        }
+        if !told.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, policy)) {
+            self.shell.set_variables(policy.declared.variables());
+            told.policy = Some(Arc::clone(policy));
+        }
+        // What is wished for no more may be asked about again, should it come back.
+        told.asked.retain(|known| policy.to_ask.contains(known));
+        let before = told.asked.len();
+        told.asked.extend(policy.to_ask.iter().cloned());
+        if told.asked.len() > before {
+            self.publish(Event::TrustRequired { waiting: TrustWaiting::of(&policy.withheld) });
         }
         in_force
     }
@@ -224,7 +254,12 @@ impl Session {
     /// What was told last of what is wrong with the settings. Looks at no file.
     #[must_use]
     pub fn complaints(&self) -> Complaints {
-        lock(&self.guard.told).clone()
+        lock(&self.guard.told).complaints.clone()
+    }
+
+    /// Looks at the settings files, and tells what has changed.
+    pub fn look_at_settings(&self) {
+        self.in_force();
     }
 
     /// Judges a call by everything that is in force now, and says what is to hold it back by the same settings.
@@ -350,6 +385,17 @@ impl Session {
             .filter(|call| runs(&without, call) == Some(false) && runs(&with, call) == Some(true));
         Spared { matched: count(spared.count()), of: count(calls.len()) }
     }
+}
+
+/// The files whose contents are others, those that have come or gone among them.
+fn changed(before: &[(AbsPath, u64)], now: &[(AbsPath, u64)]) -> Vec<AbsPath> {
+    let other = |one: &[(AbsPath, u64)], other: &[(AbsPath, u64)]| {
+        let news = one.iter().filter(|entry| !other.contains(entry));
+        news.map(|(file, _)| file.clone()).collect::<Vec<_>>()
+    };
+    let mut files = other(now, before);
+    files.extend(other(before, now).into_iter().filter(|file| now.iter().all(|(known, _)| known != file)));
+    files
 }
 
 fn count(number: usize) -> u32 {

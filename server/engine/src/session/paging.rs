@@ -12,7 +12,7 @@ use crate::journal::base::BASE;
 use crate::journal::{Lines, Record, SHELF, Shelf};
 use crate::model::Message;
 use crate::session::compaction::Stored;
-use crate::session::transcript::Transcript;
+use crate::session::transcript::{Pages, Part};
 use crate::session::{Session, SessionState};
 use crate::workspace::blocking;
 
@@ -56,6 +56,44 @@ pub enum PagingError {
     Storage(#[from] io::Error),
 }
 
+impl SessionState {
+    /// The items before one of them; `Err` inside has the older items where it has to be looked for among them.
+    ///
+    /// # Errors
+    /// [`PagingError::UnknownAgent`].
+    pub(super) fn items_before(
+        &self,
+        agent: Option<&AgentId>,
+        before: &ItemId,
+        limit: usize,
+    ) -> Result<Result<Part, Pages>, PagingError> {
+        // The session's own is always there.
+        let unknown = || PagingError::UnknownAgent(agent.cloned().unwrap_or_else(AgentId::generate));
+        Ok(self.thread(agent).ok_or_else(unknown)?.items.before(before, limit))
+    }
+}
+
+impl ItemPage {
+    /// Reads the items that were found before one of them. Waits for the disk.
+    ///
+    /// # Errors
+    /// [`PagingError::UnknownItem`] and [`PagingError::Storage`].
+    pub(super) fn read(
+        found: Result<Part, Pages>,
+        before: &ItemId,
+        limit: usize,
+    ) -> Result<Self, PagingError> {
+        let part = match found {
+            Ok(part) => part,
+            Err(older) => {
+                older.before(before, limit)?.ok_or_else(|| PagingError::UnknownItem(before.clone()))?
+            }
+        };
+        let more_items = part.more;
+        Ok(Self { items: part.read()?, more_items })
+    }
+}
+
 impl Session {
     /// At most `limit` items before one of them, of the session's own transcript or of a sub-agent's.
     ///
@@ -68,18 +106,8 @@ impl Session {
         limit: usize,
     ) -> Result<ItemPage, PagingError> {
         self.reading(move |session| {
-            let part = {
-                let state = session.state();
-                session.transcript(&state, agent.as_ref())?.before(&before, limit)
-            };
-            let part = match part {
-                Ok(part) => part,
-                Err(older) => {
-                    older.before(&before, limit)?.ok_or_else(|| PagingError::UnknownItem(before.clone()))?
-                }
-            };
-            let more_items = part.more;
-            Ok(ItemPage { items: part.read()?, more_items })
+            let found = session.state().items_before(agent.as_ref(), &before, limit)?;
+            ItemPage::read(found, &before, limit)
         })
         .await
     }
@@ -122,17 +150,6 @@ impl Session {
     pub async fn read_edit_items(self: &Arc<Self>) -> Vec<Item> {
         let session = Arc::clone(self);
         blocking(move || session.edit_items()).await
-    }
-
-    fn transcript<'a>(
-        &self,
-        state: &'a SessionState,
-        agent: Option<&AgentId>,
-    ) -> Result<&'a Transcript, PagingError> {
-        let thread = state.thread(agent);
-        // The session's own is always there.
-        let unknown = || PagingError::UnknownAgent(agent.cloned().unwrap_or_else(AgentId::generate));
-        thread.map(|thread| &thread.items).ok_or_else(unknown)
     }
 
     fn stored_window(

@@ -259,10 +259,7 @@ impl SessionState {
                 self.change_queue(change);
                 vec![self.queue_event()]
             }
-            Record::Drafted { draft } => {
-                self.draft.clone_from(&draft);
-                vec![Event::DraftChanged { draft }]
-            }
+            Record::Drafted { draft } => vec![self.take_draft(draft)],
             Record::Prompt { .. } => self.apply_prompt(record),
             Record::Steered { ref queued, ref item, ref parts, .. } => {
                 self.note_begun(queued);
@@ -440,6 +437,11 @@ impl SessionState {
             _ => None,
         };
         self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
+    }
+
+    fn take_draft(&mut self, draft: Option<Draft>) -> Event {
+        self.draft.clone_from(&draft);
+        Event::DraftChanged { draft }
     }
 
     /// What was sent is no draft any more.

@@ -153,16 +153,7 @@ impl Thread {
                 self.turns.push(TurnStart { prompt, items, place, words, steered: Vec::new() });
                 vec![Event::ItemAdded { item }]
             }
-            Record::Attached { turn: _, item, content, shown, instructed } => {
-                self.note_instructed(instructed);
-                append(&mut self.messages, Message::user(content));
-                let prompt = self.items.change(&item, |item| {
-                    if let ItemBody::UserMessage { attachments, .. } = &mut item.body {
-                        *attachments = shown;
-                    }
-                });
-                prompt.map(|item| Event::ItemUpdated { item }).into_iter().collect()
-            }
+            Record::Attached { .. } => self.attach_to_prompt(record).into_iter().collect(),
             Record::Commanded { turn, item, command, content } => {
                 self.take_command(&turn, &item, command, content).into_iter().collect()
             }
@@ -236,6 +227,19 @@ impl Thread {
             | Record::Resumed { .. }
             | Record::InAgent { .. } => Vec::new(),
         }
+    }
+
+    /// Puts what goes with a prompt behind it.
+    fn attach_to_prompt(&mut self, record: Record) -> Option<Event> {
+        let Record::Attached { turn: _, item, content, shown, instructed } = record else { return None };
+        self.note_instructed(instructed);
+        append(&mut self.messages, Message::user(content));
+        let prompt = self.items.change(&item, |item| {
+            if let ItemBody::UserMessage { attachments, .. } = &mut item.body {
+                *attachments = shown;
+            }
+        });
+        prompt.map(|item| Event::ItemUpdated { item })
     }
 
     /// Puts what a command says to the model in the place of the prompt that it was.

@@ -124,19 +124,19 @@ pub(crate) fn asked(prompt: &str) -> Option<&str> {
 pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) {
     // A profile that cannot be used is told of by the call.
     let Ok(profile) = next_profile(conversation, turn) else { return };
-    let Some(trigger) = conversation.measure(profile).usage.trigger else { return };
+    let Some(trigger) = conversation.measure(&profile).usage.trigger else { return };
     let useless = &conversation.useless_compactions;
-    if conversation.measure_well(profile, trigger).await.usage.tokens < trigger
+    if conversation.measure_well(&profile, trigger).await.usage.tokens < trigger
         || useless.load(Ordering::Relaxed) >= MAX_USELESS
     {
         return;
     }
     let request = Request { cause: Cause::Threshold, focus: None };
-    let outcome = compact_for(conversation, turn, profile, request, cancel).await;
+    let outcome = compact_for(conversation, turn, &profile, request, cancel).await;
     if outcome == Outcome::Cancelled {
         return;
     }
-    if conversation.measure(profile).usage.tokens < trigger {
+    if conversation.measure(&profile).usage.tokens < trigger {
         useless.store(0, Ordering::Relaxed);
     } else if useless.fetch_add(1, Ordering::Relaxed) + 1 == MAX_USELESS {
         let text = "The conversation cannot be made short enough for the model's context window.".to_owned();
@@ -150,15 +150,15 @@ pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, 
 ///
 /// # Errors
 /// When its own cannot be used.
-pub(crate) fn narrower<'a>(conversation: &Conversation<'a>, asked: &str) -> Result<&'a Profile, ModelError> {
-    let models = &conversation.session.models;
+pub(crate) fn narrower(conversation: &Conversation<'_>, asked: &str) -> Result<Profile, ModelError> {
+    let models = conversation.session.models();
     let own = models.profile(&conversation.model())?;
     let is_narrower = |asked: &&Profile| asked.context_window < own.context_window;
-    Ok(models.profile(asked).ok().filter(is_narrower).unwrap_or(own))
+    Ok(models.profile(asked).ok().filter(is_narrower).unwrap_or(own).clone())
 }
 
 /// As [`narrower`], for the profile that is asked next.
-fn next_profile<'a>(conversation: &Conversation<'a>, turn: &TurnId) -> Result<&'a Profile, ModelError> {
+fn next_profile(conversation: &Conversation<'_>, turn: &TurnId) -> Result<Profile, ModelError> {
     let asked = Route::begin(conversation, turn, false)?.profile().to_owned();
     narrower(conversation, &asked)
 }
@@ -190,7 +190,7 @@ pub(crate) async fn compact(
     cancel: &CancellationToken,
 ) -> Outcome {
     let Ok(profile) = next_profile(conversation, turn) else { return Outcome::Unchanged };
-    compact_for(conversation, turn, profile, request, cancel).await
+    compact_for(conversation, turn, &profile, request, cancel).await
 }
 
 /// Compacts the conversation for the model of a profile. Nobody may add to it meanwhile.

@@ -126,7 +126,7 @@ fn conversation<'a>(
         None => known.or_else(|| parent.session.model_named(kind.model.as_deref()?).ok()).or_else(|| {
             // Where nothing is said about sub-agents, they have the model of the session.
             let task = parent.session.pointer(Pointer::Task);
-            (kind.file.is_none() && task != parent.session.models.default_name()).then_some(task)
+            (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
         }),
     };
     let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));

@@ -227,7 +227,7 @@ async fn makes_room(
 ) -> compact::Outcome {
     let (began, request) = (Instant::now(), compact::Request { cause: compact::Cause::TooLong, focus: None });
     let Ok(profile) = compact::narrower(conversation, asked) else { return compact::Outcome::Unchanged };
-    let outcome = compact::compact_for(conversation, turn, profile, request, cancel).await;
+    let outcome = compact::compact_for(conversation, turn, &profile, request, cancel).await;
     conversation.note_phase(Phase::CompactCheck, began);
     outcome
 }
@@ -263,7 +263,7 @@ impl<'a> Asker<'a> {
         profile: &str,
         cancel: &'a CancellationToken,
     ) -> Result<Self, ModelError> {
-        let models = &conversation.session.models;
+        let models = conversation.session.models();
         let model = tokio::select! {
             model = models.connect(profile) => model?,
             () = cancel.cancelled() => {
@@ -345,6 +345,6 @@ impl<'a> Asker<'a> {
     /// How full the narrower of the context windows is: that of the conversation's own model or of the one that is asked.
     fn context(&self) -> Option<ContextUse> {
         let profile = compact::narrower(self.conversation, &self.profile.name);
-        profile.ok().map(|profile| self.conversation.measure(profile).usage)
+        profile.ok().map(|profile| self.conversation.measure(&profile).usage)
     }
 }

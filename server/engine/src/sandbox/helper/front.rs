@@ -199,7 +199,8 @@ impl<'a> Front<'a> {
                 prepared
             }
         };
-        prepared.args(command).env_clear().envs(environment()).env(TMPDIR, &self.places.scratch);
+        prepared.args(command).env_clear().envs(environment());
+        prepared.envs(&self.policy.variables).env(TMPDIR, &self.places.scratch);
         if self.policy.input == Input::None {
             prepared.stdin(Stdio::null());
         }

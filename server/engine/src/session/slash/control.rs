@@ -160,9 +160,9 @@ impl Bench<'_> {
     pub(super) fn model(&self) -> Report {
         let session = self.session;
         if self.arguments.is_empty() {
-            let own = session.state().model.clone();
+            let (models, own) = (session.models.now(), session.state().model.clone());
             let mut text = String::new();
-            for profile in session.models.profiles() {
+            for profile in models.profiles() {
                 let mark = if profile.name == own { " ← this session" } else { "" };
                 let pointers = self.pointers_to(&profile.name);
                 let used =
@@ -170,7 +170,7 @@ impl Bench<'_> {
                 let _ = writeln!(text, "- **{}**: {}{used}{mark}", profile.name, profile.model);
             }
             text.push_str("\n`/model NAME` changes that of this session.");
-            let names: Vec<_> = session.models.profiles().map(|profile| profile.name.clone()).collect();
+            let names: Vec<_> = models.profiles().map(|profile| profile.name.clone()).collect();
             return Report::text(text).with(json!({ "model": own, "models": names }));
         }
         match session.model_named(self.arguments) {

@@ -150,7 +150,8 @@ impl Bench<'_> {
         };
         let in_force = session.in_force();
         let mode = in_force.mode(session.mode()).name();
-        let profile = session.models.profile(&model);
+        let models = session.models.now();
+        let profile = models.profile(&model);
         let asked = profile.as_ref().map_or_else(|error| error.to_string(), |profile| profile.model.clone());
         let folders: Vec<_> = session.roots().iter().map(ToString::to_string).collect();
         let version = env!("CARGO_PKG_VERSION");
@@ -174,13 +175,12 @@ impl Bench<'_> {
         let session = self.session;
         let (in_force, standing, catalog) = (session.in_force(), session.standing(), session.catalog());
         let mut bad: Vec<String> = Vec::new();
-        if let Err(error) = session.models.profile(&session.state().model) {
+        let (models, model) = (session.models.now(), session.state().model.clone());
+        if let Err(error) = models.profile(&model) {
             bad.push(format!("model: {error}"));
         }
-        bad.extend(
-            session.models.unusable().map(|one| format!("model profile `{}`: {}", one.name, one.error)),
-        );
-        bad.extend(session.models.problems().iter().cloned());
+        bad.extend(models.unusable().map(|one| format!("model profile `{}`: {}", one.name, one.error)));
+        bad.extend(models.problems().iter().cloned());
         bad.extend(in_force.problems.iter().map(|problem| self.problem(problem)));
         bad.extend(standing.memory.problems().iter().cloned());
         bad.extend(standing.style_problem.clone());

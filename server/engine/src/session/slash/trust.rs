@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::command::Report;
 use crate::session::lock;
 use crate::session::slash::Bench;
-use crate::settings::{Shown, Wish};
+use crate::settings::Wish;
 use crate::workspace::blocking;
 
 /// So many characters of one wish are shown.
@@ -86,19 +86,6 @@ impl Bench<'_> {
 
     async fn approve(&self, wishes: Vec<Wish>) -> Result<(), String> {
         let source = self.session.policy_source();
-        blocking(move || {
-            let (settings, files): (Vec<&Wish>, Vec<&Wish>) = wishes
-                .iter()
-                .partition(|wish| source.current().withheld.iter().any(|held| held.wish == **wish));
-            for wish in settings {
-                source.approve(&wish.file, &[Shown::from(wish)]).map_err(|error| error.to_string())?;
-            }
-            let files: Vec<Wish> = files.into_iter().cloned().collect();
-            if files.is_empty() {
-                return Ok(());
-            }
-            source.approve_wishes(&files).map_err(|error| error.to_string())
-        })
-        .await
+        blocking(move || source.approve_wishes(&wishes)).await.map_err(|error| error.to_string())
     }
 }

@@ -310,9 +310,10 @@ fn what_was_not_shown_is_not_approved() {
     let fixture = Fixture::new();
     let allow = |rules: &[&str]| json!({ "permissions": { "allow": rules } }).to_string();
     let file = fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(pwd)"]));
-    let shown: Vec<_> = fixture.load().withheld.iter().map(|withheld| Shown::from(&withheld.wish)).collect();
+    let shown: Vec<_> = fixture.load().withheld.iter().map(|withheld| withheld.wish.digest()).collect();
+    assert!(fixture.load().withheld.iter().all(|withheld| withheld.wish.file == file));
     fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(rm:*)"]));
-    assert_eq!(fixture.sources.trust().approve_shown(&fixture.load(), &file, &shown).unwrap(), 1);
+    assert_eq!(fixture.sources.trust().approve_digests(&fixture.load(), &shown).unwrap(), 1);
     assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
     assert_eq!(told(&fixture.load().untrusted), ["allow Bash(rm:*)"]);
 }
