@@ -60,6 +60,7 @@ fn every_built_in_command_answers_over_the_protocol() {
 #[test]
 fn what_is_no_command_is_answered_and_wrong_arguments_too() {
     let project = Project::new(&Script::new([say("hello")]));
+    project.write("a.txt", "there already");
     let client = project.open();
     let session = client.session();
     for (text, expected) in [
@@ -72,7 +73,7 @@ fn what_is_no_command_is_answered_and_wrong_arguments_too() {
         ("/permissions lax", "no mode"),
         ("/trust nothing.md", "Nothing of"),
         ("/git push", "what to do"),
-        ("/export /no/such/folder/a.md", "not written"),
+        ("/export a.txt", "not written"),
     ] {
         let said = run(&session, text);
         assert_eq!(said["failed"], true, "{text}: {said}");
@@ -176,11 +177,8 @@ fn without_a_plugin_commands_are_messages_and_clear_leads_on() {
     shown("one");
     ask("/clear");
     shown("A new session begins");
-    let second = client.wait_for("another session", |_| {
-        let told = ask("/status");
-        (told["sessionId"] != first["sessionId"]).then_some(told)
-    });
-    assert!(second["sessionId"].is_string());
+    // What it says is shown once prompts go on there.
+    assert_ne!(ask("/status")["sessionId"], first["sessionId"]);
 }
 
 #[test]
@@ -192,7 +190,7 @@ fn without_an_editor_a_command_is_the_answer() {
     let output = project.run(&["run", "/no-such-thing"], "");
     assert_eq!(output.code, 1, "{output:?}");
     assert!(output.stdout.contains("There is no command"), "{output:?}");
-    project.run(&["run", "hello"], "");
+    assert_eq!(project.run(&["run", "hello"], "").code, 0);
     let output = project.run(&["run", "--continue", "--output-format", "json", "/fork A copy"], "");
     let result: Value = serde_json::from_str(output.stdout.trim()).unwrap();
     assert_eq!(
