@@ -59,6 +59,11 @@
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
 ---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
 
+--- A command that is answered at once and begins no turn.
+---@class kode.AnsweredTurn
+---@field turnId kode.TurnId The turn that the answer belongs to: the running one where one runs.
+---@field itemId kode.ItemId The item that comes with the answer.
+
 --- Whether a session is put away.
 ---@class kode.ArchiveSessionParams
 ---@field sessionId kode.SessionId The session, live or not.
@@ -218,10 +223,64 @@
 ---@class kode.CloseSessionParams
 ---@field sessionId kode.SessionId The session.
 
+--- How a built-in command is carried out.
+---@alias kode.CommandEffect
+---| "show" # It shows something, at once, while a turn runs as well.
+---| "control" # It changes something.
+---| "prompt" # It asks the model something.
+---| "elsewhere" # It belongs to a terminal: it says what to do in an editor.
+---| "other" # An effect that this build does not know.
+
+--- A command.
+---@class kode.CommandInfo
+---@field name string What it is called by, without the `/`.
+---@field kind kode.CommandKind What it is.
+---@field aliases? string[] Other names of it.
+---@field description string What it does, for people.
+---@field argumentHint string What it takes, for people; may be empty.
+---@field effect? kode.CommandEffect How it is carried out; absent for what is not built in, which always asks the model.
+---@field scope? kode.CommandScope Whose file it is; absent when it is built in.
+---@field file? string The path of its file; absent when it is built in.
+---@field userInvocable boolean Whether the user may call it.
+---@field modelInvocable boolean Whether the model may call it by itself.
+---@field shadowedBy? string What is used instead of it, because that has its name: a file, or `built-in`.
+---@field waiting? string[] What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone.
+---@field notes? string[] What of its file is not followed, for people.
+
+--- What a command is.
+---@alias kode.CommandKind
+---| "builtIn" # It is built in.
+---| "command" # A Markdown file of commands.
+---| "skill" # A skill.
+---| "other" # A kind that this build does not know.
+
+--- What a command has to say that no model is told of.
+---@class kode.CommandOutput
+---@field name string Its name, without the `/`.
+---@field arguments string What stood behind it; may be empty.
+---@field text string What it says; Markdown.
+---@field data? any The same for machines, in the command's own form; absent when it has none.
+---@field failed? boolean Whether it was not carried out; the text says why.
+---@field goTo? kode.SessionId The session to show from now on: it is begun, and is followed once it is loaded.
+
 --- A command line and where it runs.
 ---@class kode.CommandPreview
 ---@field command string The command line, exactly; may hold characters that must not reach a terminal or label as they are.
 ---@field cwd string The path of the folder it starts in.
+
+--- Whose a file is.
+---@alias kode.CommandScope
+---| "project" # The workspace's.
+---| "above" # That of a folder above it, in the same repository.
+---| "below" # That of a folder in it in which something was read or changed.
+---| "user" # The user's own.
+---| "other" # One that this build does not know.
+
+--- The command that a prompt was.
+---@class kode.CommandUse
+---@field name string Its name, without the `/`.
+---@field arguments string What stood behind it.
+---@field source kode.CommandKind What it is.
 
 --- Which conversation is compacted, and what counts most in it.
 ---@class kode.CompactSessionParams
@@ -1044,6 +1103,13 @@
 ---@field description string What it is about.
 ---@field items kode.Item[] Its transcript, oldest first.
 
+--- A way in which users extend the agent.
+---@class kode.ExtensionPoint
+---@field kind string `hooks`, `commands`, `agents` or `skills`.
+---@field automatic boolean Whether it is set off by what happens.
+---@field manual boolean Whether the user sets it off.
+---@field modelCallable boolean Whether the model calls it.
+
 --- Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
 ---@class kode.ExtensionsChanged
 ---@field agents integer How many types of sub-agents there are now.
@@ -1356,6 +1422,10 @@
 ---@class kode.ItemBody.Notice: kode.Notice
 ---@field type "notice"
 
+--- What a command has to say that no model is told of.
+---@class kode.ItemBody.Command: kode.CommandOutput
+---@field type "command"
+
 --- What an item is.
 ---@alias kode.ItemBody
 ---| kode.ItemBody.UserMessage
@@ -1363,6 +1433,7 @@
 ---| kode.ItemBody.Thinking
 ---| kode.ItemBody.ToolCall
 ---| kode.ItemBody.Notice
+---| kode.ItemBody.Command
 
 --- Names an item of the transcript.
 ---@alias kode.ItemId string
@@ -1404,6 +1475,16 @@
 --- The checkpoints of a session.
 ---@class kode.ListCheckpointsResult
 ---@field checkpoints kode.Checkpoint[] The checkpoints, oldest first.
+
+--- Whose commands.
+---@class kode.ListCommandsParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- The commands, as their files say now.
+---@class kode.ListCommandsResult
+---@field commands kode.CommandInfo[] The built-in ones first, then skills and commands of files in the order of their names, then those that are hidden.
+---@field problems kode.FileProblem[] Files that are left out, and why.
+---@field extensionPoints kode.ExtensionPoint[] How users extend the agent, and who sets each of these off.
 
 --- Whose edits are listed.
 ---@class kode.ListEditsParams
@@ -2341,11 +2422,16 @@
 ---@class kode.StartTurnResult.Steering: kode.SteeredTurn
 ---@field type "steering"
 
+--- It is a command that is answered at once.
+---@class kode.StartTurnResult.Answered: kode.AnsweredTurn
+---@field type "answered"
+
 --- What became of a prompt.
 ---@alias kode.StartTurnResult
 ---| kode.StartTurnResult.Started
 ---| kode.StartTurnResult.Queued
 ---| kode.StartTurnResult.Steering
+---| kode.StartTurnResult.Answered
 
 --- A restore that was begun.
 ---@class kode.StartedRestore
@@ -2683,6 +2769,7 @@
 ---@field text string The text.
 ---@field attachments? kode.Attachment[] What went with it to the model; told when its turn has begun and it was looked up.
 ---@field steered? boolean Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
+---@field command? kode.CommandUse The command that it was, told when its turn has begun; absent for a prompt in words.
 
 --- A message as the model had it.
 ---@class kode.WindowMessage
@@ -2728,7 +2815,7 @@
 ---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
 ---@field ["agent/context/get"] fun(params: kode.GetContextParams): kode.ContextUse Says how full the context window of a session is, and of what. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/context/window"] fun(params: kode.GetWindowParams): kode.WindowPage Gives a page of the messages of a conversation as they were before a compaction. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
+---@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/complete"] fun(params: kode.CompleteParams): kode.CompleteResult Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/draft/set"] fun(params: kode.SetDraftParams) Keeps the unsent prompt of a session; `draft_changed` tells other clients. Errors: `unknownSession`, `invalidParams`.
@@ -2771,6 +2858,7 @@
 ---@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/styles/list"] fun(params: kode.ListStylesParams): kode.ListStylesResult Lists the output styles. Errors: `unknownSession`.
 ---@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Says what of the files of users is in use and from where, what hides what, and what is left out and why. Errors: `unknownSession`.
+---@field ["agent/commands/list"] fun(params: kode.ListCommandsParams): kode.ListCommandsResult Lists the commands that can be typed after `/`, also those that are hidden or left out. Errors: `unknownSession`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2787,6 +2875,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "1632a072682994d98a1e94df0d7f391174d45b986a3c87f6d89cbc65c522a2b3"
+M.schema_hash = "8b48dc13bcc122acebc5655ce4ba214e5981d31f078f62abcc44269cc3e6dfe4"
 
 return M

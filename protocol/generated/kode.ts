@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "1632a072682994d98a1e94df0d7f391174d45b986a3c87f6d89cbc65c522a2b3";
+export const SCHEMA_HASH = "8b48dc13bcc122acebc5655ce4ba214e5981d31f078f62abcc44269cc3e6dfe4";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -107,6 +107,14 @@ export type Amended =
     | "ask"
     /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
     | "undo";
+
+/** A command that is answered at once and begins no turn. */
+export interface AnsweredTurn {
+    /** The turn that the answer belongs to: the running one where one runs. */
+    turnId: TurnId;
+    /** The item that comes with the answer. */
+    itemId: ItemId;
+}
 
 /** Whether a session is put away. */
 export interface ArchiveSessionParams {
@@ -373,12 +381,105 @@ export interface CloseSessionParams {
     sessionId: SessionId;
 }
 
+/** How a built-in command is carried out. */
+export type CommandEffect =
+    /** It shows something, at once, while a turn runs as well. */
+    | "show"
+    /** It changes something. */
+    | "control"
+    /** It asks the model something. */
+    | "prompt"
+    /** It belongs to a terminal: it says what to do in an editor. */
+    | "elsewhere"
+    /** An effect that this build does not know. */
+    | "other";
+
+/** A command. */
+export interface CommandInfo {
+    /** What it is called by, without the `/`. */
+    name: string;
+    /** What it is. */
+    kind: CommandKind;
+    /** Other names of it. */
+    aliases?: string[];
+    /** What it does, for people. */
+    description: string;
+    /** What it takes, for people; may be empty. */
+    argumentHint: string;
+    /** How it is carried out; absent for what is not built in, which always asks the model. */
+    effect?: CommandEffect;
+    /** Whose file it is; absent when it is built in. */
+    scope?: CommandScope;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** Whether the user may call it. */
+    userInvocable: boolean;
+    /** Whether the model may call it by itself. */
+    modelInvocable: boolean;
+    /** What is used instead of it, because that has its name: a file, or `built-in`. */
+    shadowedBy?: string;
+    /** What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone. */
+    waiting?: string[];
+    /** What of its file is not followed, for people. */
+    notes?: string[];
+}
+
+/** What a command is. */
+export type CommandKind =
+    /** It is built in. */
+    | "builtIn"
+    /** A Markdown file of commands. */
+    | "command"
+    /** A skill. */
+    | "skill"
+    /** A kind that this build does not know. */
+    | "other";
+
+/** What a command has to say that no model is told of. */
+export interface CommandOutput {
+    /** Its name, without the `/`. */
+    name: string;
+    /** What stood behind it; may be empty. */
+    arguments: string;
+    /** What it says; Markdown. */
+    text: string;
+    /** The same for machines, in the command's own form; absent when it has none. */
+    data?: unknown;
+    /** Whether it was not carried out; the text says why. */
+    failed?: boolean;
+    /** The session to show from now on: it is begun, and is followed once it is loaded. */
+    goTo?: SessionId;
+}
+
 /** A command line and where it runs. */
 export interface CommandPreview {
     /** The command line, exactly; may hold characters that must not reach a terminal or label as they are. */
     command: string;
     /** The path of the folder it starts in. */
     cwd: string;
+}
+
+/** Whose a file is. */
+export type CommandScope =
+    /** The workspace's. */
+    | "project"
+    /** That of a folder above it, in the same repository. */
+    | "above"
+    /** That of a folder in it in which something was read or changed. */
+    | "below"
+    /** The user's own. */
+    | "user"
+    /** One that this build does not know. */
+    | "other";
+
+/** The command that a prompt was. */
+export interface CommandUse {
+    /** Its name, without the `/`. */
+    name: string;
+    /** What stood behind it. */
+    arguments: string;
+    /** What it is. */
+    source: CommandKind;
 }
 
 /** Which conversation is compacted, and what counts most in it. */
@@ -1202,6 +1303,18 @@ export interface ExportedSubagent {
     items: Item[];
 }
 
+/** A way in which users extend the agent. */
+export interface ExtensionPoint {
+    /** `hooks`, `commands`, `agents` or `skills`. */
+    kind: string;
+    /** Whether it is set off by what happens. */
+    automatic: boolean;
+    /** Whether the user sets it off. */
+    manual: boolean;
+    /** Whether the model calls it. */
+    modelCallable: boolean;
+}
+
 /** Files of agents, skills, commands or output styles have changed; the lists of them are other ones now. */
 export interface ExtensionsChanged {
     /** How many types of sub-agents there are now. */
@@ -1656,7 +1769,9 @@ export type ItemBody =
     /** A tool call. */
     | ({ type: "toolCall" } & ToolCall)
     /** Something the user should know that nobody said. */
-    | ({ type: "notice" } & Notice);
+    | ({ type: "notice" } & Notice)
+    /** What a command has to say that no model is told of. */
+    | ({ type: "command" } & CommandOutput);
 
 /** Names an item of the transcript. */
 export type ItemId = string;
@@ -1720,6 +1835,22 @@ export interface ListCheckpointsParams {
 export interface ListCheckpointsResult {
     /** The checkpoints, oldest first. */
     checkpoints: Checkpoint[];
+}
+
+/** Whose commands. */
+export interface ListCommandsParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The commands, as their files say now. */
+export interface ListCommandsResult {
+    /** The built-in ones first, then skills and commands of files in the order of their names, then those that are hidden. */
+    commands: CommandInfo[];
+    /** Files that are left out, and why. */
+    problems: FileProblem[];
+    /** How users extend the agent, and who sets each of these off. */
+    extensionPoints: ExtensionPoint[];
 }
 
 /** Whose edits are listed. */
@@ -3249,7 +3380,9 @@ export type StartTurnResult =
     /** It waits. */
     | ({ type: "queued" } & QueuedTurn)
     /** The running turn is told it. */
-    | ({ type: "steering" } & SteeredTurn);
+    | ({ type: "steering" } & SteeredTurn)
+    /** It is a command that is answered at once. */
+    | ({ type: "answered" } & AnsweredTurn);
 
 /** A restore that was begun. */
 export interface StartedRestore {
@@ -3804,6 +3937,8 @@ export interface UserMessage {
     attachments?: Attachment[];
     /** Whether it was said to a turn that ran: it began none, and there is no checkpoint before it. */
     steered?: boolean;
+    /** The command that it was, told when its turn has begun; absent for a prompt in words. */
+    command?: CommandUse;
 }
 
 /** A message as the model had it. */
@@ -3971,7 +4106,7 @@ export interface Requests {
      */
     "agent/context/window": { params: GetWindowParams; result: WindowPage };
     /**
-     * Hands in a prompt and says at once what became of it.
+     * Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
      *
      * Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
      */
@@ -4221,6 +4356,12 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/doctor": { params: DoctorParams; result: DoctorResult };
+    /**
+     * Lists the commands that can be typed after `/`, also those that are hidden or left out.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/commands/list": { params: ListCommandsParams; result: ListCommandsResult };
 }
 
 /** All requests of the server. */

@@ -14,6 +14,7 @@
 
 pub mod catalogue;
 pub mod checkpoint;
+pub mod commands;
 pub mod complete;
 pub mod config;
 pub mod context;
@@ -44,6 +45,7 @@ mod tests;
 
 pub use catalogue::*;
 pub use checkpoint::*;
+pub use commands::*;
 pub use complete::*;
 pub use config::*;
 pub use context::*;

@@ -14,6 +14,7 @@ use crate::catalogue::{
 use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
 };
+use crate::commands::{ListCommandsParams, ListCommandsResult};
 use crate::complete::{CompleteParams, CompleteResult};
 use crate::config::{
     GetConfigParams, GetConfigResult, ListTrustParams, ListTrustResult, SetConfigParams, SetConfigResult,
@@ -220,7 +221,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     GetWindow = "agent/context/window", GetWindowParams => WindowPage;
-    /// Hands in a prompt and says at once what became of it.
+    /// Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
     StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
@@ -391,6 +392,10 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     Doctor = "agent/doctor", DoctorParams => DoctorResult;
+    /// Lists the commands that can be typed after `/`, also those that are hidden or left out.
+    ///
+    /// Errors: `unknownSession`.
+    ListCommands = "agent/commands/list", ListCommandsParams => ListCommandsResult;
 }
 
 requests! {

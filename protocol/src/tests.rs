@@ -86,6 +86,10 @@ fn item_bodies() -> Vec<Value> {
             { "kind": "file", "label": "a.rs#L1-2", "uri": "file:///w/a.rs", "lines": 2, "bytes": 9, "cut": true },
             { "kind": "image", "label": "picture", "bytes": 0, "cut": false, "problem": "too large" },
         ] }),
+        json!({ "type": "userMessage", "text": "/look a", "command":
+            { "name": "look", "arguments": "a", "source": "skill" } }),
+        json!({ "type": "command", "name": "clear", "arguments": "", "text": "A new session begins.", "data": { "a": 1 },
+            "failed": true, "goTo": "ses_2" }),
         json!({ "type": "agentMessage", "text": "hi", "complete": true, "interrupted": false }),
         json!({ "type": "thinking", "text": "hm", "complete": false }),
         ended_call(),
@@ -378,6 +382,7 @@ fn a_prompt_keeps_its_form() {
             json!({ "type": "started", "turnId": "turn_1" }),
             json!({ "type": "queued", "queueId": "queue_1" }),
             json!({ "type": "steering", "turnId": "turn_1", "queueId": "queue_1" }),
+            json!({ "type": "answered", "turnId": "turn_1", "itemId": "item_1" }),
         ],
     );
 }

@@ -334,6 +334,12 @@ impl Agent {
         Ok(session.snapshot(0).title)
     }
 
+    /// Whether prompts without a session of their own go to this one.
+    #[must_use]
+    pub fn is_plain_session(&self, id: &SessionId) -> bool {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(id)
+    }
+
     /// Lets the next prompt without a session begin a new one.
     pub fn forget_plain_session(&self) {
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -87,6 +87,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/mcp/disable", mcp::disable)
         .custom_method("agent/styles/list", catalogue::styles)
         .custom_method("agent/doctor", catalogue::doctor)
+        .custom_method("agent/commands/list", catalogue::commands)
         .custom_method("workspace/textDocumentContent", document::content)
         .custom_method("window/workDoneProgress/cancel", progress::cancel)
         .finish()

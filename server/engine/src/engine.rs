@@ -3,6 +3,7 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
+pub(crate) mod desk;
 mod lease;
 
 use std::collections::HashMap;
@@ -637,6 +638,7 @@ impl Engine {
             ledger,
             events,
             base,
+            desk: Arc::new(self.clone()),
         };
         let session = Session::start(parts, resumed);
         self.hold(&session, lease);

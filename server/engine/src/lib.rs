@@ -8,6 +8,7 @@
 
 pub mod agents;
 pub mod broker;
+pub mod command;
 pub mod context;
 pub mod edit;
 pub mod engine;

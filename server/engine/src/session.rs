@@ -14,6 +14,8 @@ pub mod compaction;
 pub(crate) mod conversation;
 pub mod draft;
 mod drive;
+pub mod equipment;
+pub(crate) mod expand;
 mod feed;
 pub mod follower;
 pub mod guard;
@@ -31,6 +33,7 @@ pub(crate) mod resume;
 pub mod review;
 pub mod rules;
 mod servers;
+mod slash;
 mod snapshot;
 pub mod spending;
 pub mod standing;
@@ -54,8 +57,10 @@ use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::command::{Typed, is_unsaid};
 use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
+use crate::engine::desk::Desk;
 use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
 use crate::extension::live::Extensions;
@@ -63,6 +68,7 @@ use crate::hooks::state::HookState;
 use crate::hooks::{HookChain, StartSource};
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
+use crate::input::note;
 use crate::journal::{Blobs, Journal, Record};
 use crate::mcp::Servers;
 use crate::model::models::{CurrentModels, Models, Pointer};
@@ -71,6 +77,7 @@ use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
 use crate::question::QuestionBroker;
+use crate::settings::Wish;
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn::limit::{TurnLimit, TurnOptions};
@@ -104,6 +111,13 @@ pub enum Submitted {
         turn: TurnId,
         /// Its id as long as it waits.
         queue: QueueId,
+    },
+    /// It is a command that is answered at once, in this item, and begins no turn.
+    Answered {
+        /// The turn that the item belongs to: the running one where one runs.
+        turn: TurnId,
+        /// The item that comes.
+        item: ItemId,
     },
 }
 
@@ -186,6 +200,10 @@ pub struct Session {
     /// A model that is being asked for a title.
     titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
+    /// Commands that are answered beside the turns.
+    beside: mpsc::Sender<slash::Beside>,
+    /// What of the workspace's wishes the user was shown last.
+    wishes_shown: Mutex<Vec<Wish>>,
     cancel: CancellationToken,
     /// Whether its events go on when it is closed: another process writes it then.
     goes_on: AtomicBool,
@@ -216,6 +234,7 @@ pub(crate) struct Parts {
     pub(crate) ledger: Ledger,
     pub(crate) events: Arc<EventLog>,
     pub(crate) base: base::Newest,
+    pub(crate) desk: Arc<dyn Desk>,
 }
 
 impl Session {
@@ -239,6 +258,7 @@ impl Session {
             ledger,
             events,
             base,
+            desk,
         } = parts;
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
@@ -252,6 +272,7 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
+        let (beside, waiting) = mpsc::channel(slash::BESIDE_LIMIT);
         let session = Arc::new_cyclic(|this| Self {
             id: state.id.clone(),
             this: Weak::clone(this),
@@ -287,6 +308,8 @@ impl Session {
             resumption: resume::Resumption::default(),
             titling: Mutex::default(),
             turns,
+            beside,
+            wishes_shown: Mutex::default(),
             cancel: CancellationToken::new(),
             goes_on: AtomicBool::new(false),
         });
@@ -295,7 +318,8 @@ impl Session {
             session.take_up(skipped_records);
         }
         session.workspace.observe_documents(&session.changes.feed);
-        tokio::spawn(drive::drive(Arc::clone(&session), receiver));
+        tokio::spawn(slash::answer_beside(Arc::clone(&session), waiting, Arc::clone(&desk)));
+        tokio::spawn(drive::drive(Arc::clone(&session), receiver, desk));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
         tokio::spawn(drive::follow_extensions(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
@@ -335,9 +359,10 @@ impl Session {
         if prompt.is_empty() {
             return Err(SubmitError::Empty);
         }
-        // A command is no word to the model.
-        let steering = steering && compact::asked(&prompt.text).is_none();
-        if self.turn_limit_of(prompt.options, self.mode()) == TurnLimit::Disabled {
+        // A command is no word to the model, and neither is a note.
+        let steering = steering && Typed::read(&prompt.text).is_none() && note::of(&prompt).is_none();
+        let is_free = is_unsaid(&prompt.text) && compact::asked(&prompt.text).is_none();
+        if !is_free && self.turn_limit_of(prompt.options, self.mode()) == TurnLimit::Disabled {
             return Err(SubmitError::ChatDisabled);
         }
         let content = content_of(&prompt.text);
@@ -350,7 +375,14 @@ impl Session {
             return Err(SubmitError::Closed);
         }
         let mut active = self.active();
-        let Some(turn) = active.as_ref().map(|active| active.id.clone()) else {
+        let running = active.as_ref().map(|active| active.id.clone());
+        if let Some((turn, item)) = self.begin_beside(running.as_ref(), &prompt.text) {
+            if state.draft.is_some() {
+                self.commit_locked(&mut state, Record::Drafted { draft: None });
+            }
+            return Ok(Submitted::Answered { turn, item });
+        }
+        let Some(turn) = running else {
             let turn = self.begin_turn(&mut state, &mut active, None, prompt, content);
             return Ok(Submitted::Started(turn));
         };
@@ -520,7 +552,7 @@ impl Session {
     /// Looks for agents, skills, commands and styles; what is found is what the next turn has.
     async fn look_for_extensions(&self) {
         let found = self.extensions.now().await;
-        *lock(&self.catalog) = Arc::clone(&found.catalog);
+        *lock(&self.catalog) = self.with_touched(&found.catalog).await;
         self.agents.know(&found.agents);
         self.kept.know(&found.styles);
     }
@@ -716,10 +748,13 @@ impl Session {
         mut prompt: Prompt,
         mut content: Vec<Block>,
     ) -> TurnId {
-        if compact::asked(&prompt.text).is_some() {
-            // The model is told nothing: what waits to be told goes with the next prompt.
+        if Typed::read(&prompt.text).is_some() {
+            // What the model is told of a command is found out in the turn; what waits to be told goes with that, or with
+            // the next prompt.
             content.clear();
-            prompt.parts.clear();
+            if is_unsaid(&prompt.text) {
+                prompt.parts.clear();
+            }
         } else {
             let news = self.changes.news_for_prompt();
             content.splice(0..0, news.map(|text| Block::Text { text }));

@@ -471,6 +471,13 @@ impl Stamp {
     }
 }
 
+/// What stands in an approval of commands for the files of a workspace that they name: a line for each with what is in it
+/// now. Empty when they name none. Blocks on the disk.
+pub(crate) fn contents_of_named(workspace: &AbsPath, commands: &str) -> String {
+    let commands = serde_json::Value::String(commands.to_owned());
+    scripts::named_files(workspace, &commands).iter().map(scripts::NamedFile::line).collect()
+}
+
 fn file_system_root(file: &AbsPath) -> AbsPath {
     std::iter::successors(Some(file.clone()), AbsPath::parent).last().unwrap_or_else(|| file.clone())
 }

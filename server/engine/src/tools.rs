@@ -52,7 +52,7 @@ use url::Url;
 
 use crate::agents::{AgentTypes, KnownAgents};
 use crate::edit::ChangeSet;
-use crate::extension::Catalog;
+use crate::extension::{Catalog, Extension};
 use crate::ids::CallId;
 use crate::model::{Image, ToolDeclaration};
 use crate::paths::{AbsPath, Target};
@@ -167,6 +167,17 @@ pub enum Action {
     SetTodos(Vec<Todo>),
     /// Has a sub-agent do it; the result is written from its last words.
     Delegate(Box<Delegation>),
+    /// Has the text of a skill or command made, or a sub-agent do what it says.
+    Use(Box<Use>),
+}
+
+/// A skill or command that the model wants to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// What it is.
+    pub extension: Extension,
+    /// Its arguments, as one text.
+    pub arguments: String,
 }
 
 /// What decides which tools the model is told of, and what of them.

@@ -20,6 +20,7 @@ pub(crate) mod route;
 mod sample;
 mod schedule;
 mod taken_up;
+mod uses;
 
 use std::time::Instant;
 
@@ -39,6 +40,7 @@ use crate::session::background::tell_of_ends;
 use crate::session::conversation::Conversation;
 use crate::session::resume::interrupted;
 use crate::session::steering;
+use crate::tools::task::Delegation;
 use compact::Cause;
 use ending::{close, report, seal};
 pub(crate) use ending::{failed, seal_but, sealing};
@@ -113,6 +115,17 @@ pub(crate) async fn carry_out(
 pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) -> Ended {
     let course = Course::new(conversation, turn, cancel);
     finish(course, None).await
+}
+
+/// Runs a turn that begins with a sub-agent at work, as if the model had called it.
+pub(crate) async fn begin_with(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    delegation: Delegation,
+    cancel: &CancellationToken,
+) -> Ended {
+    let call = sample::call_of_task(conversation, turn, delegation);
+    finish(Course::new(conversation, turn, cancel), Some(TakenUp::Calls(vec![call]))).await
 }
 
 /// Goes on with a turn that was taken up.
@@ -411,7 +424,8 @@ impl<'a> Course<'a> {
                 ItemBody::AgentMessage { .. }
                 | ItemBody::Thinking { .. }
                 | ItemBody::ToolCall(_)
-                | ItemBody::Notice { .. } => None,
+                | ItemBody::Notice { .. }
+                | ItemBody::Command { .. } => None,
             });
             said.unwrap_or_default()
         })

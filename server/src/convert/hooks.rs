@@ -43,6 +43,17 @@ fn info(hook: HookInfo) -> wire::HookInfo {
     }
 }
 
+/// What a hook did, as news.
+pub(super) fn ran(
+    event: String,
+    name: String,
+    duration_ms: u64,
+    outcome: HookOutcome,
+    message: Option<String>,
+) -> wire::Event {
+    wire::Event::HookRan(wire::HookRan { event, name, duration_ms, outcome: self::outcome(outcome), message })
+}
+
 /// How a run ended.
 #[must_use]
 pub fn outcome(outcome: HookOutcome) -> wire::HookOutcome {

@@ -12,6 +12,11 @@ pub fn servers(servers: Vec<ServerInfo>) -> Vec<wire::McpServer> {
     servers.into_iter().map(server).collect()
 }
 
+/// What becomes of servers, as news.
+pub(super) fn changed(servers: Vec<ServerInfo>) -> wire::Event {
+    wire::Event::McpChanged(wire::McpChanged { servers: self::servers(servers) })
+}
+
 /// A server.
 pub fn server(info: ServerInfo) -> wire::McpServer {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

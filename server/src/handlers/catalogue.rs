@@ -1,4 +1,4 @@
-//! `agent/tools/list`, `agent/models/list`, `agent/agents/list`, `agent/styles/list`, `agent/hooks/list` and `agent/doctor`.
+//! `agent/tools/list`, `agent/models/list`, `agent/agents/list`, `agent/styles/list`, `agent/hooks/list`, `agent/commands/list` and `agent/doctor`.
 //!
 //! Rule: answers say how files are now; none of them is read that has not changed since it was read last.
 
@@ -112,4 +112,16 @@ fn extensions(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Ex
 /// Has work done that waits for the disk.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.map_err(|failed| error::internal(&failed.to_string()))
+}
+
+/// Lists the commands that can be typed after `/`.
+pub(crate) async fn commands(backend: &Backend, params: Params) -> Result<wire::ListCommandsResult, Failure> {
+    let params: wire::ListCommandsParams = params.read()?;
+    let Some(id) = &params.session_id else {
+        let now = extensions(backend, None)?.now().await;
+        return Ok(convert::commands::list(&now.catalog, &|_| Vec::new()));
+    };
+    let session = backend.session(id)?;
+    let catalog = session.skills_and_commands().await;
+    Ok(convert::commands::list(&catalog, &|one| session.waiting_of(one)))
 }

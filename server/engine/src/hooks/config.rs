@@ -17,6 +17,7 @@ use crate::permission::gate::Case;
 use crate::permission::policy::Policy;
 use crate::permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
 use crate::permission::{GateDecision, Mode};
+use crate::session::equipment::Equipment;
 use crate::session::guard::InForce;
 use crate::settings::declared::{Approval, Declared, Entry};
 use crate::workspace::Workspace;
@@ -178,7 +179,12 @@ impl Condition {
         // Deny rules mean all that they could mean.
         let root = Some(anchor.root.clone());
         let rules = vec![PlacedRule { behavior: Behavior::Deny, rule, source, root }];
-        let picture = InForce::new(Arc::new(Policy { rules, ..Policy::default() }), &[], anchor.cwd);
+        let picture = InForce::new(
+            Arc::new(Policy { rules, ..Policy::default() }),
+            &[],
+            &Equipment::default(),
+            anchor.cwd,
+        );
         match picture.problems.first() {
             Some(problem) => Err(problem.message.clone()),
             None => Ok(Self(picture)),

@@ -12,19 +12,14 @@ use std::time::Duration;
 use ignore::WalkBuilder;
 use tokio::time::Instant;
 
-use crate::extension::{Catalog, ExtensionKind};
+use crate::command::{BUILT_INS, BuiltIn, Effect};
+use crate::extension::{Catalog, Extension, ExtensionKind};
 use crate::paths::AbsPath;
 use crate::tools::is_vcs_folder;
-use crate::turn::compact;
 use crate::workspace::blocking;
 
 /// The most answers.
 pub const MAX_ITEMS: usize = 50;
-
-/// The commands that a prompt is understood to be itself, with what they do. One of the same name in a file is never
-/// reached by typing it.
-const BUILT_IN: [(&str, &str); 1] =
-    [(compact::COMMAND, "Replace the conversation so far by a summary; say behind it what must be kept")];
 
 /// The most answers that are resources of MCP servers.
 const MAX_RESOURCES: usize = 10;
@@ -207,13 +202,16 @@ impl Completer {
 
 async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
     let catalog = Catalog::of(roots).await;
-    let built_in = BUILT_IN.map(|(label, detail)| Completion {
+    let offered = BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere);
+    let built_in = offered.map(|built_in| Completion {
         kind: CompletionKind::Command,
-        label: label.to_owned(),
-        insert: format!("{label} "),
-        detail: detail.to_owned(),
+        label: format!("/{}", built_in.name),
+        insert: format!("/{} ", built_in.name),
+        detail: built_in.description.to_owned(),
     });
-    let of_files = catalog.all().map(|extension| Completion {
+    let reached = |one: &&Extension| catalog.typed(&one.name).is_some_and(|typed| typed.path == one.path);
+    let of_files = catalog.all().filter(reached).filter(|one| BuiltIn::find(&one.name).is_none());
+    let of_files = of_files.map(|extension| Completion {
         kind: match extension.kind {
             ExtensionKind::Skill => CompletionKind::Skill,
             ExtensionKind::Command => CompletionKind::Command,
@@ -222,9 +220,8 @@ async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
         insert: format!("/{} ", extension.name),
         detail: extension.listing.chars().take(200).collect(),
     });
-    let of_files = of_files.filter(|found| BUILT_IN.iter().all(|(label, _)| *label != found.label));
     let typed = typed.to_lowercase();
-    let fitting = built_in.into_iter().chain(of_files).filter_map(|found| {
+    let fitting = built_in.chain(of_files).filter_map(|found| {
         let score = score(&typed, found.label.trim_start_matches('/'))?;
         Some((Reverse(score), found))
     });

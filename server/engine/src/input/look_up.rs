@@ -352,7 +352,8 @@ impl<'a> LookUp<'a> {
             | Action::Ask(_)
             | Action::SetMode(_)
             | Action::SetTodos(_)
-            | Action::Delegate(_) => Ok(ToolOutput::default()),
+            | Action::Delegate(_)
+            | Action::Use(_) => Ok(ToolOutput::default()),
         }
     }
 }

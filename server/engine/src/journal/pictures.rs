@@ -118,7 +118,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::QueueChanged { change: QueueChange::Edited { parts, content, .. } } => {
             (Some(parts), Some(content))
         }
-        Record::Attached { content, .. } => (None, Some(content)),
+        Record::Attached { content, .. } | Record::Commanded { content, .. } => (None, Some(content)),
         Record::QueueChanged {
             change: QueueChange::Removed { .. } | QueueChange::Moved { .. } | QueueChange::Promoted { .. },
         }
@@ -136,6 +136,8 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Decided { .. }
+        | Record::Granted { .. }
+        | Record::Equipped { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }

@@ -171,6 +171,14 @@ pub trait PolicySource: Send + Sync {
         false
     }
 
+    /// Approves exactly these, which files of the workspace ask for that are no settings.
+    ///
+    /// # Errors
+    /// [`KeepError`]; nothing is approved then.
+    fn approve_wishes(&self, _wishes: &[Wish]) -> Result<(), KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
     /// What files of the workspace ask for, what waits of it and what counts.
     fn trust(&self) -> TrustState {
         TrustState::default()

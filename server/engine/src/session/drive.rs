@@ -10,6 +10,8 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::command::is_unsaid;
+use crate::engine::desk::Desk;
 use crate::extension::live::Loaded;
 use crate::hooks::moments::{Admission, IDLE};
 use crate::ids::TurnId;
@@ -17,6 +19,7 @@ use crate::input::note;
 use crate::journal::lease::Declined;
 use crate::session::base::Due;
 use crate::session::conversation::Conversation;
+use crate::session::slash::Taken;
 use crate::session::state::Attaching;
 use crate::session::{Session, committed};
 use crate::turn::{self, Ended, compact};
@@ -56,7 +59,11 @@ impl Session {
 }
 
 /// The session's one task: runs turn after turn until the session is closed.
-pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
+pub(super) async fn drive(
+    session: Arc<Session>,
+    mut turns: mpsc::UnboundedReceiver<TurnId>,
+    desk: Arc<dyn Desk>,
+) {
     // What is wrong with the settings is told before anybody asks anything.
     let looker = Arc::clone(&session);
     tokio::task::spawn_blocking(move || looker.in_force());
@@ -90,7 +97,7 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
             () = cancel.cancelled() => {}
         }
         session.sync().await;
-        let ended = AssertUnwindSafe(run(&session, &turn, &cancel)).catch_unwind().await;
+        let ended = AssertUnwindSafe(run(&session, &*desk, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
@@ -143,28 +150,38 @@ pub(super) async fn follow_extensions(session: Arc<Session>) {
 }
 
 /// Looks up what goes with the prompt of a turn, then runs the turn; or goes on with one that was taken up.
-async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> Ended {
+async fn run(session: &Arc<Session>, desk: &dyn Desk, turn: &TurnId, cancel: &CancellationToken) -> Ended {
     if let Some(taken_up) = session.taken_up() {
         return turn::go_on(&Conversation::main(session), turn, taken_up, cancel).await;
     }
     let is_prompt = |attaching: &Attaching| compact::asked(&attaching.prompt.text).is_none();
     let attaching = session.state().attaching.clone().filter(is_prompt);
-    if let Some(Attaching { item, prompt }) = attaching {
-        if let Some(note) = note::of(&prompt) {
+    if let Some(attaching) = attaching {
+        if let Some(note) = note::of(&attaching.prompt) {
             session.take_note(turn, note, cancel).await;
             return Ended::without_model();
         }
-        let conversation = Conversation::main(session);
-        conversation.fire_session_start(turn, cancel).await;
-        match conversation.admit(turn, &prompt.text, cancel).await {
-            Admission::Taken => {}
-            Admission::Refused(reason) => {
-                conversation.refuse_prompt(turn, &reason);
-                return Ended::by_hook();
+        // What no model is asked for is nothing that hooks see.
+        if !is_unsaid(&attaching.prompt.text) {
+            let conversation = Conversation::main(session);
+            conversation.fire_session_start(turn, cancel).await;
+            match conversation.admit(turn, &attaching.prompt.text, cancel).await {
+                Admission::Taken => {}
+                Admission::Refused(reason) => {
+                    conversation.refuse_prompt(turn, &reason);
+                    return Ended::by_hook();
+                }
+                Admission::Stopped => return Ended::by_hook(),
             }
-            Admission::Stopped => return Ended::by_hook(),
         }
-        session.attach(turn, &item, &prompt, cancel).await;
+        let item = attaching.item.clone();
+        match session.take_command(desk, turn, attaching, cancel).await {
+            Taken::Words(prompt) => session.attach(turn, &item, &prompt, cancel).await,
+            Taken::Answered => return Ended::without_model(),
+            Taken::Delegated(delegation) => {
+                return turn::begin_with(&Conversation::main(session), turn, delegation, cancel).await;
+            }
+        }
     }
     turn::carry_out(&Conversation::main(session), turn, cancel).await
 }

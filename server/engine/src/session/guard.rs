@@ -21,6 +21,7 @@ use crate::permission::{Delivery, GateDecision, Grant, Mode, Scope, Spared};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::changes::lock;
+use crate::session::equipment::Equipment;
 use crate::settings::{TrustWaiting, Withheld};
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind, Touch};
@@ -42,6 +43,8 @@ pub(crate) struct InForce {
     pub(crate) hooks: Arc<Hooks>,
     /// The session's standing answers.
     pub(crate) grants: Vec<Grant>,
+    /// What skills and commands of the turn bring along.
+    equipment: Equipment,
     /// The folder that relative patterns were read in.
     cwd: AbsPath,
     /// The home folder.
@@ -101,12 +104,13 @@ impl Guard {
         Self { source, own: own.into_iter().collect(), in_force: Mutex::default(), told: Mutex::default() }
     }
 
-    fn in_force(&self, grants: &[Grant], cwd: &AbsPath) -> Arc<InForce> {
+    fn in_force(&self, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Arc<InForce> {
         let policy = self.source.current();
         let mut in_force = lock(&self.in_force);
         if let Some(known) = in_force.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
             && known.grants == grants
+            && known.equipment == *equipment
             && known.cwd == *cwd
         {
             return Arc::clone(known);
@@ -117,7 +121,7 @@ impl Guard {
             Some(known) => Arc::clone(&known.hooks),
             None => Arc::new(Hooks::of(&policy.declared, cwd)),
         };
-        let mut made = InForce { own: self.own.clone(), ..InForce::new(policy, grants, cwd) };
+        let mut made = InForce { own: self.own.clone(), ..InForce::new(policy, grants, equipment, cwd) };
         made.problems.extend(hooks.problems.iter().cloned());
         let made = Arc::new(InForce { hooks, ..made });
         *in_force = Some(Arc::clone(&made));
@@ -140,29 +144,30 @@ impl InForce {
     fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
         let mut grants = self.grants.clone();
         grants.extend(rules.iter().cloned().map(Grant::Rule));
-        let hooks = Arc::clone(&self.hooks);
-        Self { own: self.own.clone(), hooks, ..Self::new(Arc::clone(&self.policy), &grants, cwd) }
+        let made = Self::new(Arc::clone(&self.policy), &grants, &self.equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture with more that a skill or command brings along.
+    fn with_equipment(&self, more: &Equipment, cwd: &AbsPath) -> Self {
+        let mut equipment = self.equipment.clone();
+        equipment.take(more.clone());
+        let made = Self::new(Arc::clone(&self.policy), &self.grants, &equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
     /// Makes rules ready for use.
-    pub(crate) fn new(policy: Arc<Policy>, grants: &[Grant], cwd: &AbsPath) -> Self {
+    pub(crate) fn new(policy: Arc<Policy>, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Self {
         let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
         let mut rules = policy.rules.clone();
         rules.extend(grants.iter().filter_map(session_rule));
+        rules.extend(equipment.rules());
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
         let rules = rules.in_order(policy.order);
         problems.extend(policy.problems.iter().cloned());
-        let hooks = Arc::default();
-        Self {
-            policy,
-            rules,
-            problems,
-            hooks,
-            grants: grants.to_vec(),
-            cwd: cwd.clone(),
-            home,
-            own: Vec::new(),
-        }
+        let (grants, equipment, cwd) = (grants.to_vec(), equipment.clone(), cwd.clone());
+        let (hooks, own) = (Arc::default(), Vec::new());
+        Self { policy, rules, problems, hooks, grants, equipment, cwd, home, own }
     }
 
     /// Judges a call in this picture.
@@ -235,10 +240,13 @@ impl InForce {
 impl Session {
     /// What the gate goes by now. Tells what is wrong with the settings when that has changed.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
-        let grants = self.state().grants.clone();
+        let (grants, equipment) = {
+            let state = self.state();
+            (state.grants.clone(), state.equipment.clone())
+        };
         // Held until it is told: of two looks the newer is told last.
         let mut told = lock(&self.guard.told);
-        let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
+        let in_force = self.guard.in_force(&grants, &equipment, &self.workspace.cwd());
         let policy = &in_force.policy;
         let known = told.contents.replace(policy.contents.clone());
         let files = known.map(|known| changed(&known, &policy.contents)).unwrap_or_default();
@@ -281,7 +289,16 @@ impl Session {
 
     /// Judges a call by everything that is in force now, and says what is to hold it back by the same settings.
     pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
-        let in_force = self.in_force();
+        self.judge_in(&self.in_force(), case, mode)
+    }
+
+    /// As [`Session::judge`], with what a skill or command brings along that is being put together.
+    pub(crate) fn judge_with(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
+        let with = self.in_force().with_equipment(equipment, &self.workspace.cwd());
+        self.judge_in(&with, case, mode)
+    }
+
+    fn judge_in(&self, in_force: &InForce, case: &Case<'_>, mode: Mode) -> Judged {
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
         let workspace = &self.workspace;

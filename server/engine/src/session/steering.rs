@@ -82,7 +82,7 @@ fn take_one(conversation: &Conversation<'_>, turn: &TurnId, looked_at: &str) -> 
     let first = state.steering.front().filter(|waiting| waiting.prompt.text == looked_at);
     let Waiting { prompt: QueuedPrompt { id: queued, text, .. }, content, parts } = first.cloned()?;
     let prompt = Prompt { text: text.clone(), parts: parts.clone(), ..Prompt::default() };
-    let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true };
+    let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true, command: None };
     let item = conversation.new_item(turn, body);
     let id = item.id.clone();
     let record = Record::Steered { turn: turn.clone(), queued, item, content, parts };

@@ -357,6 +357,10 @@ impl PolicySource for SettingsPolicy {
         self.sources.trust().is_approved(wish)
     }
 
+    fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
+        self.sources.trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
+    }
+
     fn trust(&self) -> TrustState {
         self.with_loaded(|loaded| self.sources.trust().state(&loaded.settings))
     }

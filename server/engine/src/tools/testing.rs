@@ -139,7 +139,11 @@ impl Fixture {
         match plan.action {
             Action::Run(run) => run(context).await,
             Action::Change(_) => panic!("the tool makes a change set"),
-            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+            Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_)
+            | Action::Use(_) => {
                 panic!("the tool wants the session")
             }
         }

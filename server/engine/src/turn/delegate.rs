@@ -69,7 +69,7 @@ pub(super) fn run<'a>(
         };
         let mut conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
         if let Some(assignment) = &mut conversation.assignment {
-            assignment.prompt.push_str(&beginning(parent, kind).await);
+            assignment.prompt.push_str(&beginning(parent, call, kind, cancel).await);
         }
         let work = async {
             match again {
@@ -152,42 +152,38 @@ fn conversation<'a>(
 }
 
 /// What stands behind the prompt of its type: the skills that it begins with, and its notes.
-async fn beginning(parent: &Conversation<'_>, kind: &AgentType) -> String {
-    if kind.skills.is_empty() && kind.memory.is_none() {
-        return String::new();
-    }
-    let (kind, catalog) = (kind.clone(), parent.session.catalog());
-    let workspace = Arc::clone(&parent.session.workspace);
-    blocking(move || {
-        let project = workspace.roots().first().cloned().unwrap_or_else(|| workspace.cwd());
-        let mut text = String::new();
-        for name in &kind.skills {
-            let found = catalog.find(ExtensionKind::Skill, name);
-            let read = found.ok_or_else(|| "there is no such skill".to_owned());
-            match read.and_then(|skill| Ok((skill, skill.text("", &project)?))) {
-                Ok((skill, body)) => {
-                    let folder = &skill.folder;
-                    text.push_str(&format!(
-                        "\n\n# Skill {name}\nBase folder of the relative paths in it: {folder}\n\n{body}"
-                    ));
-                }
-                Err(reason) => {
-                    tracing::warn!(
-                        skill = name,
-                        agent = kind.name,
-                        reason,
-                        "a sub-agent begins without a skill"
-                    );
-                    text.push_str(&format!("\n\nThe skill {name} cannot be given to you: {reason}."));
-                }
+async fn beginning(
+    parent: &Conversation<'_>,
+    call: &Call,
+    kind: &AgentType,
+    cancel: &CancellationToken,
+) -> String {
+    let (session, mut text) = (parent.session, String::new());
+    let catalog = session.catalog();
+    for name in &kind.skills {
+        let expanded = match catalog.find(ExtensionKind::Skill, name) {
+            Some(skill) => session.expand(&call.turn, skill, "", cancel).await,
+            None => Err("there is no such skill".to_owned()),
+        };
+        match expanded {
+            Ok(expanded) => text.push_str(&format!("\n\n# Skill {}", expanded.text)),
+            Err(reason) => {
+                tracing::warn!(skill = name, agent = kind.name, reason, "a sub-agent begins without a skill");
+                text.push_str(&format!("\n\nThe skill {name} cannot be given to you: {reason}."));
             }
         }
-        if let Some(notes) = notes::told(&kind, &project) {
+    }
+    if kind.memory.is_some() {
+        let (kind, workspace) = (kind.clone(), Arc::clone(&session.workspace));
+        let told = blocking(move || {
+            let project = workspace.roots().first().cloned().unwrap_or_else(|| workspace.cwd());
+            notes::told(&kind, &project)
+        });
+        if let Some(notes) = told.await {
             text.push_str(&format!("\n\n# Notes\n{notes}"));
         }
-        text
-    })
-    .await
+    }
+    text
 }
 
 /// Writes the beginning: that there is the sub-agent, and what it is asked.

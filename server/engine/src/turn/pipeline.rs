@@ -43,7 +43,8 @@ use crate::tools::{
 };
 use crate::turn::sample::Call;
 use crate::turn::taken_up::{Again, is_call_left_open};
-use crate::turn::{act, delegate, prompt};
+use crate::turn::uses::Used;
+use crate::turn::{act, delegate, prompt, uses};
 use crate::workspace::KnownText;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -407,7 +408,8 @@ impl Pipeline<'_> {
             | Action::Ask(_)
             | Action::SetMode(_)
             | Action::SetTodos(_)
-            | Action::Delegate(_) => Proposal::default(),
+            | Action::Delegate(_)
+            | Action::Use(_) => Proposal::default(),
         };
         let mut hook_grants = Vec::new();
         let answer = match answered_by_hook {
@@ -581,14 +583,33 @@ impl Pipeline<'_> {
         names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        if let Action::Delegate(delegation) = plan.action {
-            // It takes no place: its own calls do.
-            if !self.goes_on() {
-                self.conversation.call_begins(&self.call.item, &plan.title);
+        let Plan { title, touches: _, action } = plan;
+        let (action, delegation) = match action {
+            // These take no place: what comes of them has its own.
+            Action::Delegate(delegation) => {
+                if !self.goes_on() {
+                    self.conversation.call_begins(&self.call.item, &title);
+                }
+                (None, Some(*delegation))
             }
+            Action::Use(wanted) => {
+                self.conversation.call_begins(&self.call.item, &title);
+                match uses::expand(self.conversation, self.call, &wanted, self.cancel).await? {
+                    Used::Told(output) => return Ok(output),
+                    Used::Delegated(delegation) => (None, Some(*delegation)),
+                }
+            }
+            Action::Run(_)
+            | Action::Change(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_) => (Some(action), None),
+        };
+        if let Some(delegation) = delegation {
             let progress = Arc::clone(&context.progress);
-            return delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await;
+            return delegate::run(self.conversation, self.call, delegation, progress, self.cancel).await;
         }
+        let Some(action) = action else { return Err(fault(self.call)) };
         let kind = tool.facts().kind;
         // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
         // command has changed is told from what was there before.
@@ -608,13 +629,13 @@ impl Pipeline<'_> {
         };
         // A question that is asked again has begun nothing.
         if !matches!(self.call.again, Some(Again::Question(_))) {
-            self.conversation.call_begins(&self.call.item, &plan.title);
+            self.conversation.call_begins(&self.call.item, &title);
         }
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
             self.session.sync().await;
         }
-        match plan.action {
+        match action {
             Action::Change(change) => {
                 let summary = change.summary.clone();
                 let applied = self.session.apply_change(change, &self.change(None), names, self.cancel).await;
@@ -635,11 +656,11 @@ impl Pipeline<'_> {
             Action::Run(work) => self.work(work, context, tool.timeout()).await,
             Action::Ask(draft) => {
                 drop(place);
-                act::ask(self.conversation, self.call, &plan.title, *draft, self.cancel).await
+                act::ask(self.conversation, self.call, &title, *draft, self.cancel).await
             }
             Action::SetMode(mode) => act::set_mode(self.conversation, mode),
             Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
-            Action::Delegate(_) => Err(fault(self.call)),
+            Action::Delegate(_) | Action::Use(_) => Err(fault(self.call)),
         }
     }
 

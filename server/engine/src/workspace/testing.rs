@@ -330,7 +330,11 @@ impl Rig {
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(diff::report(&summary, &applied, &context.workspace))
             }
-            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+            Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_)
+            | Action::Use(_) => {
                 panic!("{tool} wants a session")
             }
         }
@@ -344,7 +348,8 @@ impl Rig {
             | Action::Ask(_)
             | Action::SetMode(_)
             | Action::SetTodos(_)
-            | Action::Delegate(_) => {
+            | Action::Delegate(_)
+            | Action::Use(_) => {
                 panic!("{tool} plans no change")
             }
         }

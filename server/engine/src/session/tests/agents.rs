@@ -305,7 +305,9 @@ async fn a_sub_agent_goes_on_with_all_it_knows_also_after_the_server_has_ended()
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     let turn = match session.submit(prompt("go on")).unwrap() {
         Submitted::Started(turn) => turn,
-        Submitted::Queued(_) | Submitted::Steering { .. } => panic!("nothing runs"),
+        Submitted::Queued(_) | Submitted::Steering { .. } | Submitted::Answered { .. } => {
+            panic!("nothing runs")
+        }
     };
     until(&mut events, is_done).await;
     let request = team.asked("first").remove(0);
