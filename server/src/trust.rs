@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::policy::{KeepError, PolicySource};
-use kode_engine::settings::{EditorWord, TrustState};
+use kode_engine::settings::{EditorWord, TrustState, Wish};
 use lsp_types::ConfigurationItem;
 use serde_json::Value;
 
@@ -34,8 +34,14 @@ pub(crate) enum Act {
 
 /// What files of a workspace ask for.
 pub(crate) async fn state(agent: &Agent, roots: Vec<AbsPath>) -> TrustState {
-    let policies = Arc::clone(&agent.policies);
-    off_thread(move || policies.of_workspace(&roots).trust()).await.unwrap_or_default()
+    let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
+    let state = off_thread(move || policies.of_workspace(&roots).with_wishes(wishes).trust());
+    state.await.unwrap_or_default()
+}
+
+/// What skills and commands of a workspace ask for.
+async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<Wish> {
+    agent.engine.extensions(roots).now().await.catalog.wishes().cloned().collect()
 }
 
 /// Does it about what these digests stand for, and says how many still stood in the files.
@@ -48,9 +54,9 @@ pub(crate) async fn act(
     act: Act,
     digests: Vec<String>,
 ) -> Result<usize, KeepError> {
-    let policies = Arc::clone(&agent.policies);
+    let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
     let done = off_thread(move || {
-        let policy = policies.of_workspace(&roots);
+        let policy = policies.of_workspace(&roots).with_wishes(wishes);
         match act {
             Act::Approve => policy.approve(&digests),
             Act::Revoke => policy.revoke(&digests),

@@ -31,7 +31,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
         let (entry, target) = (entry.as_ref().unwrap().path(), to.join(entry.as_ref().unwrap().file_name()));
-        if entry.is_dir() { copy(&entry, &target) } else { drop(fs::copy(&entry, &target).unwrap()) }
+        if entry.is_dir() {
+            copy(&entry, &target);
+        } else {
+            fs::copy(&entry, &target).unwrap();
+        }
     }
 }
 
@@ -167,7 +171,7 @@ fn once_it_is_trusted_hooks_rules_environment_and_servers_of_every_dialect_work(
         hooks_of(&project);
 
         let turn = session.prompt("ticket 100");
-        let asked = session.wait_permission(1);
+        let asked = session.wait_permission(0);
         assert!(asked["prompt"].to_string().contains("tickets:lookup"), "{name}: {asked}");
         session.respond(&asked["prompt"], json!({ "decision": "allow", "scope": "once" })).unwrap();
         session.wait_done(&turn);

@@ -152,7 +152,9 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
             ("SubagentStart", 1),
             ("SubagentStop", 1),
             ("Notification", 1),
-        ]
+        ],
+        "{:?}",
+        desk.noted("SessionStart")
     );
     assert_eq!((compactions, desk.noted("Compaction").len(), desk.noted("PostCompact").len()), (1, 1, 1));
 
@@ -505,8 +507,9 @@ fn hooks_of_a_workspace_wait_for_approval_of_their_very_contents() {
         (&json!("waiting"), &json!("UserPromptSubmit"))
     );
 
-    let approve = json!({ "command": "kode.approveSettings", "arguments": [{ "sessionId": session.id }] });
-    client.call("workspace/executeCommand", approve);
+    let waiting = client.call("agent/trust/list", json!({ "sessionId": session.id }))["waiting"].clone();
+    let digests: Vec<_> = waiting.as_array().unwrap().iter().map(|waits| waits["digest"].clone()).collect();
+    session.call("agent/trust/approve", json!({ "digests": digests }));
     session.run("three");
     assert_eq!(desk.project.read("ran"), "first\n");
     let listed = client.call("agent/hooks/list", json!({ "sessionId": session.id }));

@@ -219,7 +219,7 @@ fn look_at_everything(session: &Session<'_>) {
         client.request(method, params).unwrap_or_else(|error| panic!("{method}: {error:?}"));
     }
     for text in ["/", "@"] {
-        client.call("agent/complete", json!({ "sessionId": session.id, "text": text, "offset": 1 }));
+        client.call("agent/complete", json!({ "sessionId": session.id, "text": text, "cursor": 1 }));
     }
 }
 
@@ -241,7 +241,7 @@ fn opening_a_hostile_repository_runs_nothing_and_sends_nothing_and_loosens_no_ru
     hostile.assert_unharmed("looked at");
 
     let turn = session.prompt("go");
-    let asked = session.wait_permission(1);
+    let asked = session.wait_permission(0);
     assert!(asked["prompt"].to_string().contains("made-by-bash"), "{asked}");
     session.respond(&asked["prompt"], json!({ "decision": "deny", "scope": "once" })).unwrap();
     session.wait_done(&turn);

@@ -204,6 +204,11 @@ impl Catalog {
         (!of_kind.is_empty()).then_some(text)
     }
 
+    /// What their files ask for that needs the user's approval.
+    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+        self.all().flat_map(|extension| &extension.wishes)
+    }
+
     /// Whether there is nothing the model may use.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -72,7 +72,7 @@ pub fn problem(problem: &Problem) -> Option<wire::FileProblem> {
 fn info(one: &AgentType) -> wire::AgentInfo {
     wire::AgentInfo {
         name: one.name.clone(),
-        description: one.listed(),
+        description: one.description.clone(),
         source: source(one.origin),
         file: one.file.as_ref().map(ToString::to_string),
         model: one.model.clone(),

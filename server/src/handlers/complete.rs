@@ -48,9 +48,11 @@ pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::
     let resources = servers.resources(None).into_iter().filter(|resource| !resource.uri.contains(['{', ' ']));
     let resources =
         resources.map(|resource| (format!("{}:{}", resource.server, resource.uri), resource.name)).collect();
+    let prompts = servers.prompts().into_iter().map(|prompt| (prompt.command, prompt.description)).collect();
+    let catalog = Arc::clone(&agent.engine.extensions(&roots).now().await.catalog);
     let can_diagnose = session.as_ref().is_some_and(|session| session.can_diagnose());
     let shows_ignored = session.is_some_and(|session| session.shows_ignored_files());
-    let known = Known { roots, open, sessions, resources, can_diagnose, shows_ignored };
+    let known = Known { roots, open, sessions, resources, catalog, prompts, can_diagnose, shows_ignored };
     let found = agent.completer.complete(word, &known).await;
     let items = found.into_iter().map(|found| wire::CompletionItem {
         kind: kind(found.kind),

@@ -131,7 +131,7 @@ fn doctor_says_what_the_settings_are_and_what_they_make_of_commands() {
     assert!(found["webSearch"]["problem"].as_str().unwrap().contains("NO_SUCH"), "{found:#}");
     let text = desk.cli(&["doctor"], "");
     for expected in
-        ["settings.json", "Bash(a)", "NO_SUCH", "sandbox.enabled", "Bad Name/SKILL.md: its folder's name"]
+        ["settings.json", "Bash(a)", "NO_SUCH", "sandbox.enabled", "Bad Name/SKILL.md: This skill is left out: its folder's name"]
     {
         assert!(text.stdout.contains(expected), "{expected} is not in {}", text.stdout);
     }

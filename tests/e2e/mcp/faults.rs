@@ -306,15 +306,9 @@ fn a_server_of_the_workspace_waits_for_approval_and_a_swapped_entry_waits_again(
     session.run("go");
     assert_eq!(listed(&client, "fault")["state"], "waitingForApproval");
     assert!(!log.exists(), "nothing is started before");
-    let file = project.path(".mcp.json");
-    let rules = session.call("agent/permission/rules", json!({}));
-    let shown: Vec<_> = rules["withheld"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|withheld| json!({ "key": withheld["key"], "value": withheld["value"] }))
-        .collect();
-    session.call("agent/permission/approve", json!({ "file": file, "settings": shown }));
+    let waiting = client.call("agent/trust/list", json!({ "sessionId": session.id }))["waiting"].clone();
+    let digests: Vec<_> = waiting.as_array().unwrap().iter().map(|waits| waits["digest"].clone()).collect();
+    session.call("agent/trust/approve", json!({ "digests": digests }));
     session.run("use it");
     assert_eq!(last_result(&project), ("hello".to_owned(), false));
     server["env"]["GIVEN"] = json!("something else");
@@ -367,11 +361,7 @@ fn a_server_in_the_sandbox_writes_in_the_workspace_alone_and_ends_with_a_killed_
     let client = start(&project, &[]);
     let session = unasked(&client);
     session.run("go");
-    assert_eq!(
-        last_result(&project),
-        ("false".to_owned(), false),
-        "outside of the workspace nothing is written"
-    );
+    // What is written there may be in a folder of the sandbox that is called the same.
     assert_eq!(project.read("inside.txt"), "written\n");
     assert!(!project.outside().join("outside.txt").exists());
     client.kill();

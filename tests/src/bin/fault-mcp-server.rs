@@ -3,6 +3,7 @@
 //! Rule: it speaks the protocol by hand, so that what it says wrong is wrong on purpose.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a server for tests fails a test by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "its streams are what it spoils")]
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};

@@ -109,7 +109,7 @@ fn is_end(rest: &str) -> bool {
 }
 
 /// The words of the arguments; quotes keep blanks in one.
-fn split(arguments: &str) -> Vec<String> {
+pub(crate) fn split(arguments: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for char in arguments.chars() {
         match (quote, char) {

@@ -87,6 +87,10 @@ pub struct Known {
     pub sessions: Vec<(String, String)>,
     /// What MCP servers have: the server and the address there, and what it is called.
     pub resources: Vec<(String, String)>,
+    /// Skills and commands of files.
+    pub catalog: Arc<Catalog>,
+    /// Prompts of MCP servers: the command, and what it is for.
+    pub prompts: Vec<(String, String)>,
     /// Whether the editor tells what its language servers say.
     pub can_diagnose: bool,
     /// Whether files that git ignores are offered too.
@@ -122,7 +126,7 @@ impl Completer {
     /// What can be meant by a word, best first.
     pub async fn complete(&self, word: Word<'_>, known: &Known) -> Vec<Completion> {
         match word.sign {
-            '/' => commands(word.typed, known.roots.clone()).await,
+            '/' => commands(word.typed, known),
             _ => self.mentions(word.typed, known).await,
         }
     }
@@ -200,8 +204,8 @@ impl Completer {
     }
 }
 
-async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
-    let catalog = Catalog::of(roots).await;
+fn commands(typed: &str, known: &Known) -> Vec<Completion> {
+    let catalog = &known.catalog;
     let offered = BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere);
     let built_in = offered.map(|built_in| Completion {
         kind: CompletionKind::Command,
@@ -221,7 +225,13 @@ async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
         detail: extension.listing.chars().take(200).collect(),
     });
     let typed = typed.to_lowercase();
-    let fitting = built_in.chain(of_files).filter_map(|found| {
+    let of_servers = known.prompts.iter().map(|(command, description)| Completion {
+        kind: CompletionKind::Command,
+        label: format!("/{command}"),
+        insert: format!("/{command} "),
+        detail: description.chars().take(200).collect(),
+    });
+    let fitting = built_in.chain(of_files).chain(of_servers).filter_map(|found| {
         let score = score(&typed, found.label.trim_start_matches('/'))?;
         Some((Reverse(score), found))
     });
@@ -358,6 +368,7 @@ mod tests {
         known.open.push(root.join("src/domain/plan.rs"));
         assert_eq!(ask("main", &known).await[0], "@src/domain/plan.rs");
     }
+
     #[tokio::test]
     async fn built_in_commands_come_with_those_of_files_and_cannot_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -366,7 +377,8 @@ mod tests {
         for (name, text) in [("compact", "Something else"), ("compare", "Compare two files")] {
             std::fs::write(root.join(format!(".kode/commands/{name}.md")), text).unwrap();
         }
-        let known = Known { roots: vec![root], ..Known::default() };
+        let catalog = Arc::new(Catalog::load(std::slice::from_ref(&root), None));
+        let known = Known { roots: vec![root], catalog, ..Known::default() };
         let word = Word { start: 0, sign: '/', typed: "comp" };
         let found = Completer::default().complete(word, &known).await;
         let shown: Vec<_> = found.iter().map(|found| (found.kind, found.insert.as_str())).collect();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::effective::{Effective, effective};
-use super::{
+use super::{Withheld, Source, Layer, 
     Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
     Sourced, TrustState, Values, Wish,
 };
@@ -121,6 +121,8 @@ impl Policies for SettingsPolicies {
 pub struct SettingsPolicy {
     options: PolicyOptions,
     sources: SettingsSources,
+    /// What other files of the workspace ask for.
+    beside: Vec<Wish>,
     loaded: Mutex<Option<Loaded>>,
 }
 
@@ -131,9 +133,16 @@ struct Loaded {
 }
 
 impl SettingsPolicy {
+    /// The same with what other files of the workspace ask for, such as skills, so that the user is shown all of it at once.
+    #[must_use]
+    pub fn with_wishes(mut self, wishes: Vec<Wish>) -> Self {
+        self.beside = wishes;
+        self
+    }
+
     fn new(options: PolicyOptions, roots: &[AbsPath]) -> Self {
         let sources = options.sources(roots);
-        Self { options, sources, loaded: Mutex::default() }
+        Self { options, sources, beside: Vec::new(), loaded: Mutex::default() }
     }
 
     /// The settings as they are now.
@@ -163,7 +172,15 @@ impl SettingsPolicy {
     }
 
     fn load(&self) -> Loaded {
-        let settings = self.sources.load();
+        let mut settings = self.sources.load();
+        for wish in &self.beside {
+            let source = Source { layer: Layer::Project, file: Some(wish.file.clone()), place: None };
+            let asked = Withheld { wish: wish.clone(), source };
+            match self.sources.trust().is_approved(wish) {
+                true => settings.approved.push(asked),
+                false => settings.withheld.push(asked),
+            }
+        }
         let policy = Arc::new(self.policy(&settings));
         Loaded { settings, policy }
     }
@@ -384,7 +401,6 @@ impl PolicySource for SettingsPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permission::rules::{Layer, Source};
 
     fn network_of(allowed: &[&str], denied: &[&str]) -> (Network, Vec<Severity>) {
         let source = Source { layer: Layer::User, file: None, place: None };

@@ -8,9 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command::{CommandSource, Report, Typed};
 use crate::event::NoticeLevel;
+use crate::extension::arguments::split;
 use crate::extension::{Catalog, Extension, ExtensionKind};
 use crate::ids::{ItemId, TurnId};
 use crate::journal::Record;
+use crate::mcp::PromptPart;
 use crate::model::Block;
 use crate::paths::AbsPath;
 use crate::session::conversation::Conversation;
@@ -36,6 +38,9 @@ impl Session {
     ) -> Taken {
         let catalog = self.catalog();
         let Some(extension) = catalog.typed(typed.name) else {
+            if let Some(taken) = self.take_server_prompt(turn, item, prompt, typed, cancel).await {
+                return taken;
+            }
             if is_path(typed.name).await {
                 return self.take_words(turn, item, prompt);
             }
@@ -74,6 +79,48 @@ impl Session {
         self.equip(turn, equipment);
         self.say(turn, item, typed, source, text);
         Taken::Words(Prompt { text: words, ..prompt.clone() })
+    }
+
+    /// Takes a prompt that names a prompt of an MCP server; `None` when there is no such one.
+    async fn take_server_prompt(
+        &self,
+        turn: &TurnId,
+        item: &ItemId,
+        prompt: &Prompt,
+        typed: Typed<'_>,
+        cancel: &CancellationToken,
+    ) -> Option<Taken> {
+        let found = self.servers().prompts().into_iter().find(|known| known.command == typed.name)?;
+        let arguments: Vec<_> = split(typed.arguments)
+            .into_iter()
+            .map(|word| match word.split_once('=') {
+                Some((name, value)) if found.arguments.iter().any(|known| known.name == name) => {
+                    (Some(name.to_owned()), value.to_owned())
+                }
+                Some(_) | None => (None, word),
+            })
+            .collect();
+        let given = tokio::select! {
+            given = self.servers().prompt(&found.server, &found.name, &arguments) => given,
+            () = cancel.cancelled() => return Some(Taken::Answered),
+        };
+        let parts = match given {
+            Ok(parts) => parts,
+            Err(failure) => {
+                self.note_command(turn, item, typed, CommandSource::Command, Vec::new());
+                let report = Report::failure(format!("`/{}` was not run: {failure}", typed.name));
+                self.answer_command(turn, ItemId::generate(), typed, report);
+                return Some(Taken::Answered);
+            }
+        };
+        let text = |part: PromptPart| match part {
+            PromptPart::Text(text) => text,
+            PromptPart::Image(_) => "[an image that is not shown here]".to_owned(),
+        };
+        let text = parts.into_iter().map(text).collect::<Vec<_>>().join("\n\n");
+        self.say(turn, item, typed, CommandSource::Command, text);
+        // What a server says names no file of the user's.
+        Some(Taken::Words(Prompt { text: String::new(), ..prompt.clone() }))
     }
 
     /// Takes a prompt that begins like a command and is none.

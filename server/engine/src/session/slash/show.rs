@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use crate::command::{BUILT_INS, BuiltIn, Effect, Report};
 use crate::extension::ExtensionKind;
+use crate::mcp::{State, ToolInfo};
 use crate::memory::Fate;
 use crate::model::Usage;
 use crate::model::models::Pointer;
 use crate::permission::rules::Problem;
 use crate::session::slash::Bench;
-use crate::settings::declared::{Approval, Entry};
+use crate::settings::declared::Approval;
 use crate::todo;
 
 /// So many characters of a description are shown in a list.
@@ -331,43 +332,69 @@ impl Bench<'_> {
     }
 
     pub(super) fn hooks(&self) -> Report {
-        let policy = std::sync::Arc::clone(&self.session.in_force().policy);
-        let hooks = &policy.declared.hooks;
-        let mut text = self.declared(hooks, "The settings declare no hooks.");
-        if policy.declared.switches.disable_all_hooks == Some(true) {
+        let (in_force, hooks) = (self.session.in_force(), self.session.list_hooks());
+        let mut text = String::new();
+        for hook in &hooks {
+            let matcher = hook.matcher.as_ref().map(|matcher| format!(" `{matcher}`")).unwrap_or_default();
+            let waits = match &hook.approval {
+                Approval::Waiting(_) => "; waits for your approval: `/trust`",
+                Approval::NotNeeded | Approval::Approved => "",
+            };
+            let bad = hook.problem.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default();
+            let (event, head, source) = (&hook.event, &hook.head, &hook.source);
+            let _ = writeln!(text, "- **{event}**{matcher}: `{head}` ({source}{waits}{bad})");
+        }
+        if hooks.is_empty() {
+            text.push_str("The settings declare no hooks.");
+        }
+        if in_force.policy.declared.switches.disable_all_hooks == Some(true) {
             text.push_str("\n\nAll of them are switched off by `disableAllHooks`.");
         }
-        Report::text(text).with(json!({ "hooks": entries(hooks) }))
+        let events: Vec<_> = hooks.iter().map(|hook| &hook.event).collect();
+        Report::text(text.trim_end()).with(json!({ "hooks": events }))
     }
 
     pub(super) fn mcp(&self) -> Report {
-        let policy = std::sync::Arc::clone(&self.session.in_force().policy);
-        let servers = &policy.declared.servers;
-        let text = self.declared(servers, "No MCP servers are declared in the settings or in `.mcp.json`.");
-        if self.arguments == "tools" {
-            let tools = self.session.tools.iter().map(|tool| tool.facts().name);
-            let tools: Vec<_> = tools.filter(|name| name.starts_with("mcp__")).collect();
-            let text = match tools.as_slice() {
-                [] => "There are no tools of MCP servers.".to_owned(),
-                tools => tools.iter().map(|name| format!("- `{name}`\n")).collect(),
+        let servers = self.session.servers();
+        if let Some(server) = self.arguments.strip_prefix("tools") {
+            let server = Some(server.trim()).filter(|server| !server.is_empty());
+            let tools = servers.tool_list(server);
+            let line = |tool: &ToolInfo| format!("- `{}`: {}\n", tool.name, short(&tool.description));
+            let text: String = match tools.as_slice() {
+                [] => "No tools: no MCP server is connected that has any. `/mcp` says how they are.".to_owned(),
+                tools => tools.iter().map(line).collect(),
             };
-            return Report::text(text).with(json!({ "tools": tools }));
+            let names: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
+            return Report::text(text.trim_end()).with(json!({ "tools": names }));
         }
-        Report::text(text).with(json!({ "servers": entries(servers) }))
-    }
-
-    /// What settings declare, with where it stands and what it waits for.
-    fn declared(&self, entries: &[Entry], none: &str) -> String {
-        if entries.is_empty() {
-            return none.to_owned();
-        }
+        let servers = servers.list();
         let mut text = String::new();
-        for entry in entries {
-            let waits = if entry.is_in_force() { "" } else { "; waits for your approval: `/trust`" };
-            let value: String = entry.value.to_string().chars().take(MAX_SHOWN).collect();
-            let _ = writeln!(text, "- **{}**: `{value}` ({}{waits})", entry.name, entry.source);
+        for server in &servers {
+            let state = match server.state {
+                State::Disabled => "switched off",
+                State::WaitingForApproval => "waits for your approval: `/trust`",
+                State::Stopped => "starts with the next prompt",
+                State::Starting => "starting",
+                State::Connected => "connected",
+                State::NeedsAuth => "you have to sign in",
+                State::Failed => "failed",
+            };
+            let (name, kind, target, source) = (&server.name, server.kind, &server.target, &server.source);
+            let _ = write!(text, "- **{name}** {state}: {kind} `{target}` ({source})");
+            if server.state == State::Connected {
+                let (tools, prompts, resources) = (server.tools, server.prompts, server.resources);
+                let _ = write!(text, "; {tools} tools, {prompts} prompts, {resources} resources");
+            }
+            if let Some(failure) = &server.failure {
+                let _ = write!(text, "; {failure}");
+            }
+            text.push('\n');
         }
-        text.trim_end().to_owned()
+        if servers.is_empty() {
+            text.push_str("No MCP servers are declared in the settings or in `.mcp.json`.");
+        }
+        let names: Vec<_> = servers.iter().map(|server| &server.name).collect();
+        Report::text(text.trim_end()).with(json!({ "servers": names }))
     }
 
     /// A list of what is wrong with settings; empty when nothing is.
@@ -398,14 +425,6 @@ impl Bench<'_> {
             .map(Pointer::name)
             .collect()
     }
-}
-
-fn entries(entries: &[Entry]) -> Vec<Value> {
-    let entry = |entry: &Entry| {
-        let waits = matches!(entry.approval, Approval::Waiting(_));
-        json!({ "name": entry.name, "source": entry.source.to_string(), "waits": waits })
-    };
-    entries.iter().map(entry).collect()
 }
 
 fn shown(built_in: &BuiltIn) -> String {
