@@ -51,6 +51,8 @@ function Prompt.new(surface)
   options.bufhidden = 'hide'
   options.swapfile = false
   options.filetype = 'kodeprompt'
+  -- A menu of one entry is a menu too, and nothing is put in before it is chosen.
+  options.completeopt = 'menuone,noselect,noinsert'
   options.completefunc = "v:lua.require'kode.complete'.func"
   options.omnifunc = "v:lua.require'kode.complete'.func"
   require('kode.maps').prompt(self)

@@ -19,7 +19,7 @@
 ---@field linear boolean
 ---@field ascii boolean
 ---@field card_lines integer
----@field progress? string The newest output of the call.
+---@field output? string What the call has put out, as far as it is known.
 ---@field subagent? kode.SubagentState
 
 local M = {}
@@ -217,16 +217,18 @@ function bodies.thinking(item, options)
   return block
 end
 
---- What an open card shows: a diff where there is one, else what came out.
 ---@param call kode.ToolCall
----@param progress? string
----@return string
-function M.output(call, progress)
+---@return string?
+local function unified(call)
   local structured = type(call.structured) == 'table' and call.structured or {}
-  if type(structured.unified) == 'string' then
-    return structured.unified
-  end
-  return progress or call.display
+  return type(structured.unified) == 'string' and structured.unified or nil
+end
+
+--- Whether a call has changed something that can be shown as a diff.
+---@param call kode.ToolCall
+---@return boolean
+function M.has_diff(call)
+  return unified(call) ~= nil
 end
 
 ---@param call kode.ToolCall
@@ -235,8 +237,9 @@ end
 local function facts(call, options)
   local list = {}
   local structured = type(call.structured) == 'table' and call.structured or {}
-  if type(structured.unified) == 'string' then
-    list[#list + 1] = ('+%d -%d'):format(M.counts(structured.unified))
+  local diff = unified(call)
+  if diff then
+    list[#list + 1] = ('+%d -%d'):format(M.counts(diff))
   end
   local code = structured.exitCode or structured.exit_code
   if type(code) == 'number' then
@@ -256,20 +259,19 @@ function bodies.toolCall(item, options)
   local title = M.line(call.title ~= '' and call.title or call.name)
   local state = sign(call.state, options.ascii or options.linear)
   local told = table.concat(facts(call, options), ', ')
-  local line = ('%s %s'):format(mark, vim.startswith(title, call.name) and title or call.name .. ' ' .. title)
-  local shown_state = told ~= '' and ('%s %s'):format(state, told) or state
-  if options.linear then
-    add(block, ('%s: %s'):format(line, shown_state), state_groups[call.state])
-  else
-    add(block, line)
-    vim.list_extend(block.marks, {
-      { row = 1, column = 0, options = { end_col = math.min(#line, #mark + 1 + #call.name), hl_group = 'KodeTool' } },
-      {
-        row = 1,
-        column = 0,
-        options = { virt_text = { { '  ' .. shown_state, state_groups[call.state] } }, virt_text_pos = 'eol' },
-      },
-    })
+  local head = ('%s %s'):format(mark, state)
+  if options.linear and told ~= '' then
+    title = ('%s (%s)'):format(title, told)
+  end
+  add(block, ('%s %s'):format(head, title))
+  local function paint(from, to, group)
+    table.insert(block.marks, { row = 1, column = from, options = { end_col = to, hl_group = group } })
+  end
+  paint(#mark + 1, #head, state_groups[call.state])
+  paint(#head + 1, #head + 1 + #title:match('^%S*'), 'KodeTool')
+  if not options.linear and told ~= '' then
+    local virtual = { virt_text = { { '  ' .. told, 'KodeMeta' } }, virt_text_pos = 'eol' }
+    table.insert(block.marks, { row = 1, column = 0, options = virtual })
   end
   if options.subagent and options.subagent.running and options.subagent.last then
     add(block, '  ' .. M.line(options.subagent.last), 'KodeMeta')
@@ -277,9 +279,9 @@ function bodies.toolCall(item, options)
   if not options.expanded then
     return block
   end
-  local text = M.output(call, options.progress):gsub('\n+$', '')
+  local text = (unified(call) or options.output or call.display):gsub('\n+$', '')
   local lines = text == '' and {} or M.lines(text)
-  local is_diff = type(call.structured) == 'table' and call.structured.unified ~= nil
+  local is_diff = M.has_diff(call)
   for number, output in ipairs(lines) do
     if number > options.card_lines then
       add(block, ('  │ … %d more lines: K shows all'):format(#lines - options.card_lines), 'KodeMeta')

@@ -9,6 +9,9 @@ local highlight = require('kode.highlight')
 local pending = require('kode.pending')
 local render = require('kode.render')
 
+--- Bytes of an output that an open card is made of.
+local MAX_OUTPUT = 65536
+
 ---@class kode.DrawnBlock: kode.Block
 ---@field item kode.Item
 
@@ -24,6 +27,7 @@ local render = require('kode.render')
 ---@field private footer_height integer
 ---@field private footer_since integer When the footers last moved, in milliseconds.
 ---@field private expanded table<kode.ItemId, boolean>
+---@field private outputs table<kode.ItemId, string> What open cards of finished calls have put out.
 ---@field private dirty table<kode.ItemId, boolean>
 ---@field private grown table<kode.ItemId, string[]>
 ---@field private added kode.Item[]
@@ -53,6 +57,7 @@ function Transcript.new(surface)
     session = session,
     surface = surface,
     expanded = {},
+    outputs = {},
     footers = {},
     footer_height = 0,
     footer_since = 0,
@@ -163,7 +168,7 @@ function Transcript:render(item)
     linear = settings.linear,
     ascii = settings.ascii,
     card_lines = settings.card_lines,
-    progress = self.session.progress[item.itemId],
+    output = self.outputs[item.itemId] or self.session.progress[item.itemId],
     subagent = body.type == 'toolCall' and self.session.subagents[body.callId] or nil,
   }) --[[@as kode.DrawnBlock]]
   block.item = item
@@ -471,6 +476,10 @@ function Transcript:on_change(change)
     self:draw()
     self:cut(change.from)
   elseif kind == 'item' then
+    local body = change.item.body
+    if body.type == 'toolCall' and body.endedAt and self:is_expanded(change.item) then
+      self:want_output(change.item)
+    end
     if change.added then
       self.added[#self.added + 1] = change.item
     else
@@ -521,6 +530,25 @@ function Transcript:is_expanded(item)
   return expanded
 end
 
+--- Asks for what a finished call has put out: items only say how it went.
+---@private
+---@param item kode.Item
+function Transcript:want_output(item)
+  local call = item.body --[[@as kode.ToolCall]]
+  if render.has_diff(call) or self.outputs[item.itemId] then
+    return
+  end
+  local params = { sessionId = self.session.id, callId = call.callId, limit = MAX_OUTPUT }
+  self.surface.connection:request('agent/output/read', params, function(_, page)
+    -- Where nothing was kept of it, the card says what the item says.
+    if page and page.text ~= '' and self:is_valid() then
+      self.outputs[item.itemId] = page.text
+      self.dirty[item.itemId] = true
+      self:schedule()
+    end
+  end)
+end
+
 --- Opens or closes the card at a row.
 ---@param row integer
 function Transcript:toggle(row)
@@ -528,7 +556,14 @@ function Transcript:toggle(row)
   if not block or not render.is_card(block.item) then
     return
   end
-  self.expanded[block.item.itemId] = not self:is_expanded(block.item)
+  local is_open = self:is_expanded(block.item)
+  self.expanded[block.item.itemId] = not is_open
+  local body = block.item.body
+  if is_open then
+    self.outputs[block.item.itemId] = nil
+  elseif body.type == 'toolCall' and body.endedAt then
+    self:want_output(block.item)
+  end
   self:unlocked(function()
     self:redraw_block(place --[[@as integer]])
   end)
