@@ -87,13 +87,49 @@ local function break_undo(bufnr)
   end)
 end
 
+--- Does something to a buffer and tells the server of it in one notification: of an edit with several places it is never
+--- shown a half, which it would take for something the user has done.
+---@param client vim.lsp.Client
+---@param bufnr integer
+---@param act fun()
+local function told_at_once(client, bufnr, act)
+  -- Neovim's own order of changes and versions is kept; it has no public way to send what it holds back.
+  local tracking = require('vim.lsp._changetracking')
+  tracking.flush(client, bufnr)
+  local send = client.notify
+  local held
+  client.notify = function(self, method, params, ...)
+    if method ~= 'textDocument/didChange' or params.textDocument.uri ~= vim.uri_from_bufnr(bufnr) then
+      return send(self, method, params, ...)
+    end
+    if held then
+      held.textDocument = params.textDocument
+      vim.list_extend(held.contentChanges, params.contentChanges)
+    else
+      held = params
+    end
+    return true
+  end
+  local ok, problem = pcall(act)
+  tracking.flush(client, bufnr)
+  client.notify = nil
+  if held then
+    client:notify('textDocument/didChange', held, bufnr)
+  end
+  if not ok then
+    error(problem, 0)
+  end
+end
+
+---@param client vim.lsp.Client
 ---@param bufnr integer
 ---@param edits lsp.TextEdit[]
----@param encoding string
-local function change(bufnr, edits, encoding)
+local function change(client, bufnr, edits)
   local listed = vim.bo[bufnr].buflisted
   break_undo(bufnr)
-  vim.lsp.util.apply_text_edits(edits, bufnr, encoding)
+  told_at_once(client, bufnr, function()
+    vim.lsp.util.apply_text_edits(edits, bufnr, client.offset_encoding)
+  end)
   break_undo(bufnr)
   vim.bo[bufnr].buflisted = listed
 end
@@ -165,7 +201,7 @@ function M.apply(params, client_id)
   for place, document in ipairs(list) do
     local bufnr = buffers[place]
     local was_clean = not vim.bo[bufnr].modified
-    change(bufnr, document.edits, client.offset_encoding)
+    change(client, bufnr, document.edits)
     if was_clean and config.get().write_clean_buffers then
       problem = M.write(bufnr)
       if problem then
