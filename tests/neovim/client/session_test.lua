@@ -14,6 +14,14 @@ local function open(world)
   end)
 end
 
+--- A model that answers a prompt by its first word.
+local function serve_answers(world)
+  world:serve({
+    { when = '^first', steps = { say('An answer to first.') } },
+    { when = '^second', steps = { say('An answer to second.') } },
+  })
+end
+
 local function server_pid(world)
   return world:lua([[
     local client = vim.lsp.get_clients({ name = 'kode' })[1]
@@ -35,7 +43,7 @@ end
 
 tests['a killed server is started again, and everything is there'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
-  world:serve({ say('An answer to {{prompt}}.') })
+  serve_answers(world)
   world:start({ 'a.txt' })
   open(world)
   world:type('ifirst<Esc><CR>')
@@ -125,7 +133,7 @@ end
 
 tests['sessions are renamed, listed, forked and exported'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
-  world:serve({ say('An answer to {{prompt}}.') })
+  serve_answers(world)
   world:start({ 'a.txt' })
   open(world)
   world:type('ifirst<Esc><CR>')

@@ -385,7 +385,10 @@ end
 
 tests['messages are gone through by keys'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
-  world:serve({ say('To {{prompt}}.') })
+  world:serve({
+    { when = '^first', steps = { say('To first.') } },
+    { when = '^second', steps = { say('To second.') } },
+  })
   world:start({ 'a.txt' })
   open(world)
   send(world, 'first')

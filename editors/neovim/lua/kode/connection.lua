@@ -169,15 +169,33 @@ function Connection:ready(client)
       )
     )
   end
-  self:become('ready')
   M.attach_all()
-  for id in pairs(self.sessions) do
-    self:load(id)
+  -- What the user does before the sessions are there again waits until they are.
+  local left = vim.tbl_count(self.sessions)
+  local function loaded()
+    left = left - 1
+    if left > 0 then
+      return
+    end
+    self:become('ready')
+    local waiting = self.waiting
+    self.waiting = {}
+    for _, callback in ipairs(waiting) do
+      callback()
+    end
   end
-  local waiting = self.waiting
-  self.waiting = {}
-  for _, callback in ipairs(waiting) do
-    callback()
+  if left == 0 then
+    return loaded()
+  end
+  for id in pairs(self.sessions) do
+    self:dispatch('agent/session/load', self:load_params(id), function(err, snapshot)
+      if err then
+        M.complain(err)
+      else
+        self:take(snapshot)
+      end
+      loaded()
+    end)
   end
 end
 
@@ -252,24 +270,33 @@ function Connection:crashed(how)
   end, RESTART_DELAY * 2 ^ (#self.crashes - 1))
 end
 
---- Sends a request. The callback gets what went wrong, or the result.
+---@private
 ---@param method string
 ---@param params table
----@param callback? fun(problem?: lsp.ResponseError, result?: any)
+---@param callback fun(problem?: lsp.ResponseError, result?: any)
+function Connection:dispatch(method, params, callback)
+  local client = self:client()
+  if not client then
+    return callback({ code = 0, message = self.reason or 'the server is not running' })
+  end
+  local sent = client:request(method, next(params) and params or vim.empty_dict(), function(err, result)
+    callback(err, result)
+  end)
+  if not sent then
+    callback({ code = 0, message = 'the server has just ended' })
+  end
+end
+
+--- Sends a request as soon as the server is ready. The callback gets what went wrong, or the result.
+---@param method string
+---@param params table
+---@param callback fun(problem?: lsp.ResponseError, result?: any)
 function Connection:request(method, params, callback)
   self:when_ready(function(problem)
-    local client = self:client()
-    if problem or not client then
-      problem = problem or 'the server is not running'
-      return callback and callback({ code = 0, message = problem }) or say(problem)
+    if problem then
+      return callback({ code = 0, message = problem })
     end
-    client:request(method, next(params) and params or vim.empty_dict(), function(err, result)
-      if callback then
-        callback(err, result)
-      elseif err then
-        M.complain(err)
-      end
-    end)
+    self:dispatch(method, params, callback)
   end)
 end
 
@@ -323,11 +350,18 @@ function Connection:new_session(callback)
   end)
 end
 
+---@private
+---@param id kode.SessionId
+---@return kode.LoadSessionParams
+function Connection:load_params(id)
+  return { sessionId = id, items = config.get().transcript.items }
+end
+
 --- Loads a session, or loads it again.
 ---@param id kode.SessionId
 ---@param callback? fun(session: kode.Session)
 function Connection:load(id, callback)
-  self:ask('agent/session/load', { sessionId = id, items = config.get().transcript.items }, function(snapshot)
+  self:ask('agent/session/load', self:load_params(id), function(snapshot)
     local session = self:take(snapshot)
     if callback then
       callback(session)

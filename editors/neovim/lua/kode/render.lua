@@ -159,6 +159,13 @@ local function open_fence(lines)
   return fence
 end
 
+--- What the editor shows goes with every prompt.
+---@param attachment kode.Attachment
+---@return boolean
+local function is_worth_telling(attachment)
+  return attachment.kind ~= 'editor' or attachment.problem ~= nil
+end
+
 ---@param attachment kode.Attachment
 ---@return string
 local function attachment_line(attachment)
@@ -177,7 +184,7 @@ function bodies.userMessage(item)
   for _, line in ipairs(M.lines(body.text)) do
     add(block, line)
   end
-  for _, attachment in ipairs(body.attachments or {}) do
+  for _, attachment in ipairs(vim.tbl_filter(is_worth_telling, body.attachments or {})) do
     add(block, attachment_line(attachment), attachment.problem and 'KodeNoticeWarning' or 'KodeMeta')
   end
   return block

@@ -136,7 +136,17 @@ function Session:reset(snapshot)
   self.withheld = self.withheld or 0
   self.subagents, self.agents, self.progress = {}, {}, {}
   self:reindex()
+  self:name()
   self:tell({ kind = 'reset' })
+end
+
+--- Until it is given a title, a session is called by the first line of its first prompt.
+---@private
+function Session:name()
+  local first = self.items[1]
+  if self.title == '' and not self.more_items and first and first.body.type == 'userMessage' then
+    self.title = vim.fn.strcharpart(vim.trim(first.body.text):match('^[^\n]*'), 0, 80)
+  end
 end
 
 --- Takes a page of older items in.
@@ -178,6 +188,7 @@ function Session:upsert(item)
   else
     self.items[#self.items + 1] = item
     self.index[item.itemId] = #self.items
+    self:name()
   end
   if item.body.type == 'toolCall' and item.body.endedAt then
     self.progress[item.itemId] = nil
