@@ -383,6 +383,36 @@ tests['cards open, show all, and lead to their file'] = function(world)
   equal(world:lua('return vim.api.nvim_win_get_cursor(0)[1]'), 2, 'the line')
 end
 
+tests['a finished message is highlighted, whatever is above it'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Some **bold** text:\n\n```lua\nlocal x = 1\n```') })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'first')
+  world:wait_turns(1)
+  local function lines_of(group)
+    return world:lua(
+      [[
+        local group = ...
+        local bufnr = require('kode.surface').latest().transcript.buffer
+        local lines = {}
+        local namespace = require('kode.highlight').markdown
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(bufnr, namespace, 0, -1, { details = true })) do
+          if mark[4].hl_group == group then
+            table.insert(lines, vim.api.nvim_buf_get_lines(bufnr, mark[2], mark[2] + 1, true)[1])
+          end
+        end
+        return lines
+      ]],
+      group
+    )
+  end
+  World.wait_until('it is highlighted', function()
+    return vim.deep_equal(lines_of('@markup.strong.markdown_inline'), { 'Some **bold** text:' })
+  end)
+  equal(lines_of('@keyword.lua'), { 'local x = 1' }, 'the code')
+end
+
 tests['messages are gone through by keys'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({

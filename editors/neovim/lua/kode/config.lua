@@ -7,7 +7,7 @@
 ---@field items integer Items that are asked for when a session is loaded.
 ---@field max_items integer Items that are kept in the buffer; the oldest are left out beyond it.
 ---@field card_lines integer Lines that an open card shows; `K` shows all of them.
----@field highlight_lines integer Lines up to which Markdown is highlighted by tree-sitter.
+---@field highlight_lines integer Lines, counted from the end, whose Markdown is highlighted when a session is loaded.
 ---@field linear boolean Whether the state of a card is text of its line, for screen readers, instead of virtual text.
 ---@field ascii boolean Whether signs are plain ASCII.
 

@@ -6,6 +6,7 @@ local M = {}
 
 --- All namespaces of the plugin.
 M.transcript = vim.api.nvim_create_namespace('kode.transcript')
+M.markdown = vim.api.nvim_create_namespace('kode.markdown')
 M.review = vim.api.nvim_create_namespace('kode.review')
 
 ---@type table<string, string>

@@ -9,6 +9,10 @@ local highlight = require('kode.highlight')
 local pending = require('kode.pending')
 local render = require('kode.render')
 
+--- The row of a message at which its text begins.
+local TEXT_ROW = 2
+--- Milliseconds between the highlighting of two messages.
+local HIGHLIGHT_PAUSE = 10
 --- Bytes of an output that an open card is made of.
 local MAX_OUTPUT = 65536
 
@@ -34,7 +38,7 @@ local MAX_OUTPUT = 65536
 ---@field private footer_dirty boolean
 ---@field private timer? uv.uv_timer_t
 ---@field private last_draw integer
----@field private highlighted boolean
+---@field private to_highlight kode.DrawnBlock[]
 local Transcript = {}
 Transcript.__index = Transcript
 
@@ -62,7 +66,7 @@ function Transcript.new(surface)
     footer_height = 0,
     footer_since = 0,
     last_draw = 0,
-    highlighted = false,
+    to_highlight = {},
   }, Transcript)
   by_buffer[self.buffer] = self
   api.nvim_buf_set_name(self.buffer, 'kode://session/' .. session.id)
@@ -195,6 +199,7 @@ function Transcript:draw_all()
   self:unlocked(function()
     api.nvim_buf_set_lines(self.buffer, 0, -1, false, lines)
     api.nvim_buf_clear_namespace(self.buffer, highlight.transcript, 0, -1)
+    api.nvim_buf_clear_namespace(self.buffer, highlight.markdown, 0, -1)
     self:mark(0, { lines = self.head, marks = self:head_marks() })
     local row = #self.head
     for _, block in ipairs(self.blocks) do
@@ -204,7 +209,15 @@ function Transcript:draw_all()
     self.footers, self.footer_height = {}, 0
     self:draw_footers()
   end)
-  self:highlight()
+  self.to_highlight = {}
+  local lines_left = config.get().transcript.highlight_lines
+  for place = #self.blocks, 1, -1 do
+    lines_left = lines_left - #self.blocks[place].lines
+    if lines_left < 0 then
+      break
+    end
+    self:want_highlight(self.blocks[place])
+  end
   self:follow(following)
 end
 
@@ -328,8 +341,11 @@ end
 function Transcript:redraw_block(place)
   local old = self.blocks[place]
   local block = self:render(self.session:item(old.item.itemId) or old.item)
-  self:replace(self:row_of(place), old.lines, block)
+  local row = self:row_of(place)
+  api.nvim_buf_clear_namespace(self.buffer, highlight.markdown, row, row + #old.lines)
+  self:replace(row, old.lines, block)
   self.blocks[place] = block
+  self:want_highlight(block)
   self.height = self.height + #block.lines - #old.lines
 end
 
@@ -341,6 +357,7 @@ function Transcript:append_block(item)
   self:replace(self.height, {}, block)
   self.blocks[#self.blocks + 1] = block
   self.places[item.itemId] = #self.blocks
+  self:want_highlight(block)
   self.height = self.height + #block.lines
 end
 
@@ -438,7 +455,6 @@ function Transcript:draw()
       self:draw_footers()
     end
   end)
-  self:highlight()
   self:follow(following)
 end
 
@@ -509,6 +525,7 @@ function Transcript:cut(from)
     return
   end
   local row = self:row_of(from)
+  api.nvim_buf_clear_namespace(self.buffer, highlight.markdown, row, self.height)
   self:unlocked(function()
     api.nvim_buf_set_lines(self.buffer, row, self.height, false, {})
   end)
@@ -611,20 +628,41 @@ function Transcript:waiting_row(row)
   end
 end
 
---- Highlights Markdown as long as the buffer is short enough for that to cost nothing that is felt.
+--- Lets the Markdown of a finished message be highlighted, after everything else that is to be done.
 ---@private
-function Transcript:highlight()
-  local wanted = self.height <= config.get().transcript.highlight_lines
-  if wanted == self.highlighted then
+---@param block kode.DrawnBlock
+function Transcript:want_highlight(block)
+  local body = block.item.body
+  if body.type == 'agentMessage' and body.complete then
+    table.insert(self.to_highlight, block)
+    if #self.to_highlight == 1 then
+      vim.defer_fn(function()
+        self:highlight_next()
+      end, HIGHLIGHT_PAUSE)
+    end
+  end
+end
+
+--- Highlights one message, and lets the next one wait, so that keys are never held up by many.
+---@private
+function Transcript:highlight_next()
+  local block = table.remove(self.to_highlight, 1)
+  if not block or not self:is_valid() then
     return
   end
-  self.highlighted = wanted
-  if wanted then
-    if vim.treesitter.language.add('markdown') then
-      vim.treesitter.start(self.buffer, 'markdown')
+  local place = self.places[block.item.itemId]
+  -- A block that was drawn anew meanwhile is another one, and waits itself.
+  if place and self.blocks[place] == block then
+    local row = self:row_of(place) + TEXT_ROW
+    for _, mark in ipairs(require('kode.markdown').marks(block.item.body.text)) do
+      local options = vim.tbl_extend('force', mark.options, { end_row = row + mark.options.end_row })
+      api.nvim_buf_set_extmark(self.buffer, highlight.markdown, row + mark.row, mark.column, options)
     end
-  else
-    vim.treesitter.stop(self.buffer)
+  end
+  if #self.to_highlight > 0 then
+    vim.defer_fn(function()
+      self:highlight_next()
+    end, HIGHLIGHT_PAUSE)
   end
 end
 
