@@ -65,6 +65,7 @@ local function dress(window, bar)
   options.list = false
   options.spell = false
   options.winbar = bar
+  options.statusline = "%{%v:lua.require'kode.status'.window()%}"
 end
 
 ---@param share number

@@ -146,6 +146,19 @@ function M.prompt_winbar()
   return (' %s%%=g? '):format(M.escape(table.concat(parts, ' · ')))
 end
 
+--- The statusline of the plugin's own windows: the names of their buffers say nothing to people.
+---@return string
+function M.window()
+  local surface = drawn_surface()
+  if not surface then
+    return ''
+  end
+  local window = vim.g.statusline_winid or api.nvim_get_current_win()
+  local is_prompt = surface.prompt ~= nil and api.nvim_win_get_buf(window) == surface.prompt.buffer
+  local title = surface.session.title ~= '' and surface.session.title or 'New conversation'
+  return is_prompt and ' Prompt%=%l,%c ' or (' %s%%<%%=%%P '):format(M.escape(title))
+end
+
 --- One word for the statusline: empty while nothing was begun.
 ---@return string
 function M.statusline()
