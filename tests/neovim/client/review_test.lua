@@ -155,11 +155,15 @@ tests['a change is looked at as a diff against the text without it'] = function(
       return vim.tbl_filter(function(window) return vim.wo[window].diff end, vim.api.nvim_tabpage_list_wins(0))
     ]]) == 2
   end)
+  -- The diff shows what was removed, so nothing else does, until it is closed.
+  wait_shown(world, { 1, 5 }, {})
   world:shot('diff')
   equal(world:lua('return vim.fs.basename(vim.api.nvim_buf_get_name(0))'), 'a.txt', 'the right side')
   -- The right side is the file: Neovim's own commands take a change back.
   world:type('6Gdo')
   world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n')
+  world:command('tabclose')
+  wait_shown(world, { 1 }, { '1 two' })
 end
 
 --- A project whose agent asks to change two places.

@@ -315,6 +315,55 @@ tests['the configuration works alone, and then the server speaks plain LSP'] = f
   end)
 end
 
+tests['a turn that a plain command has begun is asked about here as well'] = function(world)
+  World.write(world:path('a.txt'), 'one\ntwo\n')
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('Edit', { file_path = '{{cwd}}/a.txt', old_string = 'two', new_string = 'TWO' }),
+    say('Done.'),
+  })
+  world:start({})
+  world:lua("vim.lsp.enable('kode'); vim.cmd.edit('a.txt')")
+  World.wait_until('it is attached', function()
+    return world:lua([[
+      local client = vim.lsp.get_clients({ bufnr = 0, name = 'kode' })[1]
+      return client ~= nil and client.initialized
+    ]])
+  end)
+  world:lua([[
+    vim.lsp.get_clients({ name = 'kode' })[1]:exec_cmd({
+      title = 'Ask', command = 'kode.ask', arguments = { { text = 'hello' } },
+    })
+  ]])
+  World.wait_until('it is told', function()
+    return world:lua('return table.concat(notified)'):find('Kode asks', 1, true) ~= nil
+  end)
+  world:command('Kode open')
+  world:wait_transcript('? Kode asks')
+  world:type('<C-w>k]p1')
+  world:wait_text('one\nTWO\n', 'a.txt')
+end
+
+tests['what a file of the workspace asks for is shown, and approved as it was shown'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  World.write(world:path('.kode/settings.json'), '{ "permissions": { "allow": ["Bash(make *)"] } }')
+  world:serve({ say('Fine.') })
+  world:start({ 'a.txt' })
+  world:command('Kode send go')
+  world:wait_turns(1)
+  world:use_picker()
+  world:command('Kode trust')
+  World.wait_until('it is shown', function()
+    return world:lua('return #asked') == 1
+  end)
+  local shown = world:lua('return asked[1].options.format_item(asked[1].items[1])')
+  assert(shown:find('permissions.allow', 1, true) and shown:find('Bash(make *)', 1, true), shown)
+  world:answer(shown)
+  World.wait_until('it counts', function()
+    return world:lua('return table.concat(notified)'):find('count from now on', 1, true) ~= nil
+  end)
+end
+
 tests['a server that vim.lsp.enable has started is used'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('An answer.') })

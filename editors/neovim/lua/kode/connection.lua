@@ -24,6 +24,8 @@ local MAX_STRAY = 1000
 ---@field private crashes integer[]
 ---@field private waiting (fun(problem?: string))[]
 ---@field private stray kode.AgentEventParams[]
+---@field private beginning integer Sessions that are being begun.
+---@field private adopting table<kode.SessionId, boolean>
 local Connection = {}
 Connection.__index = Connection
 
@@ -75,6 +77,8 @@ local function create(root)
     crashes = {},
     waiting = {},
     stray = {},
+    beginning = 0,
+    adopting = {},
   }, Connection)
   connections[root] = connection
   return connection
@@ -256,10 +260,7 @@ function Connection:crashed(how)
   local limit = config.get().restarts
   if #self.crashes >= limit then
     return self:fail(
-      ('the server crashed %d times (%s) and is not started again: :Kode log shows why, :Kode restart tries again'):format(
-        #self.crashes,
-        how
-      )
+      ('crashed %d times (%s): :Kode log shows why, :Kode restart tries again'):format(#self.crashes, how)
     )
   end
   self:become('restarting', ('the server ended (%s) and is started again'):format(how))
@@ -345,7 +346,12 @@ end
 --- Begins a session.
 ---@param callback fun(session: kode.Session)
 function Connection:new_session(callback)
-  self:ask('agent/session/new', {}, function(result)
+  self.beginning = self.beginning + 1
+  self:request('agent/session/new', {}, function(err, result)
+    self.beginning = self.beginning - 1
+    if err then
+      return M.complain(err)
+    end
     callback(self:take(result.snapshot))
   end)
 end
@@ -369,6 +375,25 @@ function Connection:load(id, callback)
   end)
 end
 
+--- Takes up a session that somebody else has begun in this server, such as a code action.
+---@private
+---@param id kode.SessionId
+function Connection:adopt(id)
+  -- One that is being begun here is told of by the answer that is on its way.
+  if self.beginning == 0 and not self.adopting[id] and self.status == 'ready' then
+    self.adopting[id] = true
+    self:request('agent/session/load', self:load_params(id), function(err, snapshot)
+      self.adopting[id] = nil
+      if err then
+        return M.complain(err)
+      end
+      local session = self:take(snapshot)
+      local surface = require('kode.surface')
+      surface.use(surface.all()[session.id])
+    end)
+  end
+end
+
 --- An event has come.
 ---@param client_id integer
 ---@param params kode.AgentEventParams
@@ -382,7 +407,7 @@ function M.event(client_id, params)
     if #connection.stray < MAX_STRAY then
       table.insert(connection.stray, params)
     end
-    return
+    return connection:adopt(params.sessionId)
   end
   if session:apply(params) then
     require('kode.events').emit_event(params)

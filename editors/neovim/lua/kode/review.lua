@@ -115,11 +115,23 @@ local function draw_signs(bufnr, first, last, kind)
   end
 end
 
+--- Whether a diff shows already what was removed.
+---@param bufnr integer
+---@return boolean
+local function is_diffed(bufnr)
+  return vim.iter(vim.fn.win_findbuf(bufnr)):any(function(window)
+    return vim.wo[window].diff
+  end)
+end
+
 ---@param bufnr integer
 ---@param hunk kode.Hunk
 local function draw_applied(bufnr, hunk)
   local first, last = hunk.lineRange.start, hunk.lineRange['end']
   draw_signs(bufnr, first, last, hunk.state)
+  if is_diffed(bufnr) then
+    return
+  end
   local before, after = lines_of(hunk.oldText), lines_of(hunk.newText)
   for _, change in ipairs(compare(before, after)) do
     local old_first, old_count, new_first, new_count = unpack(change)
@@ -574,6 +586,21 @@ api.nvim_create_autocmd({ 'BufReadPost', 'BufWinEnter' }, {
       vim.schedule(function()
         if api.nvim_buf_is_valid(event.buf) then
           M.draw(event.buf)
+        end
+      end)
+    end
+  end,
+})
+api.nvim_create_autocmd({ 'OptionSet', 'WinClosed' }, {
+  group = 'kode.review',
+  desc = 'kode: show removed text again where no diff does',
+  callback = function(event)
+    if event.event == 'WinClosed' or event.match == 'diff' then
+      vim.schedule(function()
+        for bufnr, list in pairs(anchors) do
+          if #list > 0 then
+            M.draw(bufnr)
+          end
         end
       end)
     end

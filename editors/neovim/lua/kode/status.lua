@@ -119,7 +119,8 @@ function M.winbar()
     return ''
   end
   local word, group = M.word(surface)
-  local figure = table.concat(figures(surface.session), ' · ')
+  local is_ready = surface.connection.status == 'ready'
+  local figure = is_ready and table.concat(figures(surface.session), ' · ') or ''
   return ('%%#%s# %s %%*%%<%%=%s '):format(group, M.escape(word), M.escape(figure))
 end
 
