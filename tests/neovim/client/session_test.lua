@@ -172,6 +172,67 @@ tests['sessions are renamed, listed, forked and exported'] = function(world)
   end)
 end
 
+tests['a second Neovim follows the session, and takes it over'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('ifirst<Esc><CR>')
+  world:wait_transcript('An answer to first.')
+  world:wait_turns(1)
+  local other = setmetatable({ folder = world.folder, jobs = {}, env = world.env }, World)
+  other:start({ 'a.txt' })
+  vim.list_extend(world.jobs, other.jobs)
+  other:command('Kode resume')
+  other:wait_screen('open in another window')
+  other:wait_transcript('An answer to first.')
+  -- What cannot be sent stays in the prompt.
+  other:type('inot mine<Esc><CR>')
+  World.wait_until('the user is told', function()
+    return #other:lua('return notified') > 0
+  end)
+  World.wait_until('the words are there again', function()
+    return other:text() == 'not mine\n'
+  end)
+  -- It sees what happens there.
+  world:type('isecond<Esc><CR>')
+  other:wait_transcript('An answer to second.')
+  world:wait_turns(2)
+  other:command('Kode takeover')
+  World.wait_until('it is taken over', function()
+    return other:lua("return require('kode').session().following") == vim.NIL
+  end)
+  other:type('ccfirst<Esc><CR>')
+  other:wait_turns(2)
+  world:wait_screen('open in another window')
+end
+
+tests['the demo shows all of it'] = function(world)
+  local command = { vim.v.progpath, '--headless', '--embed', '-n', '-i', 'NONE', '-u', World.plugin .. '/demo.lua' }
+  world.nvim = vim.fn.jobstart(command, {
+    rpc = true,
+    cwd = world.folder,
+    env = { KODE_LS_BIN = World.program, HOME = world.folder, XDG_STATE_HOME = world.folder .. '/state' },
+  })
+  world.jobs[1] = world.nvim
+  world:lua('vim.o.columns, vim.o.lines = 120, 40')
+  World.wait_until('the prompt is written', function()
+    return world:text():find('Fix the greeting', 1, true) ~= nil
+  end)
+  world:type('<CR>')
+  world:wait_transcript('? Kode asks')
+  world:shot('demo-asks')
+  world:type('<C-w>k]p')
+  World.wait_until('it takes keys', function()
+    return world:lua("return require('kode.surface').latest().transcript:is_settled()")
+  end)
+  world:type('1')
+  world:wait_transcript('Done: `greet`')
+  world:wait_text('def greet(name):\n    return "Hello, " + name\n\n\nif __name__ == "__main__":\n    print(greet("world"))\n', 'greeting.py')
+  world:wait_screen('┃')
+  world:shot('demo-done')
+end
+
 tests['every layout opens and closes as it was before'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('An answer.') })

@@ -134,6 +134,10 @@ function World:start(files, settings)
 end
 
 function World:lua(code, ...)
+  -- While Neovim waits for a key, at its hit-enter prompt for example, it would never answer.
+  World.wait_until('Neovim waits for no key', function()
+    return not vim.rpcrequest(self.nvim, 'nvim_get_mode').blocking
+  end)
   return vim.rpcrequest(self.nvim, 'nvim_exec_lua', code, { ... })
 end
 
