@@ -255,6 +255,47 @@ tests['what was typed into the same file meanwhile stays'] = function(world)
   end
 end
 
+tests['an edit of another version, of a closed file or a locked buffer is refused'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Done.') })
+  world:start({ 'a.txt' })
+  world:command('Kode send go')
+  world:wait_turns(1)
+  local function apply(name, past)
+    return world:lua(
+      [[
+        local path, past = ...
+        local client = vim.lsp.get_clients({ name = 'kode' })[1]
+        local version = (vim.lsp.util.buf_versions[vim.fn.bufnr('a.txt')] or 0) - past
+        local range = { start = { line = 0, character = 0 }, ['end'] = { line = 0, character = 3 } }
+        return require('kode.edits').apply({
+          edit = {
+            documentChanges = {
+              {
+                textDocument = { uri = vim.uri_from_fname(path), version = version },
+                edits = { { range = range, newText = 'ONE' } },
+              },
+            },
+          },
+        }, client.id)
+      ]],
+      world:path(name),
+      past
+    )
+  end
+  local stale = apply('a.txt', 1)
+  equal(stale.applied, false, 'a past version')
+  assert(stale.failureReason:find('the text has changed', 1, true), stale.failureReason)
+  equal(apply('b.txt', 0).applied, false, 'a closed file')
+  equal(world:lua("return vim.fn.bufexists('b.txt')"), 0, 'a buffer for it')
+  world:command('setlocal nomodifiable')
+  equal(apply('a.txt', 0).applied, false, 'a locked buffer')
+  equal(world:text('a.txt'), 'one\n', 'the text')
+  world:command('setlocal modifiable')
+  equal(apply('a.txt', 0).applied, true, 'the right version')
+  equal(world:text('a.txt'), 'ONE\n', 'the text then')
+end
+
 tests['a file that changed on the disk is read anew before it is edited'] = function(world)
   World.write(world:path('a.txt'), 'one\ntwo\nthree\n')
   local slow = edit('a.txt', 'two', 'TWO')

@@ -90,6 +90,20 @@ tests['keys go from change to change, keep one and undo one'] = function(world)
   wait_shown(world, { 5 }, { '5 six' })
 end
 
+tests['a list that was made of another text is not drawn, but asked for again'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:lua([[
+    local review = require('kode.surface').latest().review
+    local _, file = next(review.files)
+    file.version = file.version - 1
+    for _, hunk in ipairs(file.hunks) do hunk.lineRange = { start = 0, ['end'] = 1 } end
+    require('kode.review').draw(vim.fn.bufnr('a.txt'))
+  ]])
+  equal(shown(world), { {}, {} }, 'what is shown of the old list')
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+end
+
 tests['keeping is repeated by the dot'] = function(world)
   two_places(world)
   world:lua("vim.keymap.set('n', 'gk', '<Plug>(kode-keep)')")

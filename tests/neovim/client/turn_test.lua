@@ -92,9 +92,12 @@ tests['the conversation never takes the cursor, and follows only where one stand
   end)
   -- Somebody reads above: nothing moves any more.
   world:type('<C-w>kgg')
-  send(world, '')
+  World.wait_until('the cursor is there', function()
+    return vim.deep_equal(world:lua('return { vim.bo.filetype, vim.fn.line(".") }'), { 'kode', 1 })
+  end)
   world:lua("require('kode').send('again')")
   world:wait_turns(2)
+  world:wait_transcript('## You\nagain')
   equal(world:lua('return vim.api.nvim_win_get_cursor(0)'), { 1, 0 }, 'the cursor')
   equal(world:lua("return vim.fn.line('w0')"), 1, 'the first line that is seen')
 end
@@ -251,7 +254,18 @@ tests['the draft is kept with the session'] = function(world)
   world:serve({ say('Never asked.') })
   world:start({ 'a.txt' })
   open(world)
-  world:type('iunsent words<Esc>q')
+  world:type('iunsent words<Esc>')
+  World.wait_until('the server has it', function()
+    return world:lua([[
+      local kept
+      require('kode').request('agent/session/load', { sessionId = require('kode').session().id }, function(_, snapshot)
+        kept = snapshot.draft and snapshot.draft.text or ''
+      end)
+      vim.wait(1000, function() return kept ~= nil end)
+      return kept
+    ]]) == 'unsent words'
+  end)
+  world:type('q')
   World.wait_until('the windows are gone', function()
     return #world:lua('return vim.api.nvim_list_wins()') == 1
   end)
