@@ -321,6 +321,23 @@ tests['a file that changed on the disk is read anew before it is edited'] = func
   assert(World.read(world:path('a.txt')):find('from elsewhere', 1, true), 'it is lost on the disk')
 end
 
+tests['a file that others changed under unsaved changes is not overwritten'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({
+    read('a.txt'),
+    edit('a.txt', 'one', 'ONE'),
+    call('Bash', { command = 'cat a.txt', description = 'Show it' }),
+    say('Done.'),
+  })
+  world:start({ 'a.txt' })
+  world:type('Gomine<Esc>')
+  world:wait_text('one\nmine\n', 'a.txt')
+  World.write(world:path('a.txt'), 'from elsewhere, and longer\n')
+  run(world)
+  equal(World.read(world:path('a.txt')), 'from elsewhere, and longer\n', 'the file')
+  equal(world:lua('return vim.bo.modified'), true, 'modified')
+end
+
 tests['a document is saved before a command runs'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({

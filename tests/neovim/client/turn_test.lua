@@ -427,6 +427,27 @@ tests['a finished message is highlighted, whatever is above it'] = function(worl
   equal(lines_of('@keyword.lua'), { 'local x = 1' }, 'the code')
 end
 
+tests['for screen readers the state of a card is in its line'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ call('Read', { file_path = '{{cwd}}/a.txt' }), say('Read.') })
+  world:start({ 'a.txt' }, { transcript = { linear = true, ascii = true } })
+  open(world)
+  send(world, 'read it')
+  world:wait_turns(1)
+  world:wait_transcript('> done Read a.txt (')
+  equal(
+    world:lua([[
+      local bufnr = require('kode.surface').latest().transcript.buffer
+      local namespace = require('kode.highlight').transcript
+      return #vim.tbl_filter(function(mark)
+        return mark[4].virt_text ~= nil
+      end, vim.api.nvim_buf_get_extmarks(bufnr, namespace, 0, -1, { details = true }))
+    ]]),
+    0,
+    'virtual texts'
+  )
+end
+
 tests['messages are gone through by keys'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({

@@ -445,9 +445,7 @@ local function attach(bufnr)
   for _, connection in ipairs(#inside > 0 and inside or vim.tbl_values(connections)) do
     local client = connection:client()
     if client and client.initialized and not client:is_stopped() and not client.attached_buffers[bufnr] then
-      if not vim.bo[bufnr].modified then
-        edits.remember(bufnr)
-      end
+      edits.watch(bufnr)
       vim.lsp.buf_attach_client(bufnr, client.id)
     end
   end

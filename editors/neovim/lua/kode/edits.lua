@@ -32,6 +32,25 @@ function M.remember(bufnr)
   stamps[bufnr] = stamp(bufnr)
 end
 
+--- Begins to watch the file of a buffer. Of one with unsaved changes only Neovim knows whether its file is the one that
+--- was read.
+---@param bufnr integer
+function M.watch(bufnr)
+  local has_changed = false
+  if vim.bo[bufnr].modified then
+    local question = api.nvim_create_autocmd('FileChangedShell', {
+      buffer = bufnr,
+      callback = function()
+        has_changed = true
+        vim.v.fcs_choice = ''
+      end,
+    })
+    vim.cmd.checktime({ args = { tostring(bufnr) }, mods = { silent = true } })
+    api.nvim_del_autocmd(question)
+  end
+  stamps[bufnr] = has_changed and 'another one' or stamp(bufnr)
+end
+
 ---@param bufnr integer
 function M.forget(bufnr)
   stamps[bufnr] = nil
@@ -125,6 +144,7 @@ end
 ---@param bufnr integer
 ---@param edits lsp.TextEdit[]
 local function change(client, bufnr, edits)
+  -- Neovim 0.11 lists every buffer that it edits.
   local listed = vim.bo[bufnr].buflisted
   break_undo(bufnr)
   told_at_once(client, bufnr, function()
