@@ -1,7 +1,7 @@
 --- The whole client with the demo's model: `nvim -u editors/neovim/demo.lua`.
 ---
---- Rule: nothing of the user's configuration is loaded, and nothing outside a temporary folder is written. No key, no network.
---- KODE_LS_BIN names the server; otherwise it is `kode-ls` on the path, or the build of this repository.
+--- Rule: nothing of the user's configuration is loaded, and nothing outside a temporary folder is written. No key, no
+--- network. KODE_LS_BIN names the server; otherwise it is the build of this repository, or `kode-ls` on the path.
 
 local here = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
 local repository = vim.fs.dirname(vim.fs.dirname(here))

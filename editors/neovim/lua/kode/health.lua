@@ -56,7 +56,10 @@ local function check_connections()
       health.error(('%s: %s'):format(root, connection.reason or connection.status), ':Kode log, :Kode restart')
     elseif server.schemaHash ~= wire.schema_hash then
       health.warn(
-        ('%s: server %s was built from other types than this client; what both know works'):format(root, server.serverVersion),
+        ('%s: server %s was built from other types than this client; what both know works'):format(
+          root,
+          server.serverVersion
+        ),
         'install server and plugin of the same version'
       )
     else

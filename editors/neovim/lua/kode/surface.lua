@@ -204,7 +204,8 @@ function Surface:resolved(outcome)
   self.last_resolution = outcome.resolutionId
   local parts = {}
   if #outcome.conflicts > 0 then
-    parts[1] = ('%d places stay, your own text stands in them (:Kode undo force takes the rest out)'):format(#outcome.conflicts)
+    local text = '%d places stay, your own text stands in them (:Kode undo force takes the rest out)'
+    parts[1] = text:format(#outcome.conflicts)
   end
   for _, failure in ipairs(outcome.failed) do
     parts[#parts + 1] = ('%s: %s'):format(vim.uri_to_fname(failure.uri), failure.reason)
@@ -335,7 +336,5 @@ function Surface:older()
     session:prepend(page)
   end)
 end
-
-M.Surface = Surface
 
 return M
