@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313";
+export const SCHEMA_HASH = "8b48dc13bcc122acebc5655ce4ba214e5981d31f078f62abcc44269cc3e6dfe4";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -47,6 +47,8 @@ export interface AgentInfo {
     name: string;
     /** What it is for, as the model that calls it reads it. */
     description: string;
+    /** Whose it is. */
+    source: FileSource;
     /** The path of the file it is from; absent when it is built in. */
     file?: string;
     /** Its model, by whatever names one; absent when its file says none. */
@@ -55,6 +57,16 @@ export interface AgentInfo {
     tools?: string[];
     /** The tools it may not use, whatever else is said. */
     disallowedTools?: string[];
+    /** The color to show it in, as its file names it. */
+    color?: string;
+    /** The mode it works in where the session's is not stricter; absent for the session's. */
+    mode?: Mode;
+    /** The most model calls of one task, where its file says so. */
+    maxTurns?: number;
+    /** The skills whose text it begins with. */
+    skills?: string[];
+    /** The MCP servers whose tools it has beside those that are named. */
+    mcpServers?: string[];
 }
 
 /** What the model said; Markdown. */
@@ -96,20 +108,12 @@ export type Amended =
     /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
     | "undo";
 
-/** What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it. */
-export interface ApproveSettingsParams {
-    /** The session whose project is meant. */
-    sessionId: SessionId;
-    /** The path of the file, as listed among what is withheld. */
-    file: string;
-    /** What is approved, as listed among what is withheld. */
-    settings: ShownSetting[];
-}
-
-/** What was approved. */
-export interface ApproveSettingsResult {
-    /** How many settings count from now on. */
-    approved: number;
+/** A command that is answered at once and begins no turn. */
+export interface AnsweredTurn {
+    /** The turn that the answer belongs to: the running one where one runs. */
+    turnId: TurnId;
+    /** The item that comes with the answer. */
+    itemId: ItemId;
 }
 
 /** Whether a session is put away. */
@@ -182,6 +186,12 @@ export interface AuditEntry {
     state: CallState;
     /** Since when. */
     at: Timestamp;
+}
+
+/** Where the user signs in. */
+export interface AuthenticateMcpResult {
+    /** The page to open in a browser on this machine. */
+    url: string;
 }
 
 /** A background command has ended, in whichever way. */
@@ -356,6 +366,13 @@ export interface ClientKode {
     diagnostics?: boolean;
     /** Whether the client shows diffs itself. */
     diffUi?: boolean;
+    /** Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change. */
+    workspaceTrusted?: boolean;
+    /**
+     * Whether the client tells the user's own settings apart from those of a workspace: it answers
+     * `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
+     */
+    userSettings?: boolean;
 }
 
 /** Which session ends. */
@@ -364,12 +381,105 @@ export interface CloseSessionParams {
     sessionId: SessionId;
 }
 
+/** How a built-in command is carried out. */
+export type CommandEffect =
+    /** It shows something, at once, while a turn runs as well. */
+    | "show"
+    /** It changes something. */
+    | "control"
+    /** It asks the model something. */
+    | "prompt"
+    /** It belongs to a terminal: it says what to do in an editor. */
+    | "elsewhere"
+    /** An effect that this build does not know. */
+    | "other";
+
+/** A command. */
+export interface CommandInfo {
+    /** What it is called by, without the `/`. */
+    name: string;
+    /** What it is. */
+    kind: CommandKind;
+    /** Other names of it. */
+    aliases?: string[];
+    /** What it does, for people. */
+    description: string;
+    /** What it takes, for people; may be empty. */
+    argumentHint: string;
+    /** How it is carried out; absent for what is not built in, which always asks the model. */
+    effect?: CommandEffect;
+    /** Whose file it is; absent when it is built in. */
+    scope?: CommandScope;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** Whether the user may call it. */
+    userInvocable: boolean;
+    /** Whether the model may call it by itself. */
+    modelInvocable: boolean;
+    /** What is used instead of it, because that has its name: a file, or `built-in`. */
+    shadowedBy?: string;
+    /** What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone. */
+    waiting?: string[];
+    /** What of its file is not followed, for people. */
+    notes?: string[];
+}
+
+/** What a command is. */
+export type CommandKind =
+    /** It is built in. */
+    | "builtIn"
+    /** A Markdown file of commands. */
+    | "command"
+    /** A skill. */
+    | "skill"
+    /** A kind that this build does not know. */
+    | "other";
+
+/** What a command has to say that no model is told of. */
+export interface CommandOutput {
+    /** Its name, without the `/`. */
+    name: string;
+    /** What stood behind it; may be empty. */
+    arguments: string;
+    /** What it says; Markdown. */
+    text: string;
+    /** The same for machines, in the command's own form; absent when it has none. */
+    data?: unknown;
+    /** Whether it was not carried out; the text says why. */
+    failed?: boolean;
+    /** The session to show from now on: it is begun, and is followed once it is loaded. */
+    goTo?: SessionId;
+}
+
 /** A command line and where it runs. */
 export interface CommandPreview {
     /** The command line, exactly; may hold characters that must not reach a terminal or label as they are. */
     command: string;
     /** The path of the folder it starts in. */
     cwd: string;
+}
+
+/** Whose a file is. */
+export type CommandScope =
+    /** The workspace's. */
+    | "project"
+    /** That of a folder above it, in the same repository. */
+    | "above"
+    /** That of a folder in it in which something was read or changed. */
+    | "below"
+    /** The user's own. */
+    | "user"
+    /** One that this build does not know. */
+    | "other";
+
+/** The command that a prompt was. */
+export interface CommandUse {
+    /** Its name, without the `/`. */
+    name: string;
+    /** What stood behind it. */
+    arguments: string;
+    /** What it is. */
+    source: CommandKind;
 }
 
 /** Which conversation is compacted, and what counts most in it. */
@@ -513,12 +623,58 @@ export interface CompressionUnchanged {
     reason: string;
 }
 
-/** What of the settings cannot be used, or waits for approval, is something else now. */
+/** Settings have changed, or what of them cannot be used or waits for approval. */
 export interface ConfigChanged {
+    /** The paths of the files whose contents are others than before. */
+    files?: string[];
     /** What cannot be used now; empty when all can. */
     problems: SettingsProblem[];
     /** What files of the workspace ask for now and the user has not approved. */
     withheld: WithheldSetting[];
+}
+
+/** Where a setting is to count. */
+export type ConfigScope =
+    /** In this session alone; nothing is written to a settings file. */
+    | "session"
+    /** For this user in this project. */
+    | "local"
+    /** For everybody in this project. */
+    | "project"
+    /** For this user everywhere. */
+    | "user";
+
+/** A setting and what counts of it. */
+export interface ConfigSetting {
+    /** Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file. */
+    key: string;
+    /** What it is about: `api`, `behavior`, `interface` or `session`. */
+    kind: string;
+    /** The value in force, secrets masked; absent when there is none. */
+    value?: unknown;
+    /** Where it comes from; absent for a default. */
+    source?: RuleSource;
+    /** All that is stated of it, the strongest first. */
+    stated?: ConfigStatement[];
+}
+
+/** What becomes of something that a file states. */
+export type ConfigStanding =
+    /** It counts, unless something stronger says otherwise. */
+    | "inForce"
+    /** It waits for the user's approval. */
+    | "waiting"
+    /** It does not count. */
+    | "ignored";
+
+/** Something that a file states. */
+export interface ConfigStatement {
+    /** The value, secrets masked; of a list, one item. */
+    value: unknown;
+    /** Where it stands. */
+    source: RuleSource;
+    /** What becomes of it. */
+    standing: ConfigStanding;
 }
 
 /** What changes in a session; what is left out stays. */
@@ -652,6 +808,22 @@ export interface DiffPreview {
     paths: string[];
     /** The changes as a unified diff. */
     unified: string;
+}
+
+/** What is looked at. */
+export interface DoctorParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** What of the files of users is in use, from where, what hides what, and what is left out and why. */
+export interface DoctorResult {
+    /** What was found, by kind, then by name; instruction files in the order in which the model has them. */
+    findings: Finding[];
+    /** What is wrong with files, settings included. */
+    problems: FileProblem[];
+    /** The same as Markdown, for people. */
+    text: string;
 }
 
 /** A text. */
@@ -986,6 +1158,8 @@ export type Event =
     | ({ type: "todo_reminder" } & TodoReminder)
     /** A query begins, or the model is reminded of something. */
     | ({ type: "reminder" } & Reminder)
+    /** A hook ran. */
+    | ({ type: "hook_ran" } & HookRan)
     /** A background command was started. */
     | ({ type: "background_started" } & BackgroundStarted)
     /** A background command has ended. */
@@ -1000,8 +1174,14 @@ export type Event =
     | ({ type: "rewound" } & Rewound)
     /** A file that this session has read was changed by somebody else. */
     | ({ type: "file_changed" } & FileChanged)
-    /** What of the settings cannot be used, or waits for approval, is something else now. */
+    /** Settings have changed, or what of them cannot be used or waits for approval. */
     | ({ type: "config_changed" } & ConfigChanged)
+    /** Files of agents, skills, commands or output styles have changed. */
+    | ({ type: "extensions_changed" } & ExtensionsChanged)
+    /** Files of the workspace ask for something that the user has not been asked about yet. */
+    | ({ type: "trust_required" } & TrustRequired)
+    /** What becomes of MCP servers, or what they offer, changed. */
+    | ({ type: "mcp_changed" } & McpChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
     /** A sub-agent ended its work for a call. */
@@ -1123,6 +1303,32 @@ export interface ExportedSubagent {
     items: Item[];
 }
 
+/** A way in which users extend the agent. */
+export interface ExtensionPoint {
+    /** `hooks`, `commands`, `agents` or `skills`. */
+    kind: string;
+    /** Whether it is set off by what happens. */
+    automatic: boolean;
+    /** Whether the user sets it off. */
+    manual: boolean;
+    /** Whether the model calls it. */
+    modelCallable: boolean;
+}
+
+/** Files of agents, skills, commands or output styles have changed; the lists of them are other ones now. */
+export interface ExtensionsChanged {
+    /** How many types of sub-agents there are now. */
+    agents: number;
+    /** How many skills. */
+    skills: number;
+    /** How many commands of files. */
+    commands: number;
+    /** How many output styles. */
+    styles: number;
+    /** What is wrong with the files now; empty when all can be used. */
+    problems: FileProblem[];
+}
+
 /** A file that this session has read was changed by somebody else. */
 export interface FileChanged {
     /** The file. */
@@ -1145,12 +1351,16 @@ export interface FileHistory {
     changes: EditChange[];
 }
 
-/** A file that is left out. */
+/** Something wrong with a file. */
 export interface FileProblem {
     /** The file's path. */
     file: string;
-    /** Why, for people. */
+    /** What is wrong, for people. */
     message: string;
+    /** Whether the file is left out; otherwise it is used, and something of it is not. */
+    severe?: boolean;
+    /** The line in that file, from 1, where it is known. */
+    line?: number;
 }
 
 /** All hunks of a file. */
@@ -1160,6 +1370,69 @@ export interface FileSelection {
     /** The file or document. */
     uri: Uri;
 }
+
+/** Whose something is. */
+export type FileSource =
+    /** The administrator's. */
+    | "managed"
+    /** The project's. */
+    | "project"
+    /** The user's, for all projects. */
+    | "user"
+    /** Built in. */
+    | "builtIn";
+
+/** Something that was found. */
+export interface Finding {
+    /** What it is. */
+    kind: FindingKind;
+    /** What it is called. */
+    name: string;
+    /** Whose it is, in a word for people. */
+    source: string;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** What became of it. */
+    fate: FindingFate;
+    /** The path of the file that hides it, where one does. */
+    by?: string;
+    /** Why it is left out, for people. */
+    reason?: string;
+}
+
+/** What became of something that was found. */
+export type FindingFate =
+    /** It is in use. */
+    | "loaded"
+    /** Another of the same name is used. */
+    | "shadowed"
+    /** It waits for the user's approval. */
+    | "waiting"
+    /** It is not used. */
+    | "leftOut";
+
+/** A kind of thing that files describe. */
+export type FindingKind =
+    /** A type of sub-agent. */
+    | "agent"
+    /** A skill. */
+    | "skill"
+    /** A command. */
+    | "command"
+    /** An output style. */
+    | "style"
+    /** An instruction file. */
+    | "instructions"
+    /** A plugin or a marketplace of them. */
+    | "plugin"
+    /** A group of hooks. */
+    | "hook"
+    /** An MCP server. */
+    | "server"
+    /** A variable for what the agent starts. */
+    | "variable"
+    /** A command that prints something for the agent. */
+    | "helper";
 
 /** A session that this server follows. */
 export interface FollowedSession {
@@ -1189,6 +1462,22 @@ export interface Gap {
     since: number;
     /** The oldest event that the server still has. */
     oldest: number;
+}
+
+/** Which settings are told. */
+export interface GetConfigParams {
+    /** The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent. */
+    sessionId?: SessionId;
+    /** One setting, or a section such as `permissions`; all when absent. */
+    key?: string;
+}
+
+/** What counts. */
+export interface GetConfigResult {
+    /** The settings, in a fixed order. */
+    settings: ConfigSetting[];
+    /** The paths of the files that were found, the strongest first. */
+    files: string[];
 }
 
 /** Whose context window is wanted. */
@@ -1227,6 +1516,92 @@ export interface GetWindowParams {
     from?: number;
     /** The most messages wanted, at least 1; the server may give fewer. */
     limit: number;
+}
+
+/** Whether a hook may run. */
+export type HookApproval =
+    /** It is the user's own, or the administrator's. */
+    | "notNeeded"
+    /** The user has approved it as it stands. */
+    | "approved"
+    /** It does not run until the user approves it. */
+    | "waiting";
+
+/** A hook. */
+export interface HookInfo {
+    /** The event it is for, as its file names it. */
+    event: string;
+    /** Whether that event ever comes here. */
+    fired: boolean;
+    /** What it is for, as its file says it; absent for everything. */
+    matcher?: string;
+    /** The type of the handler: `command`, `http`, `prompt`, or what the file says. */
+    kind: string;
+    /** The beginning of what it runs. */
+    name: string;
+    /** Where it stands, for people. */
+    source: string;
+    /** The path of its file, if it is from one. */
+    file?: string;
+    /** The line in that file, from 1. */
+    line?: number;
+    /** Whether it may run. */
+    approval: HookApproval;
+    /** Why it does not run, or not quite as it is written. */
+    problem?: string;
+    /** How it ended last in the session. */
+    last?: HookLastRun;
+}
+
+/** How a hook ended last. */
+export interface HookLastRun {
+    /** When. */
+    at: Timestamp;
+    /** How. */
+    outcome: HookOutcome;
+    /** Milliseconds it took. */
+    durationMs: number;
+    /** What it said, in one line. */
+    message?: string;
+}
+
+/** How a run of a hook ended. */
+export type HookOutcome =
+    /** It had nothing against what happens. */
+    | "ok"
+    /** It refused or held back what was about to happen, or had something done again. */
+    | "blocked"
+    /** It asked for a person's decision. */
+    | "asked"
+    /** It changed something, or added to what the model is told. */
+    | "changed"
+    /** It stopped the turn. */
+    | "stopped"
+    /** It failed, and nothing came of it. */
+    | "failed"
+    /** What it is to run is not there or cannot be started. */
+    | "notSetUp"
+    /** It took too long. */
+    | "timedOut"
+    /** The turn or the session was cancelled while it ran. */
+    | "cancelled"
+    /** It runs on by itself. */
+    | "inBackground"
+    /** An outcome that this build does not know. */
+    | "other";
+
+/** A hook ran. */
+export interface HookRan {
+    /** The event it ran at. */
+    event: string;
+    /** The beginning of what it runs. */
+    name: string;
+    /** Milliseconds it took. */
+    durationMs: number;
+    /** How it ended. */
+    outcome: HookOutcome;
+    /** What it said, in one line for people. */
+    message?: string;
 }
 
 /** One place in a file that the agent has changed or wants to change. */
@@ -1394,7 +1769,9 @@ export type ItemBody =
     /** A tool call. */
     | ({ type: "toolCall" } & ToolCall)
     /** Something the user should know that nobody said. */
-    | ({ type: "notice" } & Notice);
+    | ({ type: "notice" } & Notice)
+    /** What a command has to say that no model is told of. */
+    | ({ type: "command" } & CommandOutput);
 
 /** Names an item of the transcript. */
 export type ItemId = string;
@@ -1442,7 +1819,9 @@ export interface ListAgentsParams {
 export interface ListAgentsResult {
     /** The types in the order of their names. */
     agents: AgentInfo[];
-    /** Files of sub-agents, skills and commands that are left out, and why. */
+    /** Types that others of the same name hide. */
+    shadowed?: ShadowedFile[];
+    /** What is wrong with files of sub-agents, skills, commands and output styles. */
     problems: FileProblem[];
 }
 
@@ -1456,6 +1835,22 @@ export interface ListCheckpointsParams {
 export interface ListCheckpointsResult {
     /** The checkpoints, oldest first. */
     checkpoints: Checkpoint[];
+}
+
+/** Whose commands. */
+export interface ListCommandsParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The commands, as their files say now. */
+export interface ListCommandsResult {
+    /** The built-in ones first, then skills and commands of files in the order of their names, then those that are hidden. */
+    commands: CommandInfo[];
+    /** Files that are left out, and why. */
+    problems: FileProblem[];
+    /** How users extend the agent, and who sets each of these off. */
+    extensionPoints: ExtensionPoint[];
 }
 
 /** Whose edits are listed. */
@@ -1474,6 +1869,50 @@ export interface ListEditsResult {
     files: EditedFile[];
     /** What each call changed, the file first changed first; empty unless it was asked for. */
     history?: FileHistory[];
+}
+
+/** Whose hooks are listed. */
+export interface ListHooksParams {
+    /** The session; without one those that new sessions of the workspace would have. */
+    sessionId?: SessionId;
+}
+
+/** The hooks, as the settings say now. */
+export interface ListHooksResult {
+    /** Whether all of them are switched off. */
+    disabled: boolean;
+    /** The hooks, the strongest source first. */
+    hooks: HookInfo[];
+    /** What is wrong with them, and where. */
+    problems: SettingsProblem[];
+}
+
+/** Whose servers. */
+export interface ListMcpParams {
+    /** The session; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The servers. */
+export interface ListMcpResult {
+    /** The servers in the order of their names. */
+    servers: McpServer[];
+    /** What of the settings is left out, for people; absent when nothing is. */
+    leftOut?: string;
+}
+
+/** Whose tools. */
+export interface ListMcpToolsParams {
+    /** The session; without it the servers of the workspace. */
+    sessionId?: SessionId;
+    /** The server; without it all. */
+    server?: string;
+}
+
+/** The tools of servers. */
+export interface ListMcpToolsResult {
+    /** The tools by server and name. */
+    tools: McpTool[];
 }
 
 /** Nothing to choose. */
@@ -1545,6 +1984,22 @@ export interface ListSessionsResult {
     totals?: SessionTotals;
 }
 
+/** Whose output styles. */
+export interface ListStylesParams {
+    /** The session, whose folders are looked into; without it those of the workspace. */
+    sessionId?: SessionId;
+}
+
+/** The output styles, as their files say now. */
+export interface ListStylesResult {
+    /** The styles, the strongest first. */
+    styles: StyleInfo[];
+    /** Styles that others of the same name hide. */
+    shadowed?: ShadowedFile[];
+    /** What is wrong with files of output styles. */
+    problems: FileProblem[];
+}
+
 /** Whose background commands are wanted. */
 export interface ListTasksParams {
     /** The session. */
@@ -1580,6 +2035,24 @@ export interface ListToolsResult {
     tools: ToolInfo[];
 }
 
+/** Whose workspace is meant. */
+export interface ListTrustParams {
+    /** The session whose folders are meant; the client's workspace folders when absent. */
+    sessionId?: SessionId;
+}
+
+/** What files of a workspace ask for. */
+export interface ListTrustResult {
+    /** Whether the editor distrusts the workspace: then everything waits, whatever was approved. */
+    distrusted: boolean;
+    /** How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does. */
+    summary: string;
+    /** What waits for the user, the strongest first. */
+    waiting: TrustWaiting[];
+    /** What counts because the user has approved it. */
+    approved: TrustApproved[];
+}
+
 /** Which session is loaded, and how much of it. */
 export interface LoadSessionParams {
     /** The session. */
@@ -1608,6 +2081,111 @@ export interface LoadSubagentParams {
     agentId: AgentId;
     /** The most items wanted, counted from the newest; the server may give fewer. */
     items?: number;
+}
+
+/** What becomes of MCP servers, or what they offer, changed. */
+export interface McpChanged {
+    /** All servers as they are now. */
+    servers: McpServer[];
+}
+
+/** What went wrong with a server. */
+export interface McpFailure {
+    /** Whether trying again can help. */
+    class: McpFailureClass;
+    /** What happened, for people. */
+    message: string;
+    /** What to do about it, for people. */
+    hint: string;
+    /** The end of what the server wrote to its standard error; absent when that is nothing. */
+    stderr?: string;
+}
+
+/** Whether trying again can help. */
+export type McpFailureClass =
+    /** It may go away by itself: it is tried again. */
+    | "transient"
+    /** Somebody has to change something. */
+    | "permanent"
+    /** The user has to sign in. */
+    | "auth";
+
+/** A server. */
+export interface McpServer {
+    /** What the user calls it. */
+    name: string;
+    /** What becomes of it. */
+    state: McpState;
+    /** How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read. */
+    transport?: string;
+    /** What is started or reached, for people. */
+    target?: string;
+    /** Where its entry stands. */
+    source: RuleSource;
+    /** So many tools it has. */
+    tools: number;
+    /** So many prompts. */
+    prompts: number;
+    /** So many resources. */
+    resources: number;
+    /** So many attempts to connect have failed in a row. */
+    failedAttempts: number;
+    /** What went wrong last; absent once it is connected. */
+    failure?: McpFailure;
+    /** Milliseconds it took to answer when it was asked last whether it is there. */
+    latencyMs?: number;
+    /** What it calls itself, with its version. */
+    title?: string;
+    /**
+     * Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this
+     * is fine.
+     */
+    changedTools?: string[];
+    /** What else the user should know. */
+    notes?: string[];
+}
+
+/** A server of a session or of the workspace. */
+export interface McpServerParams {
+    /** The session; without it the servers of the workspace. */
+    sessionId?: SessionId;
+    /** The server's name. */
+    server: string;
+}
+
+/** What becomes of a server. */
+export type McpState =
+    /** The user, or its entry, has switched it off. */
+    | "disabled"
+    /** Its entry stands in a file of the workspace, and the user has not approved it. */
+    | "waitingForApproval"
+    /** Nobody has needed it yet, or nobody does any more. */
+    | "stopped"
+    /** It is being started or reached, for the first time or again. */
+    | "starting"
+    /** It can be used. */
+    | "connected"
+    /** It wants the user to sign in. */
+    | "needsAuth"
+    /** It cannot be used, and is not tried again by itself. */
+    | "failed";
+
+/** A tool of a server. */
+export interface McpTool {
+    /** The server. */
+    server: string;
+    /** Its canonical name, for rules: `mcp__server__tool`. */
+    name: string;
+    /** How it is shown: `server:tool`. */
+    title: string;
+    /** What it does, as the model reads it. */
+    description: string;
+    /** JSON Schema of its arguments. */
+    inputSchema: unknown;
+    /** Whether the server says that it only looks. That is a hint and no permission. */
+    readOnlyHint: boolean;
+    /** Whether it says something else of itself than when the server was first used. */
+    changed: boolean;
 }
 
 /** A file, folder or document that the user names; the server reads it. */
@@ -1845,6 +2423,8 @@ export type NoticeKind =
     | "interrupted"
     /** Parts of the session's journal were damaged. */
     | "damaged"
+    /** A hook said something, failed, or waits for approval. */
+    | "hook"
     /** A kind that this build does not know. */
     | "other";
 
@@ -2652,6 +3232,26 @@ export interface SessionWriter {
     since: Timestamp;
 }
 
+/** A setting to change. */
+export interface SetConfigParams {
+    /** Its key. */
+    key: string;
+    /** The value; when absent, the setting is taken out. */
+    value?: unknown;
+    /** Where it is to count. */
+    scope: ConfigScope;
+    /** The session that is meant, or whose workspace is; needed for the scope `session`. */
+    sessionId?: SessionId;
+}
+
+/** What became of a setting. */
+export interface SetConfigResult {
+    /** The path of the file it stands in; absent for the scope `session`. */
+    file?: string;
+    /** Whether anything was changed; not where it was so already. */
+    changed: boolean;
+}
+
 /** Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key. */
 export interface SetDraftParams {
     /** The session. */
@@ -2674,12 +3274,16 @@ export interface SettingsProblem {
     line?: number;
 }
 
-/** A setting as the user was shown it. */
-export interface ShownSetting {
-    /** The setting, such as `permissions.allow`. */
-    key: string;
-    /** Its value as it stands in the file. */
-    value: string;
+/** Something that another of the same name hides. */
+export interface ShadowedFile {
+    /** What both are called. */
+    name: string;
+    /** Whose the hidden one is. */
+    source: FileSource;
+    /** The path of its file; absent when it is built in. */
+    file?: string;
+    /** The path of the file that hides it. */
+    by?: string;
 }
 
 /** A session as it is at one moment. */
@@ -2729,6 +3333,8 @@ export interface Snapshot {
     cost?: number;
     /** How full the context window is; absent before the first answer since the session was loaded. */
     context?: ContextUse;
+    /** How much of what files of the workspace ask for waits for the user; absent when nothing does. */
+    trustRequired?: TrustRequired;
     /**
      * Present when this server does not write the session but follows what another one writes: requests that change the
      * session fail with `sessionBusy` then.
@@ -2774,7 +3380,9 @@ export type StartTurnResult =
     /** It waits. */
     | ({ type: "queued" } & QueuedTurn)
     /** The running turn is told it. */
-    | ({ type: "steering" } & SteeredTurn);
+    | ({ type: "steering" } & SteeredTurn)
+    /** It is a command that is answered at once. */
+    | ({ type: "answered" } & AnsweredTurn);
 
 /** A restore that was begun. */
 export interface StartedRestore {
@@ -2825,7 +3433,9 @@ export type StopReason =
     /** The user chose none of the answers. */
     | "not_chosen"
     /** The turn limit is zero: there is no chat. */
-    | "chat_disabled";
+    | "chat_disabled"
+    /** A hook refused the prompt, or stopped the turn; a notice says why. */
+    | "hook";
 
 /** Which background command is to end. */
 export interface StopTaskParams {
@@ -2844,6 +3454,22 @@ export interface StorageFailure {
     message: string;
     /** Whether all is written again. */
     recovered?: boolean;
+}
+
+/** An output style. */
+export interface StyleInfo {
+    /** What it is called by, in any letter case. */
+    name: string;
+    /** What it is for; may be empty. */
+    description: string;
+    /** Whose it is. */
+    source: FileSource;
+    /** The path of the file it is from; absent when it is built in. */
+    file?: string;
+    /** Whether the model is told how to go about code as well. */
+    keepsCodingInstructions: boolean;
+    /** Whether the session that was named answers in it now. */
+    active: boolean;
 }
 
 /** A sub-agent of a session as it is at one moment. */
@@ -3174,6 +3800,67 @@ export interface ToolTimeout {
     name: string;
 }
 
+/** Something that counts because the user has approved it. */
+export interface TrustApproved {
+    /** What stands for exactly this text in this file of this workspace. */
+    digest: string;
+    /** The setting. */
+    key: string;
+    /** Its text. */
+    text: string;
+    /** Where it stands. */
+    source: RuleSource;
+}
+
+/** What the user says something about. */
+export interface TrustParams {
+    /** The session whose folders are meant; the client's workspace folders when absent. */
+    sessionId?: SessionId;
+    /** The digests, as they were listed. */
+    digests: string[];
+}
+
+/** Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what. */
+export interface TrustRequired {
+    /** How many settings wait, those included that were asked about before. */
+    count: number;
+    /** The paths of the files they stand in. */
+    files: string[];
+    /** How many of what, for people: `2 hooks, 1 MCP server`. */
+    summary?: string;
+}
+
+/** What came of it. */
+export interface TrustResult {
+    /**
+     * How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed
+     * meanwhile.
+     */
+    changed: number;
+}
+
+/** Something that is not in force until the user approves it. */
+export interface TrustWaiting {
+    /** What stands for exactly this text in this file of this workspace. */
+    digest: string;
+    /** The setting, such as `hooks.PreToolUse`. */
+    key: string;
+    /** Its text, and the digests of the workspace's files that it names. */
+    text: string;
+    /** Where it stands. */
+    source: RuleSource;
+    /** What the user approved in its place before, or its beginning; absent when there was nothing. */
+    earlier?: string;
+    /** Whether the user has said "not now". */
+    dismissed: boolean;
+}
+
+/** Whether the editor trusts the workspace. */
+export interface TrustWorkspaceParams {
+    /** Whether it does. */
+    trusted: boolean;
+}
+
 /** Names a turn: one prompt and all that the agent does about it. */
 export type TurnId = string;
 
@@ -3250,6 +3937,8 @@ export interface UserMessage {
     attachments?: Attachment[];
     /** Whether it was said to a turn that ran: it began none, and there is no checkpoint before it. */
     steered?: boolean;
+    /** The command that it was, told when its turn has begun; absent for a prompt in words. */
+    command?: CommandUse;
 }
 
 /** A message as the model had it. */
@@ -3417,7 +4106,7 @@ export interface Requests {
      */
     "agent/context/window": { params: GetWindowParams; result: WindowPage };
     /**
-     * Hands in a prompt and says at once what became of it.
+     * Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
      *
      * Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
      */
@@ -3483,17 +4172,50 @@ export interface Requests {
      */
     "agent/permission/removeRule": { params: RemoveRuleParams; result: RemoveRuleResult };
     /**
-     * Approves all that a settings file of the workspace asks for, as it was last listed.
-     *
-     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
-     */
-    "agent/permission/approve": { params: ApproveSettingsParams; result: ApproveSettingsResult };
-    /**
      * Says what would become of a call, without running anything.
      *
      * Errors: `unknownSession`, `invalidParams`.
      */
     "agent/permission/explain": { params: ExplainPermissionParams; result: ExplainPermissionResult };
+    /**
+     * Says what counts of all settings and where it comes from. Secrets are masked.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/config/get": { params: GetConfigParams; result: GetConfigResult };
+    /**
+     * Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with
+     * it; `config_changed` tells sessions.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/config/set": { params: SetConfigParams; result: SetConfigResult };
+    /**
+     * Lists what files of the workspace ask for: what waits for the user, and what they have approved.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/trust/list": { params: ListTrustParams; result: ListTrustResult };
+    /**
+     * Approves exactly what was shown, and nothing that has come into a file since.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/trust/approve": { params: TrustParams; result: TrustResult };
+    /**
+     * Takes approvals back; nothing asks for what they were about until it changes.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/trust/revoke": { params: TrustParams; result: TrustResult };
+    /**
+     * Notes that the user does not want to be asked about these again until they change.
+     *
+     * Errors: `unknownSession`, `storageFailure`.
+     */
+    "agent/trust/dismiss": { params: TrustParams; result: null };
+    /** Says whether the editor trusts the workspace. While it does not, no approval counts. */
+    "agent/trust/workspace": { params: TrustWorkspaceParams; result: null };
     /**
      * Answers a question of the model, or refuses to; the first answer wins.
      *
@@ -3571,11 +4293,75 @@ export interface Requests {
     /** Lists the model profiles. */
     "agent/models/list": { params: ListModelsParams; result: ListModelsResult };
     /**
-     * Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.
+     * Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+     * commands and output styles.
      *
      * Errors: `unknownSession`.
      */
     "agent/agents/list": { params: ListAgentsParams; result: ListAgentsResult };
+    /**
+     * Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+     * ended last in the session. Nothing is run.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/hooks/list": { params: ListHooksParams; result: ListHooksResult };
+    /**
+     * Lists the MCP servers, what becomes of them and what went wrong. Starts none.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/mcp/list": { params: ListMcpParams; result: ListMcpResult };
+    /**
+     * Lists the tools of connected MCP servers.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/mcp/tools": { params: ListMcpToolsParams; result: ListMcpToolsResult };
+    /**
+     * Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/reconnect": { params: McpServerParams; result: null };
+    /**
+     * Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells
+     * that the server is connected to.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/authenticate": { params: McpServerParams; result: AuthenticateMcpResult };
+    /**
+     * Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is
+     * fine.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/enable": { params: McpServerParams; result: null };
+    /**
+     * Switches an MCP server off for as long as this process lives.
+     *
+     * Errors: `unknownSession`, `invalidParams`.
+     */
+    "agent/mcp/disable": { params: McpServerParams; result: null };
+    /**
+     * Lists the output styles.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/styles/list": { params: ListStylesParams; result: ListStylesResult };
+    /**
+     * Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/doctor": { params: DoctorParams; result: DoctorResult };
+    /**
+     * Lists the commands that can be typed after `/`, also those that are hidden or left out.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/commands/list": { params: ListCommandsParams; result: ListCommandsResult };
 }
 
 /** All requests of the server. */

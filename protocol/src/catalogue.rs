@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::item::ToolKind;
+use crate::permission::Mode;
 use crate::text::SessionId;
 
 /// Nothing to choose.
@@ -180,8 +181,41 @@ pub struct ListAgentsParams {
 pub struct ListAgentsResult {
     /// The types in the order of their names.
     pub agents: Vec<AgentInfo>,
-    /// Files of sub-agents, skills and commands that are left out, and why.
+    /// Types that others of the same name hide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadowed: Vec<ShadowedFile>,
+    /// What is wrong with files of sub-agents, skills, commands and output styles.
     pub problems: Vec<FileProblem>,
+}
+
+/// Whose something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FileSource {
+    /// The administrator's.
+    Managed,
+    /// The project's.
+    Project,
+    /// The user's, for all projects.
+    User,
+    /// Built in.
+    BuiltIn,
+}
+
+/// Something that another of the same name hides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShadowedFile {
+    /// What both are called.
+    pub name: String,
+    /// Whose the hidden one is.
+    pub source: FileSource,
+    /// The path of its file; absent when it is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The path of the file that hides it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// A type of sub-agent.
@@ -192,6 +226,8 @@ pub struct AgentInfo {
     pub name: String,
     /// What it is for, as the model that calls it reads it.
     pub description: String,
+    /// Whose it is.
+    pub source: FileSource,
     /// The path of the file it is from; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -204,14 +240,160 @@ pub struct AgentInfo {
     /// The tools it may not use, whatever else is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
+    /// The color to show it in, as its file names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// The mode it works in where the session's is not stricter; absent for the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// The most model calls of one task, where its file says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// The skills whose text it begins with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
+    /// The MCP servers whose tools it has beside those that are named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<String>,
 }
 
-/// A file that is left out.
+/// Whose output styles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListStylesParams {
+    /// The session, whose folders are looked into; without it those of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// The output styles, as their files say now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListStylesResult {
+    /// The styles, the strongest first.
+    pub styles: Vec<StyleInfo>,
+    /// Styles that others of the same name hide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadowed: Vec<ShadowedFile>,
+    /// What is wrong with files of output styles.
+    pub problems: Vec<FileProblem>,
+}
+
+/// An output style.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StyleInfo {
+    /// What it is called by, in any letter case.
+    pub name: String,
+    /// What it is for; may be empty.
+    pub description: String,
+    /// Whose it is.
+    pub source: FileSource,
+    /// The path of the file it is from; absent when it is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whether the model is told how to go about code as well.
+    pub keeps_coding_instructions: bool,
+    /// Whether the session that was named answers in it now.
+    pub active: bool,
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DoctorParams {
+    /// The session, whose folders are looked into; without it those of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// What of the files of users is in use, from where, what hides what, and what is left out and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DoctorResult {
+    /// What was found, by kind, then by name; instruction files in the order in which the model has them.
+    pub findings: Vec<Finding>,
+    /// What is wrong with files, settings included.
+    pub problems: Vec<FileProblem>,
+    /// The same as Markdown, for people.
+    pub text: String,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// What it is called.
+    pub name: String,
+    /// Whose it is, in a word for people.
+    pub source: String,
+    /// The path of its file; absent when it is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What became of it.
+    pub fate: FindingFate,
+    /// The path of the file that hides it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Why it is left out, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A kind of thing that files describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FindingKind {
+    /// A type of sub-agent.
+    Agent,
+    /// A skill.
+    Skill,
+    /// A command.
+    Command,
+    /// An output style.
+    Style,
+    /// An instruction file.
+    Instructions,
+    /// A plugin or a marketplace of them.
+    Plugin,
+    /// A group of hooks.
+    Hook,
+    /// An MCP server.
+    Server,
+    /// A variable for what the agent starts.
+    Variable,
+    /// A command that prints something for the agent.
+    Helper,
+}
+
+/// What became of something that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FindingFate {
+    /// It is in use.
+    Loaded,
+    /// Another of the same name is used.
+    Shadowed,
+    /// It waits for the user's approval.
+    Waiting,
+    /// It is not used.
+    LeftOut,
+}
+
+/// Something wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileProblem {
     /// The file's path.
     pub file: String,
-    /// Why, for people.
+    /// What is wrong, for people.
     pub message: String,
+    /// Whether the file is left out; otherwise it is used, and something of it is not.
+    #[serde(default)]
+    pub severe: bool,
+    /// The line in that file, from 1, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
 }

@@ -6,9 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::FileProblem;
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
+use crate::hooks::HookRan;
 use crate::item::{CallState, Item};
+use crate::mcp::McpChanged;
 pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
@@ -124,6 +127,8 @@ pub enum Event {
     TodoReminder(TodoReminder),
     /// A query begins, or the model is reminded of something.
     Reminder(Reminder),
+    /// A hook ran.
+    HookRan(HookRan),
     /// A background command was started.
     BackgroundStarted(BackgroundStarted),
     /// A background command has ended.
@@ -138,8 +143,14 @@ pub enum Event {
     Rewound(Rewound),
     /// A file that this session has read was changed by somebody else.
     FileChanged(FileChanged),
-    /// What of the settings cannot be used, or waits for approval, is something else now.
+    /// Settings have changed, or what of them cannot be used or waits for approval.
     ConfigChanged(ConfigChanged),
+    /// Files of agents, skills, commands or output styles have changed.
+    ExtensionsChanged(ExtensionsChanged),
+    /// Files of the workspace ask for something that the user has not been asked about yet.
+    TrustRequired(TrustRequired),
+    /// What becomes of MCP servers, or what they offer, changed.
+    McpChanged(McpChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
     /// A sub-agent ended its work for a call.
@@ -560,14 +571,46 @@ pub struct FileChanged {
     pub deleted: bool,
 }
 
-/// What of the settings cannot be used, or waits for approval, is something else now.
+/// Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustRequired {
+    /// How many settings wait, those included that were asked about before.
+    pub count: u32,
+    /// The paths of the files they stand in.
+    pub files: Vec<String>,
+    /// How many of what, for people: `2 hooks, 1 MCP server`.
+    #[serde(default)]
+    pub summary: String,
+}
+
+/// Settings have changed, or what of them cannot be used or waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigChanged {
+    /// The paths of the files whose contents are others than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// What cannot be used now; empty when all can.
     pub problems: Vec<SettingsProblem>,
     /// What files of the workspace ask for now and the user has not approved.
     pub withheld: Vec<WithheldSetting>,
+}
+
+/// Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionsChanged {
+    /// How many types of sub-agents there are now.
+    pub agents: usize,
+    /// How many skills.
+    pub skills: usize,
+    /// How many commands of files.
+    pub commands: usize,
+    /// How many output styles.
+    pub styles: usize,
+    /// What is wrong with the files now; empty when all can be used.
+    pub problems: Vec<FileProblem>,
 }
 
 /// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.

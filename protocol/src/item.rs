@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::text::{AgentId, CallId, ItemId, Timestamp, TurnId, Uri};
+use crate::commands::CommandKind;
+use crate::text::{AgentId, CallId, ItemId, SessionId, Timestamp, TurnId, Uri};
 
 /// One item of the transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +41,8 @@ pub enum ItemBody {
     ToolCall(Box<ToolCall>),
     /// Something the user should know that nobody said.
     Notice(Notice),
+    /// What a command has to say that no model is told of.
+    Command(CommandOutput),
     /// A kind of item that this build does not know.
     #[serde(other, skip_serializing)]
     #[schemars(skip)]
@@ -58,6 +61,42 @@ pub struct UserMessage {
     /// Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
+    /// The command that it was, told when its turn has begun; absent for a prompt in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandUse>,
+}
+
+/// The command that a prompt was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandUse {
+    /// Its name, without the `/`.
+    pub name: String,
+    /// What stood behind it.
+    pub arguments: String,
+    /// What it is.
+    pub source: CommandKind,
+}
+
+/// What a command has to say that no model is told of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandOutput {
+    /// Its name, without the `/`.
+    pub name: String,
+    /// What stood behind it; may be empty.
+    pub arguments: String,
+    /// What it says; Markdown.
+    pub text: String,
+    /// The same for machines, in the command's own form; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Whether it was not carried out; the text says why.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+    /// The session to show from now on: it is begun, and is followed once it is loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub go_to: Option<SessionId>,
 }
 
 /// What went with a prompt to the model.
@@ -172,6 +211,8 @@ pub enum NoticeKind {
     Interrupted,
     /// Parts of the session's journal were damaged.
     Damaged,
+    /// A hook said something, failed, or waits for approval.
+    Hook,
     /// A kind that this build does not know.
     #[serde(other)]
     Other,

@@ -14,15 +14,19 @@
 
 pub mod catalogue;
 pub mod checkpoint;
+pub mod commands;
 pub mod complete;
+pub mod config;
 pub mod context;
 pub mod document;
 pub mod editor;
 pub mod edits;
 pub mod error;
 pub mod event;
+pub mod hooks;
 pub mod item;
 mod lsp;
+pub mod mcp;
 pub mod methods;
 pub mod negotiation;
 pub mod permission;
@@ -41,14 +45,18 @@ mod tests;
 
 pub use catalogue::*;
 pub use checkpoint::*;
+pub use commands::*;
 pub use complete::*;
+pub use config::*;
 pub use context::*;
 pub use document::*;
 pub use editor::*;
 pub use edits::*;
 pub use error::*;
 pub use event::*;
+pub use hooks::*;
 pub use item::*;
+pub use mcp::*;
 pub use methods::*;
 pub use negotiation::*;
 pub use permission::*;

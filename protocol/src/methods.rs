@@ -8,12 +8,18 @@ use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::catalogue::{
-    ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult, ListToolsParams, ListToolsResult,
+    DoctorParams, DoctorResult, ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult,
+    ListStylesParams, ListStylesResult, ListToolsParams, ListToolsResult,
 };
 use crate::checkpoint::{
     ListCheckpointsParams, ListCheckpointsResult, RestoreCheckpointParams, RestoreCheckpointResult,
 };
+use crate::commands::{ListCommandsParams, ListCommandsResult};
 use crate::complete::{CompleteParams, CompleteResult};
+use crate::config::{
+    GetConfigParams, GetConfigResult, ListTrustParams, ListTrustResult, SetConfigParams, SetConfigResult,
+    TrustParams, TrustResult, TrustWorkspaceParams,
+};
 use crate::context::{CompactSessionParams, ContextUse, GetContextParams, GetWindowParams, WindowPage};
 use crate::document::{DocumentText, DocumentTextParams};
 use crate::editor::{
@@ -23,10 +29,15 @@ use crate::edits::{
     ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
+use crate::hooks::{ListHooksParams, ListHooksResult};
+use crate::mcp::{
+    AuthenticateMcpResult, ListMcpParams, ListMcpResult, ListMcpToolsParams, ListMcpToolsResult,
+    McpServerParams,
+};
 use crate::permission::{
-    AddRuleParams, AddRuleResult, ApproveSettingsParams, ApproveSettingsResult, ExplainPermissionParams,
-    ExplainPermissionResult, ListPermissionsParams, ListPermissionsResult, ListRulesParams, ListRulesResult,
-    RemoveRuleParams, RemoveRuleResult, RespondPermissionParams,
+    AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams,
+    ListPermissionsResult, ListRulesParams, ListRulesResult, RemoveRuleParams, RemoveRuleResult,
+    RespondPermissionParams,
 };
 use crate::question::RespondQuestionParams;
 use crate::queue::{SetDraftParams, UpdateQueueParams, UpdateQueueResult};
@@ -210,7 +221,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     GetWindow = "agent/context/window", GetWindowParams => WindowPage;
-    /// Hands in a prompt and says at once what became of it.
+    /// Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
     StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
@@ -254,14 +265,37 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
     RemoveRule = "agent/permission/removeRule", RemoveRuleParams => RemoveRuleResult;
-    /// Approves all that a settings file of the workspace asks for, as it was last listed.
-    ///
-    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
-    ApproveSettings = "agent/permission/approve", ApproveSettingsParams => ApproveSettingsResult;
     /// Says what would become of a call, without running anything.
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     ExplainPermission = "agent/permission/explain", ExplainPermissionParams => ExplainPermissionResult;
+    /// Says what counts of all settings and where it comes from. Secrets are masked.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    GetConfig = "agent/config/get", GetConfigParams => GetConfigResult;
+    /// Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with
+    /// it; `config_changed` tells sessions.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    SetConfig = "agent/config/set", SetConfigParams => SetConfigResult;
+    /// Lists what files of the workspace ask for: what waits for the user, and what they have approved.
+    ///
+    /// Errors: `unknownSession`.
+    ListTrust = "agent/trust/list", ListTrustParams => ListTrustResult;
+    /// Approves exactly what was shown, and nothing that has come into a file since.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    ApproveTrust = "agent/trust/approve", TrustParams => TrustResult;
+    /// Takes approvals back; nothing asks for what they were about until it changes.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    RevokeTrust = "agent/trust/revoke", TrustParams => TrustResult;
+    /// Notes that the user does not want to be asked about these again until they change.
+    ///
+    /// Errors: `unknownSession`, `storageFailure`.
+    DismissTrust = "agent/trust/dismiss", TrustParams => ();
+    /// Says whether the editor trusts the workspace. While it does not, no approval counts.
+    TrustWorkspace = "agent/trust/workspace", TrustWorkspaceParams => ();
     /// Answers a question of the model, or refuses to; the first answer wins.
     ///
     /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
@@ -314,10 +348,54 @@ requests! {
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.
     ListModels = "agent/models/list", ListModelsParams => ListModelsResult;
-    /// Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.
+    /// Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+    /// commands and output styles.
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
+    /// Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+    /// ended last in the session. Nothing is run.
+    ///
+    /// Errors: `unknownSession`.
+    ListHooks = "agent/hooks/list", ListHooksParams => ListHooksResult;
+    /// Lists the MCP servers, what becomes of them and what went wrong. Starts none.
+    ///
+    /// Errors: `unknownSession`.
+    ListMcp = "agent/mcp/list", ListMcpParams => ListMcpResult;
+    /// Lists the tools of connected MCP servers.
+    ///
+    /// Errors: `unknownSession`.
+    ListMcpTools = "agent/mcp/tools", ListMcpToolsParams => ListMcpToolsResult;
+    /// Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    ReconnectMcp = "agent/mcp/reconnect", McpServerParams => ();
+    /// Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells
+    /// that the server is connected to.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    AuthenticateMcp = "agent/mcp/authenticate", McpServerParams => AuthenticateMcpResult;
+    /// Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is
+    /// fine.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    EnableMcp = "agent/mcp/enable", McpServerParams => ();
+    /// Switches an MCP server off for as long as this process lives.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`.
+    DisableMcp = "agent/mcp/disable", McpServerParams => ();
+    /// Lists the output styles.
+    ///
+    /// Errors: `unknownSession`.
+    ListStyles = "agent/styles/list", ListStylesParams => ListStylesResult;
+    /// Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+    ///
+    /// Errors: `unknownSession`.
+    Doctor = "agent/doctor", DoctorParams => DoctorResult;
+    /// Lists the commands that can be typed after `/`, also those that are hidden or left out.
+    ///
+    /// Errors: `unknownSession`.
+    ListCommands = "agent/commands/list", ListCommandsParams => ListCommandsResult;
 }
 
 requests! {

@@ -32,6 +32,13 @@ pub struct ClientKode {
     /// Whether the client shows diffs itself.
     #[serde(default)]
     pub diff_ui: bool,
+    /// Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_trusted: Option<bool>,
+    /// Whether the client tells the user's own settings apart from those of a workspace: it answers
+    /// `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
+    #[serde(default)]
+    pub user_settings: bool,
 }
 
 /// What the server offers.

@@ -351,36 +351,6 @@ pub struct RemoveRuleResult {
     pub removed: bool,
 }
 
-/// What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ApproveSettingsParams {
-    /// The session whose project is meant.
-    pub session_id: SessionId,
-    /// The path of the file, as listed among what is withheld.
-    pub file: String,
-    /// What is approved, as listed among what is withheld.
-    pub settings: Vec<ShownSetting>,
-}
-
-/// A setting as the user was shown it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ShownSetting {
-    /// The setting, such as `permissions.allow`.
-    pub key: String,
-    /// Its value as it stands in the file.
-    pub value: String,
-}
-
-/// What was approved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ApproveSettingsResult {
-    /// How many settings count from now on.
-    pub approved: u32,
-}
-
 /// A call to explain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ContextUse;
-use crate::event::{Bookmark, Channel};
+use crate::event::{Bookmark, Channel, TrustRequired};
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
@@ -121,6 +121,9 @@ pub struct Snapshot {
     /// How full the context window is; absent before the first answer since the session was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextUse>,
+    /// How much of what files of the workspace ask for waits for the user; absent when nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_required: Option<TrustRequired>,
     /// Present when this server does not write the session but follows what another one writes: requests that change the
     /// session fail with `sessionBusy` then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

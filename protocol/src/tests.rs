@@ -86,6 +86,10 @@ fn item_bodies() -> Vec<Value> {
             { "kind": "file", "label": "a.rs#L1-2", "uri": "file:///w/a.rs", "lines": 2, "bytes": 9, "cut": true },
             { "kind": "image", "label": "picture", "bytes": 0, "cut": false, "problem": "too large" },
         ] }),
+        json!({ "type": "userMessage", "text": "/look a", "command":
+            { "name": "look", "arguments": "a", "source": "skill" } }),
+        json!({ "type": "command", "name": "clear", "arguments": "", "text": "A new session begins.", "data": { "a": 1 },
+            "failed": true, "goTo": "ses_2" }),
         json!({ "type": "agentMessage", "text": "hi", "complete": true, "interrupted": false }),
         json!({ "type": "thinking", "text": "hm", "complete": false }),
         ended_call(),
@@ -169,6 +173,10 @@ fn every_event_keeps_its_form() {
             json!({ "type": "draft_changed" }),
             json!({ "type": "draft_changed", "draft": { "text": "so", "parts": [{ "type": "text", "text": "a" }] } }),
             json!({ "type": "reminder", "kind": "editFailed", "agentId": "agent_1", "messages": 3 }),
+            json!({
+                "type": "hook_ran", "event": "PreToolUse", "name": "guard.sh", "durationMs": 12, "outcome": "blocked",
+                "message": "not here",
+            }),
             json!({ "type": "tool:queued", "callId": "call_1", "name": "Bash", "queueLength": 2 }),
             json!({ "type": "tool:timeout", "callId": "call_1", "name": "Bash" }),
             json!({ "type": "tool:denied", "callId": "call_1", "name": "Bash", "reason": "plan mode" }),
@@ -184,12 +192,30 @@ fn every_event_keeps_its_form() {
             json!({ "type": "rewound", "itemId": "item_1" }),
             json!({ "type": "file_changed", "uri": "file:///w/a.rs", "deleted": false }),
             json!({
-                "type": "config_changed",
+                "type": "trust_required", "count": 3, "files": ["/w/.kode/settings.json"],
+                "summary": "2 hooks, 1 MCP server",
+            }),
+            json!({
+                "type": "config_changed", "files": ["/w/.kode/settings.json"],
                 "problems": [{ "severe": true, "message": "m", "file": "/w/.kode/settings.json", "line": 3 }],
                 "withheld": [{
                     "key": "permissions.allow", "value": "Bash",
                     "source": { "layer": "project", "file": "/w/.kode/settings.json", "line": 4 },
                 }],
+            }),
+            json!({
+                "type": "mcp_changed",
+                "servers": [{
+                    "name": "git", "state": "needsAuth", "transport": "http", "target": "https://h.example/",
+                    "source": { "layer": "project", "file": "/w/.mcp.json", "line": 4 }, "tools": 1, "prompts": 2,
+                    "resources": 3, "failedAttempts": 1, "latencyMs": 4, "title": "Git 1.0", "changedTools": ["a"],
+                    "notes": ["n"],
+                    "failure": { "class": "auth", "message": "m", "hint": "h", "stderr": "s" },
+                }],
+            }),
+            json!({
+                "type": "extensions_changed", "agents": 5, "skills": 1, "commands": 2, "styles": 5,
+                "problems": [{ "file": "/w/.claude/agents/a.md", "message": "m", "severe": true, "line": 2 }],
             }),
             json!({
                 "type": "subagent_started", "agentId": "agent_1", "callId": "call_1", "agentType": "explore",
@@ -356,6 +382,7 @@ fn a_prompt_keeps_its_form() {
             json!({ "type": "started", "turnId": "turn_1" }),
             json!({ "type": "queued", "queueId": "queue_1" }),
             json!({ "type": "steering", "turnId": "turn_1", "queueId": "queue_1" }),
+            json!({ "type": "answered", "turnId": "turn_1", "itemId": "item_1" }),
         ],
     );
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lsp::RangeShape;
-use crate::text::{CallId, QueueId, SessionId, TurnId, Uri};
+use crate::text::{CallId, ItemId, QueueId, SessionId, TurnId, Uri};
 
 /// A prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -209,6 +209,18 @@ pub enum StartTurnResult {
     Queued(QueuedTurn),
     /// The running turn is told it.
     Steering(SteeredTurn),
+    /// It is a command that is answered at once.
+    Answered(AnsweredTurn),
+}
+
+/// A command that is answered at once and begins no turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AnsweredTurn {
+    /// The turn that the answer belongs to: the running one where one runs.
+    pub turn_id: TurnId,
+    /// The item that comes with the answer.
+    pub item_id: ItemId,
 }
 
 /// A prompt whose turn began.
@@ -299,6 +311,8 @@ pub enum StopReason {
     NotChosen,
     /// The turn limit is zero: there is no chat.
     ChatDisabled,
+    /// A hook refused the prompt, or stopped the turn; a notice says why.
+    Hook,
 }
 
 /// How long each part of a turn took, in milliseconds.

@@ -17,19 +17,23 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
 use kode_engine::sessions::{CleanupOptions, Workspaces};
-use kode_engine::settings::SettingsPolicies;
+use kode_engine::settings::watch::FileWatch;
+use kode_engine::settings::{EditorWord, SettingsPolicies};
 use kode_engine::transfer::{ForkError, ForkPoint};
 use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use crate::backend::Shared;
+use crate::client::ClientFacts;
 use crate::display::readable;
 use crate::follow::{self, Filter, Follower};
 use crate::home;
 use crate::host::LspHost;
 use crate::plain::loading;
 use crate::policies;
+use crate::trust;
 
 /// How long after the agent was first needed it is looked whether old sessions are to be deleted.
 const CLEANUP_DELAY: Duration = Duration::from_secs(10);
@@ -54,6 +58,12 @@ pub struct UserOptions {
     pub save_before_commands: Option<bool>,
     /// Whether changes that wait for a decision are shown as diagnostics.
     pub review_diagnostics: ReviewDiagnostics,
+    /// Settings as a settings file holds them, of which nobody says whose they are: they narrow and never loosen.
+    pub settings: Value,
+    /// Settings that are the user's own.
+    pub user_settings: Value,
+    /// Whether the editor trusts the workspace; while it does not, no approval counts.
+    pub workspace_trusted: Option<bool>,
 }
 
 /// Whether changes that wait for a decision are shown as diagnostics.
@@ -76,6 +86,9 @@ pub struct Agent {
     /// What the editor has set.
     pub options: UserOptions,
     pub(crate) shared: Arc<Shared>,
+    /// The settings.
+    pub(crate) policies: Arc<SettingsPolicies>,
+    watch: Arc<FileWatch>,
     /// What prompts can name.
     pub(crate) completer: Completer,
     followed: Mutex<HashMap<SessionId, Shown>>,
@@ -115,6 +128,7 @@ impl Agent {
         let options = shared.facts.get().and_then(|facts| user_options(&facts.initialization_options).ok());
         let options = options.unwrap_or_default();
         let policies = policies::all()?;
+        policies.editor().say(word(&options, shared.facts.get()));
         let equipment = policies::equipment(&policies);
         let policies = Arc::new(policies);
         if let Some(problem) = equipment.search.problem() {
@@ -138,11 +152,15 @@ impl Agent {
             engine,
             options,
             shared: Arc::clone(&shared),
+            policies: Arc::clone(&policies),
+            watch: watching(&shared),
             completer: Completer::default(),
             followed: Mutex::default(),
             plain: Mutex::default(),
         });
         agent.begin_cleanup(policies);
+        agent.watch_settings();
+        trust::pull_configuration(&agent);
         let ending = Arc::clone(&agent);
         shared.lifecycle.at_end(async move { ending.engine.shutdown().await });
         Ok(agent)
@@ -152,6 +170,22 @@ impl Agent {
     #[must_use]
     pub fn folders(&self) -> Vec<AbsPath> {
         self.shared.workspace_roots().into_iter().map(|root| root.path).collect()
+    }
+
+    /// What the editor says of models.
+    pub(crate) fn own_models(&self) -> ProfileLayer {
+        own_models(&self.options)
+    }
+
+    /// Watches the settings files of the workspace and of all live sessions, and no others. Nothing waits for it.
+    pub(crate) fn watch_settings(&self) {
+        let mut workspaces: Vec<_> =
+            self.engine.live_sessions().iter().map(|session| session.roots()).collect();
+        workspaces.push(self.folders());
+        let (policies, watch) = (Arc::clone(&self.policies), Arc::clone(&self.watch));
+        tokio::task::spawn_blocking(move || {
+            watch.watch(workspaces.iter().flat_map(|roots| policies.watched(roots)));
+        });
     }
 
     /// Begins a session and follows it. Without a folder of its own it works in the workspace, and without a
@@ -300,6 +334,12 @@ impl Agent {
         Ok(session.snapshot(0).title)
     }
 
+    /// Whether prompts without a session of their own go to this one.
+    #[must_use]
+    pub fn is_plain_session(&self, id: &SessionId) -> bool {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(id)
+    }
+
     /// Lets the next prompt without a session begin a new one.
     pub fn forget_plain_session(&self) {
         *self.plain.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -376,10 +416,32 @@ impl Agent {
         followed.remove(&id);
         let follower = follow::start(Arc::clone(&self.shared), attached, since, filter);
         followed.insert(id, Shown { follower, attached: attached.clone() });
+        drop(followed);
+        self.watch_settings();
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Shown>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has settings files that change taken in, as long as there is a connection.
+fn watching(shared: &Arc<Shared>) -> Arc<FileWatch> {
+    let (shared, runtime) = (Arc::downgrade(shared), Handle::current());
+    Arc::new(FileWatch::start(move |_| {
+        let Some(agent) = shared.upgrade().and_then(|shared| shared.live_agent().cloned()) else { return };
+        runtime.spawn(async move { trust::files_changed(&agent).await });
+    }))
+}
+
+/// What the editor said of settings in `initialize`.
+fn word(options: &UserOptions, facts: Option<&ClientFacts>) -> EditorWord {
+    let distrusts = |trusted: Option<bool>| trusted == Some(false);
+    EditorWord {
+        settings: options.settings.clone(),
+        user_settings: options.user_settings.clone(),
+        is_distrusted: distrusts(options.workspace_trusted)
+            || facts.is_some_and(|facts| distrusts(facts.kode.workspace_trusted)),
     }
 }
 

@@ -12,13 +12,13 @@ use kode_engine::session::Session;
 use kode_protocol as wire;
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability, CodeActionResponse,
-    CodeLens, CodeLensOptions, CodeLensParams, DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams,
-    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
-    ExecuteCommandParams, Hover, HoverParams, HoverProviderCapability, InitializeParams, InitializeResult,
-    InitializedParams, MarkupKind, MessageType, OneOf, SaveOptions, ServerCapabilities, ServerInfo,
-    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
-    TextDocumentSyncSaveOptions, Url, WillSaveTextDocumentParams, WorkspaceFoldersServerCapabilities,
-    WorkspaceServerCapabilities,
+    CodeLens, CodeLensOptions, CodeLensParams, DidChangeConfigurationParams, DidChangeTextDocumentParams,
+    DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
+    DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, Hover, HoverParams,
+    HoverProviderCapability, InitializeParams, InitializeResult, InitializedParams, MarkupKind, MessageType,
+    OneOf, Registration, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentPositionParams,
+    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
+    Url, WillSaveTextDocumentParams, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
@@ -34,6 +34,7 @@ use crate::plain::commands;
 use crate::plain::review::publish::ReviewPublisher;
 use crate::plain::review::{self, SessionReview};
 use crate::plain::settings::SettingsTeller;
+use crate::trust;
 
 /// What all handlers share.
 pub struct Shared {
@@ -215,6 +216,23 @@ impl LanguageServer for Backend {
             let client = self.shared.client.clone();
             tokio::spawn(async move { client.show_message(MessageType::WARNING, problem).await });
         }
+        if facts.is_some_and(|facts| facts.configuration_registration) {
+            let client = self.shared.client.clone();
+            tokio::spawn(async move {
+                let wanted = Registration {
+                    id: "kode-configuration".to_owned(),
+                    method: "workspace/didChangeConfiguration".to_owned(),
+                    register_options: None,
+                };
+                if let Err(error) = client.register_capability(vec![wanted]).await {
+                    tracing::info!(%error, "the editor does not tell of changes of its configuration");
+                }
+            });
+        }
+    }
+
+    async fn did_change_configuration(&self, params: DidChangeConfigurationParams) {
+        trust::configuration_changed(&self.shared, params.settings);
     }
 
     async fn shutdown(&self) -> Result<()> {
@@ -282,6 +300,10 @@ impl LanguageServer for Backend {
             {
                 roots.push(added);
             }
+        }
+        drop(roots);
+        if let Some(agent) = self.shared.live_agent() {
+            agent.watch_settings();
         }
     }
 }

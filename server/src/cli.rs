@@ -3,8 +3,10 @@
 //! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
 //! JSON for `run`; everything for people to watch goes to standard error.
 
+pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod mcp;
 pub mod models;
 pub mod permissions;
 mod questions;
@@ -13,6 +15,7 @@ pub mod sandbox;
 pub mod scripted;
 pub mod sessions;
 mod terminal;
+pub mod trust;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -57,6 +60,12 @@ enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// List, explain, add and remove permission rules
     Permissions(permissions::PermissionsArgs),
+    /// Say what counts of all settings and where it comes from, change one, or print their schema
+    Config(config::ConfigArgs),
+    /// List what files of this workspace ask for, and let it count or not
+    Trust(trust::TrustArgs),
+    /// List the MCP servers of a folder, and test one of them
+    Mcp(mcp::McpArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
     /// List, show, rename, archive, delete and search the stored sessions
@@ -125,6 +134,9 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => block_on(demo::run(args)),
         Some(Command::Sandbox(args)) => sandbox::run(args),
         Some(Command::Permissions(args)) => permissions::run(args),
+        Some(Command::Config(args)) => config::run(args),
+        Some(Command::Trust(args)) => trust::run(args),
+        Some(Command::Mcp(args)) => block_on(mcp::run(args)),
         Some(Command::Models(args)) => models::run(&args),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),

@@ -39,6 +39,10 @@ pub struct ClientFacts {
     pub change_annotations: bool,
     /// Whether `window/showMessageRequest` with actions is understood.
     pub show_message_request: bool,
+    /// Whether `workspace/configuration` is answered.
+    pub configuration: bool,
+    /// Whether the server may ask to be told of changes of the configuration.
+    pub configuration_registration: bool,
     /// Whether the server may create progress of its own.
     pub work_done_progress: bool,
     /// Whether `workspace/codeLens/refresh` is understood.
@@ -102,6 +106,11 @@ impl ClientFacts {
             apply_edit: workspace.apply_edit.unwrap_or_default(),
             document_changes: workspace_edit.document_changes.unwrap_or(operations),
             change_annotations: workspace_edit.change_annotation_support.is_some(),
+            configuration: workspace.configuration.unwrap_or_default(),
+            configuration_registration: workspace
+                .did_change_configuration
+                .and_then(|configuration| configuration.dynamic_registration)
+                .unwrap_or_default(),
             show_message_request: window.show_message.is_some(),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),

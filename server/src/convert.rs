@@ -3,8 +3,11 @@
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
 pub mod agents;
+pub mod commands;
 pub mod context;
+pub mod hooks;
 pub mod input;
+pub mod mcp;
 pub mod models;
 pub mod question;
 pub mod review;
@@ -147,6 +150,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),
+        trust_required: None,
         following: None,
     }
 }
@@ -303,8 +307,9 @@ pub(crate) fn item(item: Item) -> wire::Item {
         agent_id: item.agent.as_ref().map(agent_id),
         timestamp: timestamp(item.timestamp),
         body: match item.body {
-            ItemBody::UserMessage { text, attachments, steered } => {
+            ItemBody::UserMessage { text, attachments, steered, command } => {
                 wire::ItemBody::UserMessage(wire::UserMessage {
+                    command: command.map(commands::command_use),
                     steered,
                     text,
                     attachments: attachments.into_iter().map(input::attachment).collect(),
@@ -323,6 +328,10 @@ pub(crate) fn item(item: Item) -> wire::Item {
                 wire::ItemBody::Thinking(wire::Thinking { text, complete })
             }
             ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(Box::new(tool_call(*call))),
+            ItemBody::Command { name, arguments, text, data, failed, go_to } => {
+                let go_to = go_to.as_ref().map(session_id);
+                wire::ItemBody::Command(wire::CommandOutput { name, arguments, text, data, failed, go_to })
+            }
             ItemBody::Notice { level, text, hint, kind } => wire::ItemBody::Notice(wire::Notice {
                 level: notice_level(level),
                 text,
@@ -539,7 +548,11 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::QuestionAsked { question } => question::asked(session, *question),
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
+        Event::McpChanged { servers } => mcp::changed(servers),
         Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
+        Event::HookRan { event, name, duration_ms, outcome, message } => {
+            hooks::ran(event, name, duration_ms, outcome, message)
+        }
         Event::Reminder { kind, agent, messages } => question::reminder(kind, agent.as_ref(), messages),
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
@@ -554,15 +567,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
         }
         Event::ToolQueued { call, name, queue_length } => tool_queued(&call, name, queue_length),
-        Event::ToolTimeout { call, name } => {
-            wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(&call), name })
-        }
-        Event::ToolDenied { call, name, reason } => {
-            wire::Event::ToolDenied(wire::ToolDenied { call_id: call_id(&call), name, reason })
-        }
-        Event::ToolExecuted { call, name, duration_ms, ok } => {
-            wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(&call), name, duration_ms, ok })
-        }
+        Event::ToolTimeout { call, name } => tool_timeout(&call, name),
+        Event::ToolDenied { call, name, reason } => tool_denied(&call, name, reason),
+        Event::ToolExecuted { call, name, duration_ms, ok } => tool_executed(&call, name, duration_ms, ok),
         Event::BackgroundStarted { task: started } => task::started(started),
         Event::BackgroundEnded { task: ended } => task::ended(ended),
         Event::EditsChanged { targets } => {
@@ -574,9 +581,11 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::FileChanged { target, deleted } => {
             wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
         }
-        Event::ConfigChanged { problems, withheld } => {
-            wire::Event::ConfigChanged(rules::changed(problems, &withheld))
+        Event::ConfigChanged { files, problems, withheld } => {
+            wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
         }
+        Event::ExtensionsChanged { counts, problems } => agents::changed(counts, &problems),
+        Event::TrustRequired { waiting } => wire::Event::TrustRequired(rules::trust_required(waiting)),
         Event::SubagentStarted { agent, call, kind, description } => {
             subagent_started(&agent, &call, kind, description)
         }
@@ -597,6 +606,18 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn tool_timeout(call: &CallId, name: String) -> wire::Event {
+    wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(call), name })
+}
+
+fn tool_denied(call: &CallId, name: String, reason: String) -> wire::Event {
+    wire::Event::ToolDenied(wire::ToolDenied { call_id: call_id(call), name, reason })
+}
+
+fn tool_executed(call: &CallId, name: String, duration_ms: u64, ok: bool) -> wire::Event {
+    wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(call), name, duration_ms, ok })
 }
 
 fn text_chunk(item: &ItemId, text: String) -> wire::Event {

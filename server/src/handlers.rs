@@ -6,11 +6,13 @@
 pub mod catalogue;
 pub mod checkpoint;
 pub mod complete;
+pub mod config;
 pub mod context;
 pub mod document;
 pub mod draft;
 pub mod edits;
 pub mod error;
+pub mod mcp;
 pub mod params;
 pub mod permission;
 pub mod progress;

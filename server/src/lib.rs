@@ -22,6 +22,7 @@ mod policies;
 pub mod server;
 mod signals;
 pub mod transport;
+mod trust;
 
 #[cfg(test)]
 mod testing;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
+use kode_engine::ids::SessionId;
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
 use kode_engine::session::Session;
 use kode_engine::session::review::ResolutionOutcome;
@@ -70,12 +71,16 @@ impl PlainSurface {
             ReviewPublisher::hunks_changed(&shared);
         }
         settings::tell(&shared, &session.complaints());
+        // A client that hears of no events cannot ask either.
+        let asks = !(kode.events && kode.permission_ui);
+        if asks && session.trust_waiting().is_some() {
+            settings::ask(&shared, &session);
+        }
         Self {
             shared,
             session: Arc::downgrade(&session),
             watches: !kode.events,
-            // A client that hears of no events cannot ask either.
-            asks: !(kode.events && kode.permission_ui),
+            asks,
             progress: None,
             answer: String::new(),
             has_hunks,
@@ -84,19 +89,7 @@ impl PlainSurface {
 
     /// Shows one event, in whichever form the client can take.
     pub(crate) async fn show(&mut self, event: &Event) {
-        if let (Event::PermissionRequired { prompt }, true) = (event, self.asks) {
-            // An event that is read late, or read again, may be of a prompt that is long closed.
-            let waits =
-                |session: Arc<Session>| session.pending().iter().any(|pending| pending.id == prompt.id);
-            if self.session.upgrade().is_some_and(waits) {
-                self.ask(prompt).await;
-            }
-        }
-        if let (Event::QuestionAsked { question }, true) = (event, self.asks)
-            && self.session.upgrade().is_some_and(|session| questions::waits(&session, question))
-        {
-            questions::ask(&self.shared, self.session.clone(), *question.clone()).await;
-        }
+        self.ask_about(event).await;
         match event {
             Event::EditsChanged { .. } => {
                 self.has_hunks = true;
@@ -104,6 +97,17 @@ impl PlainSurface {
             }
             Event::EditsResolved { outcome } => self.resolved(outcome).await,
             Event::ConfigChanged { .. } => self.settings_changed(),
+            Event::ExtensionsChanged { .. } => ReviewPublisher::settings_changed(&self.shared),
+            Event::ItemAdded { item } => {
+                if let ItemBody::Command { go_to: Some(id), .. } = &item.body {
+                    self.go_to(id).await;
+                }
+            }
+            Event::TrustRequired { .. } if self.asks => {
+                if let Some(session) = self.session.upgrade() {
+                    settings::ask(&self.shared, &session);
+                }
+            }
             _ => {}
         }
         if !self.watches {
@@ -131,6 +135,11 @@ impl PlainSurface {
                 ItemBody::AgentMessage { text, complete: true, .. } => {
                     self.answer.clone_from(text);
                     self.log(MessageType::LOG, text).await;
+                }
+                ItemBody::Command { text, failed, .. } => {
+                    self.log(MessageType::LOG, text).await;
+                    let kind = if *failed { MessageType::WARNING } else { MessageType::INFO };
+                    self.message(kind, &both_ends(text.trim(), ANSWER_LIMIT)).await;
                 }
                 ItemBody::Notice { level, text, hint, kind: _ } => {
                     let text = format!("{text} {}", hint.as_deref().unwrap_or_default());
@@ -160,6 +169,23 @@ impl PlainSurface {
             }
             Event::Done { reason, .. } => self.end(*reason).await,
             _ => {}
+        }
+    }
+
+    /// Asks the user what an event says that waits for them, where the client can.
+    async fn ask_about(&mut self, event: &Event) {
+        if let (Event::PermissionRequired { prompt }, true) = (event, self.asks) {
+            // An event that is read late, or read again, may be of a prompt that is long closed.
+            let waits =
+                |session: Arc<Session>| session.pending().iter().any(|pending| pending.id == prompt.id);
+            if self.session.upgrade().is_some_and(waits) {
+                self.ask(prompt).await;
+            }
+        }
+        if let (Event::QuestionAsked { question }, true) = (event, self.asks)
+            && self.session.upgrade().is_some_and(|session| questions::waits(&session, question))
+        {
+            questions::ask(&self.shared, self.session.clone(), *question.clone()).await;
         }
     }
 
@@ -196,6 +222,18 @@ impl PlainSurface {
         ReviewPublisher::settings_changed(&self.shared);
         if let Some(session) = self.session.upgrade() {
             settings::tell(&self.shared, &session.complaints());
+        }
+    }
+
+    /// Lets prompts without a session of their own go where a command of this session leads, where they went to this one.
+    async fn go_to(&self, id: &SessionId) {
+        let (Some(agent), Some(session)) = (self.shared.live_agent(), self.session.upgrade()) else { return };
+        if !agent.is_plain_session(session.id()) {
+            return;
+        }
+        drop(session);
+        if let Err(error) = agent.go_on_with(id).await {
+            self.message(MessageType::WARNING, &error.to_string()).await;
         }
     }
 
@@ -264,6 +302,7 @@ impl PlainSurface {
             | TurnEnd::Repetition
             | TurnEnd::IncompleteIntent
             | TurnEnd::NotChosen
+            | TurnEnd::Hook
             | TurnEnd::ChatDisabled => "not finished",
         };
         self.close_progress(message).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kode_engine::engine::CONCURRENCY;
 use kode_engine::model::models::{Models, ProfileLayer};
 use kode_engine::paths::AbsPath;
-use kode_engine::settings::{PolicyOptions, SettingsPolicies, SettingsPolicy};
+use kode_engine::settings::{Editor, PolicyOptions, SettingsPolicies, SettingsPolicy};
 use kode_engine::tools::Registry;
 use kode_engine::tools::web_search::WebSearch;
 use kode_engine::web::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
@@ -87,6 +87,7 @@ pub(crate) fn all() -> anyhow::Result<SettingsPolicies> {
         state: home::folder()?,
         helper: std::env::current_exe()?,
         command_line: Vec::new(),
+        editor: Editor::default(),
     }))
 }
 

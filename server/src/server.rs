@@ -11,8 +11,8 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::{self, Backend};
 use crate::handlers::{
-    catalogue, checkpoint, complete, context, document, draft, edits, permission, progress, question, queue,
-    session, sessions, task, transfer, turn,
+    catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, permission, progress,
+    question, queue, session, sessions, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
@@ -53,8 +53,14 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/permission/rules", permission::rules)
         .custom_method("agent/permission/addRule", permission::add_rule)
         .custom_method("agent/permission/removeRule", permission::remove_rule)
-        .custom_method("agent/permission/approve", permission::approve)
         .custom_method("agent/permission/explain", permission::explain)
+        .custom_method("agent/config/get", config::get)
+        .custom_method("agent/config/set", config::set)
+        .custom_method("agent/trust/list", config::trust_list)
+        .custom_method("agent/trust/approve", config::trust_approve)
+        .custom_method("agent/trust/revoke", config::trust_revoke)
+        .custom_method("agent/trust/dismiss", config::trust_dismiss)
+        .custom_method("agent/trust/workspace", config::trust_workspace)
         .custom_method("agent/queue/update", queue::update)
         .custom_method("agent/draft/set", draft::set)
         .custom_method("agent/question/respond", question::respond)
@@ -72,6 +78,16 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/tools/list", catalogue::tools)
         .custom_method("agent/models/list", catalogue::models)
         .custom_method("agent/agents/list", catalogue::agents)
+        .custom_method("agent/hooks/list", catalogue::hooks)
+        .custom_method("agent/mcp/list", mcp::list)
+        .custom_method("agent/mcp/tools", mcp::tools)
+        .custom_method("agent/mcp/reconnect", mcp::reconnect)
+        .custom_method("agent/mcp/authenticate", mcp::authenticate)
+        .custom_method("agent/mcp/enable", mcp::enable)
+        .custom_method("agent/mcp/disable", mcp::disable)
+        .custom_method("agent/styles/list", catalogue::styles)
+        .custom_method("agent/doctor", catalogue::doctor)
+        .custom_method("agent/commands/list", catalogue::commands)
         .custom_method("workspace/textDocumentContent", document::content)
         .custom_method("window/workDoneProgress/cancel", progress::cancel)
         .finish()

@@ -1,6 +1,8 @@
 //! Sub-agents over the wire: side by side, with changes and prompts of their own, and through a kill.
 
-use kode_e2e::{Project, Script, Session, call, say, step};
+use std::fs;
+
+use kode_e2e::{Project, Script, Session, call, conforms, say, step};
 use serde_json::{Value, json};
 
 fn task(prompt: &str) -> Value {
@@ -82,11 +84,11 @@ fn sub_agents_are_listed_with_the_files_that_are_left_out() {
     let listed = client.call("agent/agents/list", json!({}));
     let agents = listed["agents"].as_array().unwrap();
     let names: Vec<_> = agents.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["explore", "general-purpose", "plan", "review", "tidy"]);
+    assert_eq!(names, ["Explore", "general-purpose", "Plan", "review", "statusline-setup", "tidy"]);
     let file = project.path(".claude/agents/tidy.md");
-    let expected = json!({ "name": "tidy", "description": "Tidies up.", "file": file, "model": "quick",
-        "tools": ["Read", "Edit"] });
-    assert_eq!(agents[4], expected);
+    let expected = json!({ "name": "tidy", "description": "Tidies up.", "source": "project", "file": file,
+        "model": "quick", "tools": ["Read", "Edit"] });
+    assert_eq!(agents[5], expected);
     assert_eq!((agents[0].get("file"), agents[1].get("tools")), (None, None), "{listed:#}");
     let files =
         [".claude/agents/broken.md", ".claude/skills/Bad Name/SKILL.md", ".claude/commands/broken.md"];
@@ -100,4 +102,83 @@ fn sub_agents_are_listed_with_the_files_that_are_left_out() {
     assert_eq!(of_session, listed);
     let error = client.request("agent/agents/list", json!({ "sessionId": "ses_none" })).unwrap_err();
     assert_eq!(error.kind(), "unknownSession");
+}
+
+fn names(listed: &Value, list: &str) -> Vec<String> {
+    listed[list].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_agent_file_that_is_written_broken_and_mended_is_told_of_each_time() {
+    let project = Project::new(&Script::default().otherwise([say("Hello.")]));
+    let client = project.open();
+    let session = client.session();
+    session.run("hello");
+    let told = |what: &str, agents: u64, problems: usize| {
+        session.wait_event(what, |event| {
+            event["type"] == "extensions_changed"
+                && event["agents"] == agents
+                && event["problems"].as_array().is_some_and(|told| told.len() == problems)
+        })
+    };
+    let whole = "---\nname: tidy\ndescription: Tidies.\ncolor: green\n---\nTidy up.\n";
+    project.write(".claude/agents/tidy.md", whole);
+    told("the agent", 6, 0);
+    let listed = client.call("agent/agents/list", json!({ "sessionId": session.id }));
+    assert_eq!(
+        (listed["agents"][5]["name"].as_str(), listed["agents"][5]["color"].as_str()),
+        (Some("tidy"), Some("green"))
+    );
+    project.write(".claude/agents/tidy.md", "---\nname: tidy\n---\nTidy up.\n");
+    let broken = told("the broken agent", 5, 1);
+    let problem = &broken["problems"][0];
+    assert_eq!(problem["file"].as_str(), project.path(".claude/agents/tidy.md").to_str());
+    assert_eq!((&problem["severe"], &problem["line"]), (&json!(true), &json!(1)), "{problem}");
+    assert!(problem["message"].as_str().unwrap().contains("`description`"), "{problem}");
+    project.write(".claude/agents/tidy.md", whole);
+    told("the mended agent", 6, 0);
+    fs::remove_file(project.path(".claude/agents/tidy.md")).unwrap();
+    told("the agent to go", 5, 0);
+    assert!(!project.path(".kode").exists(), "nothing is made in the project");
+}
+
+#[test]
+fn styles_are_listed_and_the_doctor_says_what_is_in_use_and_what_hides_what() {
+    let project = Project::new(&Script::default().otherwise([say("Hello.")]));
+    project.write(".kode/output-styles/pirate.md", "---\nname: Pirate\ndescription: arr\n---\nArr.\n");
+    project.write(".claude/output-styles/pirate.md", "---\nname: pirate\n---\nArr!\n");
+    project.write(".kode/settings.json", r#"{ "outputStyle": "pirate" }"#);
+    project.write(".claude/agents/explore.md", "---\nname: explore\ndescription: Looks.\n---\nLook.\n");
+    project.write(".claude/skills/tidy/SKILL.md", "---\ndescription: Tidies.\n---\nTidy.\n");
+    project.write("AGENTS.md", "Be kind.\n");
+    let client = project.open();
+    let session = client.session();
+    let styles = session.call("agent/styles/list", json!({}));
+    conforms::<kode_protocol::ListStylesResult>(&styles).unwrap();
+    assert_eq!(
+        names(&styles, "styles"),
+        ["Pirate", "Default", "Explanatory", "Learning", "Proactive", "Concise"]
+    );
+    assert_eq!(names(&styles, "shadowed"), ["pirate"]);
+    assert_eq!(
+        (&styles["styles"][0]["active"], &styles["styles"][1]["active"]),
+        (&json!(true), &json!(false))
+    );
+    let report = session.call("agent/doctor", json!({}));
+    conforms::<kode_protocol::DoctorResult>(&report).unwrap();
+    let fate = |kind: &str, name: &str, source: &str| {
+        let findings = report["findings"].as_array().unwrap();
+        let found =
+            findings.iter().find(|one| one["kind"] == kind && one["name"] == name && one["source"] == source);
+        found.unwrap_or_else(|| panic!("{kind} {name} of {source} is not in {report:#}"))["fate"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(fate("agent", "explore", "project"), "loaded");
+    assert_eq!(fate("agent", "Explore", "built-in"), "shadowed");
+    assert_eq!(fate("style", "pirate", "project"), "shadowed");
+    assert_eq!(fate("instructions", "AGENTS.md", "project"), "loaded");
+    let text = report["text"].as_str().unwrap();
+    assert!(text.contains("## Skills\n- tidy (") && text.contains("hidden by"), "{text}");
 }

@@ -119,8 +119,16 @@ impl Project {
     /// Runs `kode-ls` with the scripted model in the workspace to its end.
     #[must_use]
     pub fn run(&self, arguments: &[&str], input: &str) -> Output {
+        self.run_as(arguments, input, &[])
+    }
+
+    /// As [`Project::run`], with further variables in the environment.
+    #[must_use]
+    pub fn run_as(&self, arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> Output {
         let home = self.home();
-        run(arguments, Some(&self.workspace()), &self.environment(&home), input)
+        let mut environment = self.environment(&home);
+        environment.extend_from_slice(variables);
+        run(arguments, Some(&self.workspace()), &environment, input)
     }
 
     fn environment<'a>(&'a self, home: &'a Path) -> Vec<(&'a str, &'a str)> {

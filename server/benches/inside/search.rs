@@ -142,6 +142,7 @@ impl Tree {
             sandbox: None,
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
+            ask: None,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
         Self { root: root.to_owned(), context, tools: Registry::built_in(), runtime }
@@ -157,7 +158,8 @@ impl Tree {
                 | Action::Delegate(_)
                 | Action::Ask(_)
                 | Action::SetMode(_)
-                | Action::SetTodos(_) => {
+                | Action::SetTodos(_)
+                | Action::Use(_) => {
                     panic!("a search changes nothing")
                 }
             }

@@ -3,21 +3,26 @@
 //! Rule: a broken file is reported and left out alone; a file can take tools and rights away from its sub-agents and
 //! never add any that the conversation which calls them lacks.
 
+mod built_in;
 mod file;
+pub(crate) mod notes;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::extension::FOLDERS;
+use serde_json::Value;
+
+use crate::extension::places::{Origin, Part, Places};
+use crate::extension::problem::Fault;
 use crate::ids::AgentId;
+use crate::mcp::names::covers;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
+use crate::permission::rules::{Problem, names};
 use crate::tools::{Registry, ToolError, ToolErrorKind};
-use crate::workspace::blocking;
 
 /// So many types there are at most.
 const MAX_TYPES: usize = 100;
@@ -33,9 +38,6 @@ pub const TASK: &str = "Task";
 
 /// What only the session's own conversation may use: it talks with the user, or steers the session.
 const NOT_FOR_AGENTS: [&str; 4] = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TodoWrite"];
-
-/// What only looks.
-const LOOKING: [&str; 4] = ["Read", "Glob", "Grep", "LS"];
 
 /// A type of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,16 +61,55 @@ pub struct AgentType {
     pub effort: Option<Effort>,
     /// The most model calls of one turn, where it is less than the usual limit.
     pub max_turns: Option<u32>,
+    /// The color that clients show it in, by name.
+    pub color: Option<String>,
+    /// The skills whose whole text it begins with.
+    pub skills: Vec<String>,
+    /// The MCP servers whose tools it has beside those it names.
+    pub servers: Vec<String>,
+    /// Hooks as they are written; they do not run.
+    pub hooks: Option<Value>,
+    /// Where it keeps notes from one task to the next.
+    pub memory: Option<AgentMemory>,
+    /// Whose it is.
+    pub origin: Origin,
     /// The file it is from; `None` when it is built in.
-    pub file: Option<PathBuf>,
+    pub file: Option<AbsPath>,
+}
+
+/// Where sub-agents of a type keep notes from one task to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentMemory {
+    /// With the user's own files, for all projects.
+    User,
+    /// With the project's files.
+    Project,
+    /// With the project's files, for this user alone.
+    Local,
+}
+
+/// Something that another of the same name hides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadowed {
+    /// What both are called.
+    pub name: String,
+    /// Whose the hidden one is.
+    pub origin: Origin,
+    /// Its file; `None` when it is built in.
+    pub file: Option<AbsPath>,
+    /// The file that hides it.
+    pub by: Option<AbsPath>,
 }
 
 /// The types there are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentTypes {
+    /// By name in small letters.
     types: BTreeMap<String, AgentType>,
-    /// Files that were left out, and why.
-    pub problems: Vec<(PathBuf, String)>,
+    /// Types that others of the same name hide.
+    pub shadowed: Vec<Shadowed>,
+    /// What is wrong with files.
+    pub problems: Vec<Problem>,
 }
 
 /// What a call may name: the types, and the sub-agents of the session with their types.
@@ -83,55 +124,62 @@ pub struct KnownAgents {
 impl Default for AgentTypes {
     /// Those built in.
     fn default() -> Self {
-        let mut types = Self { types: BTreeMap::new(), problems: Vec::new() };
-        built_in().into_iter().for_each(|built_in| types.add(built_in));
+        let mut types = Self { types: BTreeMap::new(), shadowed: Vec::new(), problems: Vec::new() };
+        built_in::all().into_iter().for_each(|built_in| types.add(built_in));
         types
     }
 }
 
 impl AgentTypes {
-    /// Looks for what there is beside these workspace folders and in the user's home.
-    pub async fn of(roots: Vec<AbsPath>) -> Self {
-        blocking(move || {
-            let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-            Self::load(&roots, home.as_ref())
-        })
-        .await
-    }
-
-    /// Those built in, then those in this home, then those of these projects, the nearest last: of one name the last
-    /// wins.
+    /// The types that the files of these places describe, and those built in; of one name the strongest. Blocks on the
+    /// disk.
     #[must_use]
-    pub fn load(roots: &[AbsPath], home: Option<&AbsPath>) -> Self {
-        let mut types = Self::default();
-        let beside = |place: &AbsPath| {
-            let folder = |name: &&str| place.join(name).join("agents");
-            FOLDERS.iter().rev().map(folder).collect::<Vec<_>>()
-        };
-        for folder in home.map(beside).unwrap_or_default() {
-            types.add_all(folder.as_path(), None);
-        }
-        for root in roots.iter().rev() {
-            let places = project_folders(root, home);
-            let Some(top) = places.last() else { continue };
-            for folder in places.iter().rev().flat_map(beside) {
-                types.add_all(folder.as_path(), Some(top.as_path()));
+    pub fn load(places: &Places) -> Self {
+        let mut types = Self { types: BTreeMap::new(), shadowed: Vec::new(), problems: Vec::new() };
+        for place in places.of(Part::Agents) {
+            for found in file::read_all(&place) {
+                types.problems.extend(found.problems);
+                match found.agent {
+                    Some(_) if types.types.len() >= MAX_TYPES => {
+                        let fault =
+                            Fault::error(format!("This agent is left out: there are {MAX_TYPES} already."));
+                        types.problems.push(fault.of(&found.file, ""));
+                    }
+                    Some(agent) => types.add(agent),
+                    None => {}
+                }
             }
         }
-        for (path, reason) in &types.problems {
-            tracing::warn!(path = %path.display(), %reason, "a type of agent is left out");
-        }
+        built_in::all().into_iter().for_each(|built_in| types.add(built_in));
         types
     }
 
-    /// The type of that name; letter case counts only where two names differ in nothing else.
+    /// Checks what the files name: skills, models and tools that are not there are told.
+    pub(crate) fn check(&mut self, has_skill: &dyn Fn(&str) -> bool, has_model: &dyn Fn(&str) -> bool) {
+        for agent in self.types.values() {
+            let Some(file) = &agent.file else { continue };
+            let mut warn = |message: String| self.problems.push(Fault::warning(message).of(file, ""));
+            for skill in agent.skills.iter().filter(|skill| !has_skill(skill)) {
+                warn(format!("`skills` names `{skill}`, and there is no such skill."));
+            }
+            if let Some(model) = agent.model.as_deref().filter(|model| !has_model(model)) {
+                warn(format!("There is no model `{model}`: this agent uses the model of the session."));
+            }
+            let named = agent.tools.iter().flatten().chain(&agent.disallowed_tools);
+            for tool in named.filter(|tool| !is_tool(tool)) {
+                let meant = names::similar(tool).map(|meant| format!(" Did you mean `{meant}`?"));
+                warn(format!("There is no tool `{tool}`.{}", meant.unwrap_or_default()));
+            }
+        }
+    }
+
+    /// The type of that name, whatever its letter case.
     ///
     /// # Errors
     /// [`ToolErrorKind::InvalidInput`], naming the types there are.
     pub fn find(&self, name: &str) -> Result<&AgentType, ToolError> {
-        let same = |known: &&AgentType| known.name.eq_ignore_ascii_case(name);
-        self.types.get(name).or_else(|| self.iter().find(same)).ok_or_else(|| {
-            let known: Vec<_> = self.types.keys().map(String::as_str).collect();
+        self.types.get(&name.to_lowercase()).ok_or_else(|| {
+            let known: Vec<_> = self.iter().map(|one| one.name.as_str()).collect();
             ToolError::new(
                 ToolErrorKind::InvalidInput,
                 format!("There is no type of agent `{name}`."),
@@ -159,23 +207,17 @@ impl AgentTypes {
         self.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Adds the types of a folder's files. Where `within` is given, links must not lead out of it.
-    fn add_all(&mut self, folder: &Path, within: Option<&Path>) {
-        for (path, read) in file::read_all(folder, within) {
-            match read {
-                Ok(_) if self.types.len() >= MAX_TYPES => {
-                    self.problems.push((path, format!("there are {MAX_TYPES} types already")));
-                }
-                Ok(read) => self.add(read),
-                Err(reason) => self.problems.push((path, reason)),
-            }
-        }
-    }
-
+    /// Adds a type, where no stronger one has its name.
     fn add(&mut self, added: AgentType) {
-        // A file may replace a built-in type in the spelling of another agent.
-        self.types.retain(|name, _| !name.eq_ignore_ascii_case(&added.name));
-        self.types.insert(added.name.clone(), added);
+        match self.types.get(&added.name.to_lowercase()) {
+            Some(stronger) => self.shadowed.push(Shadowed {
+                name: added.name,
+                origin: added.origin,
+                file: added.file,
+                by: stronger.file.clone(),
+            }),
+            None => drop(self.types.insert(added.name.to_lowercase(), added)),
+        }
     }
 }
 
@@ -197,6 +239,8 @@ impl AgentType {
         if let (Some(allowed), Some(named)) = (&allowed, &self.tools)
             && allowed.is_empty()
             && !named.is_empty()
+            && self.servers.is_empty()
+            && !offered.iter().any(|tool| named.iter().any(|written| covers(written, tool.facts().name)))
         {
             return Err(ToolError::new(
                 ToolErrorKind::Failed,
@@ -209,67 +253,29 @@ impl AgentType {
             let is_allowed = match &allowed {
                 // Who does not ask for it does not delegate.
                 None => name != TASK,
-                Some(allowed) => allowed.contains(&name) && (name != TASK || may_delegate),
+                Some(allowed) => {
+                    let is_named = allowed.contains(&name)
+                        || self.tools.iter().flatten().any(|written| covers(written, name));
+                    (is_named && (name != TASK || may_delegate)) || self.has_server_of(name)
+                }
             };
-            is_allowed && !refused.contains(&name) && !NOT_FOR_AGENTS.contains(&name)
+            let is_refused =
+                refused.contains(&name) || self.disallowed_tools.iter().any(|written| covers(written, name));
+            is_allowed && !is_refused && !NOT_FOR_AGENTS.contains(&name)
         }))
     }
-}
 
-/// The folder and those it lies in, up to that of its repository; the folder alone when it is in none. The user's home
-/// is no project.
-fn project_folders(root: &AbsPath, home: Option<&AbsPath>) -> Vec<AbsPath> {
-    let mut folders = vec![root.clone()];
-    loop {
-        let Some(last) = folders.last() else { return folders };
-        if last.join(".git").as_path().exists() {
-            return folders;
-        }
-        match last.parent() {
-            Some(parent) if Some(&parent) != home => folders.push(parent),
-            Some(_) | None => return vec![root.clone()],
-        }
+    /// Whether a tool is one of a server that it names.
+    fn has_server_of(&self, tool: &str) -> bool {
+        let of = |server: &String| {
+            let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(server.as_str()));
+            rest.is_some_and(|rest| rest.starts_with("__"))
+        };
+        self.servers.iter().any(of)
     }
 }
 
-fn built_in() -> [AgentType; 4] {
-    let built_in = |name: &str, description: &str, prompt: &str, tools: Option<Vec<&str>>| AgentType {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        prompt: prompt.trim().to_owned(),
-        mode: tools.is_some().then_some(Mode::Plan),
-        tools: tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
-        disallowed_tools: Vec::new(),
-        model: None,
-        effort: None,
-        max_turns: None,
-        file: None,
-    };
-    [
-        built_in(
-            DEFAULT_TYPE,
-            "Does a task of several steps by itself: research, changes and commands.",
-            include_str!("agents/prompts/general.md"),
-            None,
-        ),
-        built_in(
-            "explore",
-            "Finds out where and how something is done in the code, without changing anything. Use it for broad \
-             searches whose details you do not need to see.",
-            include_str!("agents/prompts/explore.md"),
-            Some(LOOKING.to_vec()),
-        ),
-        built_in(
-            "plan",
-            "Works out step by step how a change should be made, without making it.",
-            include_str!("agents/prompts/plan.md"),
-            Some(LOOKING.to_vec()),
-        ),
-        built_in(
-            "review",
-            "Reviews changes and reports what is wrong with them, without changing anything.",
-            include_str!("agents/prompts/review.md"),
-            Some([&LOOKING[..], &["Bash"]].concat()),
-        ),
-    ]
+/// Whether a tool goes by a name, as far as anybody knows before servers are asked for theirs.
+fn is_tool(name: &str) -> bool {
+    names::is_mcp(name) || names::built_in().any(|tool| tool == names::canonical(name))
 }

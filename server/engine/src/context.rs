@@ -28,6 +28,8 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
     let preferences = &in_force.policy.preferences;
     let state = session.state();
     let reminders = reminders::for_request(conversation, &state, &tools, preferences.todo_reminder_rounds);
+    let of_turn = state.equipment.effort.filter(|_| conversation.agent.is_none());
+    let chosen = of_turn.or(state.effort);
     ModelRequest {
         system: vec![system.text()],
         messages,
@@ -36,7 +38,7 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,
-        effort: conversation.effort(state.effort).or(profile.effort).or(preferences.effort),
+        effort: conversation.effort(chosen).or(profile.effort).or(preferences.effort),
         cache_key: Some(cache_key(session.id(), conversation.agent.as_ref())),
     }
 }
@@ -59,7 +61,8 @@ fn fixed(conversation: &Conversation<'_>) -> (SystemPrompt, Vec<ToolDeclaration>
         agents: &agents,
     };
     let tools = conversation.tools.declarations_for(&offering);
-    (system_prompt(&state, conversation.assignment.as_ref(), &standing), tools)
+    let servers = session.servers().instructions();
+    (system_prompt(&state, conversation.assignment.as_ref(), &standing, &servers), tools)
 }
 
 /// Names a conversation to providers that keep a cache for each.

@@ -3,6 +3,7 @@
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
+pub(crate) mod desk;
 mod lease;
 
 use std::collections::HashMap;
@@ -16,15 +17,22 @@ use tokio::sync::Semaphore;
 
 use crate::edit::ledger::Ledger;
 use crate::event::EventLog;
+use crate::extension::live::{Extensions, Loaded, WeakExtensions};
+use crate::extension::places::Places;
+use crate::extension::report::Report;
+use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
 use crate::journal::lease::{Declined, Lease, Writer};
 use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
+use crate::mcp::{Mcp, Servers};
+use crate::memory::{self, Memory};
 use crate::model::ModelError;
-use crate::model::models::{Models, Pointer};
+use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::paths::AbsPath;
 use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
+use crate::permission::rules::Problem;
 use crate::permission::{Deliveries, Mode};
 use crate::session::base::Newest;
 use crate::session::open::{self, Loading};
@@ -32,8 +40,8 @@ use crate::session::replay::Replay;
 use crate::session::title::TitleError;
 use crate::session::{Parts, Session, SessionState, lock};
 use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
-use crate::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
-use crate::tools::Registry;
+use crate::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
+use crate::tools::{Registry, ToolSource};
 use crate::workspace::{Workspace, blocking};
 pub use lease::{Attached, TAKE_OVER_LIMIT};
 use lease::{Followed, Preparations, Preparing, unbroken};
@@ -174,12 +182,18 @@ pub struct Engine {
     client: Arc<Mutex<String>>,
     catalogue: Arc<Catalogue>,
     host: Arc<dyn Host>,
-    models: Arc<Models>,
+    models: CurrentModels,
+    /// The keys of all models there were, which commands are not to see.
+    secrets: Secrets,
     tools: Arc<Registry>,
     save_before_commands: bool,
     deliveries: Deliveries,
     policies: Arc<dyn Policies>,
+    /// The hooks of the program itself, for sessions that begin from now on.
+    hooks: Arc<Mutex<Arc<HookChain>>>,
     concurrency: usize,
+    /// What users' files add, by the folders of the workspace.
+    extensions: Arc<Mutex<HashMap<Vec<AbsPath>, WeakExtensions>>>,
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
@@ -192,6 +206,8 @@ pub struct Engine {
     preparing: Preparations,
     /// Sessions that other processes write.
     followed: Followed,
+    /// The MCP servers of the workspaces.
+    mcp: Arc<Mcp>,
 }
 
 impl Engine {
@@ -208,13 +224,17 @@ impl Engine {
             options;
         Self {
             catalogue: Arc::new(Catalogue::new(&home)),
+            mcp: Arc::new(Mcp::new(home, models.secrets())),
             host,
-            models: Arc::new(models),
+            secrets: Secrets::new(models.secrets()),
+            models: CurrentModels::new(models),
             tools: Arc::new(tools),
             save_before_commands,
             deliveries,
             policies,
+            hooks: Arc::default(),
             concurrency,
+            extensions: Arc::default(),
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Arc::default(),
             disk: disk::real(),
@@ -231,16 +251,74 @@ impl Engine {
         Self { disk, ..self }
     }
 
-    /// The models.
+    /// What users' files add in a workspace of these folders; read and watched while anybody has it. Must be called in a
+    /// runtime.
     #[must_use]
-    pub fn models(&self) -> &Models {
-        &self.models
+    pub fn extensions(&self, roots: &[AbsPath]) -> Extensions {
+        let mut known = lock(&self.extensions);
+        if let Some(extensions) = known.get(roots).and_then(WeakExtensions::upgrade) {
+            return extensions;
+        }
+        known.retain(|_, extensions| extensions.upgrade().is_some());
+        let models = self.models.clone();
+        let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
+        let extensions = Extensions::begin(Places::usual(roots.to_vec()), has_model);
+        known.insert(roots.to_vec(), extensions.downgrade());
+        extensions
+    }
+
+    /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.
+    #[must_use]
+    pub fn report(&self, roots: &[AbsPath], loaded: &Loaded) -> Report {
+        let policy = self.policies.of(roots).current();
+        let memory = roots.first().map(|cwd| {
+            let excludes = policy.preferences.memory_excludes.clone();
+            Memory::load(&memory::Places::usual(cwd.clone(), roots.to_vec(), excludes), &|_| Ok(()))
+        });
+        Report::of(loaded, &memory.unwrap_or_default(), &policy)
+    }
+
+    /// The models as they are now.
+    #[must_use]
+    pub fn models(&self) -> Arc<Models> {
+        self.models.now()
+    }
+
+    /// Lets other models count from the next model call on, and says whether they are others.
+    pub async fn replace_models(&self, models: Models) -> bool {
+        self.secrets.add(models.secrets());
+        self.models.replace(models).await
+    }
+
+    /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
+    pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
+        self.extensions(&roots).now().await.problems()
     }
 
     /// The tools.
     #[must_use]
     pub fn tools(&self) -> &Registry {
         &self.tools
+    }
+
+    /// Adds a hook of the program itself behind all others of its layer. Sessions that begin, or are taken up, from then on
+    /// have it.
+    pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
+        let mut hooks = lock(&self.hooks);
+        Arc::make_mut(&mut hooks).add(layer, hook);
+    }
+
+    /// The hooks that the settings declare for sessions of these folders. Reads the files.
+    #[must_use]
+    pub fn hooks_of(&self, roots: &[AbsPath]) -> Hooks {
+        let Some(cwd) = roots.first() else { return Hooks::default() };
+        Hooks::of(&self.policies.of(roots).current().declared, cwd)
+    }
+
+    /// The MCP servers of workspace folders. Starts nothing.
+    #[must_use]
+    pub fn mcp(&self, roots: &[AbsPath]) -> Arc<Servers> {
+        self.mcp.of(roots, || self.policies.of(roots))
     }
 
     /// Begins a session.
@@ -251,7 +329,7 @@ impl Engine {
         let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
         let beginning = self.policies.beginning(&new.roots);
         let model = match new.model {
-            Some(name) => self.models.resolve_with(&name, &beginning.pointers)?,
+            Some(name) => self.models().resolve_with(&name, &beginning.pointers)?,
             None => self.model_of(&beginning),
         };
         let mode = beginning.mode(new.mode)?;
@@ -481,13 +559,15 @@ impl Engine {
         for session in sessions {
             session.closed().await;
         }
+        self.mcp.end().await;
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
     fn model_of(&self, beginning: &Beginning) -> String {
-        let main = || self.models.pointer_with(Pointer::Main, &beginning.pointers);
+        let models = self.models();
+        let main = || models.pointer_with(Pointer::Main, &beginning.pointers);
         let Some(wanted) = &beginning.model else { return main() };
-        self.models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
+        models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
             tracing::warn!(wanted, %error, "the setting `model` is not followed");
             main()
         })
@@ -533,26 +613,32 @@ impl Engine {
         let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
-        let secrets = self.models.secrets();
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
         let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
         let lease = Lease::beside(journal.path());
+        let servers = self.mcp(&state.roots);
         let parts = Parts {
             workspace: Arc::new(workspace),
-            shell: Arc::new(Shell::new(state.cwd.clone()).withholding(secrets).with_tasks(Arc::new(tasks))),
-            tools: Arc::clone(&self.tools),
-            models: Arc::clone(&self.models),
+            shell: Arc::new(
+                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+            ),
+            tools: Arc::new(self.tools.with_source(Arc::clone(&servers) as Arc<dyn ToolSource>)),
+            servers,
+            models: self.models.clone(),
             journal,
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
             policy: self.policies.of(&state.roots),
+            hooks: Arc::clone(&lock(&self.hooks)),
+            extensions: self.extensions(&state.roots),
             concurrency: self.concurrency,
             state,
             ledger,
             events,
             base,
+            desk: Arc::new(self.clone()),
         };
         let session = Session::start(parts, resumed);
         self.hold(&session, lease);

@@ -10,11 +10,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::context::meter::ContextUse;
+use crate::extension::live::Counts;
+use crate::hooks::HookOutcome;
 use crate::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use crate::journal::lease::Writer;
+use crate::mcp::ServerInfo;
 use crate::model::price::Cost;
 use crate::model::{Effort, ModelErrorKind, Usage};
-use crate::paths::Target;
+use crate::paths::{AbsPath, Target};
 use crate::permission::rules::Problem;
 use crate::permission::{Decision, PermissionPrompt};
 use crate::question::{Question, Resolved};
@@ -24,7 +27,7 @@ use crate::session::draft::Draft;
 use crate::session::reminders::ReminderKind;
 use crate::session::review::ResolutionOutcome;
 use crate::session::title::TitledBy;
-use crate::settings::Withheld;
+use crate::settings::{TrustWaiting, Withheld};
 use crate::todo::{Todo, TodoReminder};
 use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
@@ -104,6 +107,8 @@ pub enum TurnEnd {
     NotChosen,
     /// The turn limit is zero: there is no chat.
     ChatDisabled,
+    /// A hook refused the prompt, or stopped the turn.
+    Hook,
 }
 
 /// A call that was unfinished and is sealed now.
@@ -334,6 +339,19 @@ pub enum Event {
         /// How many messages the conversation has.
         messages: usize,
     },
+    /// A hook ran.
+    HookRan {
+        /// The name of the event it ran at.
+        event: String,
+        /// The beginning of what it runs.
+        name: String,
+        /// Milliseconds it took.
+        duration_ms: u64,
+        /// How it ended.
+        outcome: HookOutcome,
+        /// What it said, in one line for people.
+        message: Option<String>,
+    },
     /// A background command was started.
     BackgroundStarted {
         /// It.
@@ -373,12 +391,26 @@ pub enum Event {
         /// Whether it is gone.
         deleted: bool,
     },
-    /// What of the settings cannot be used, or waits for the user's approval, is something else now.
+    /// Settings have changed, or what of them cannot be used or waits for the user's approval.
     ConfigChanged {
+        /// The files whose contents are others than before.
+        files: Vec<AbsPath>,
         /// What cannot be used.
         problems: Vec<Problem>,
         /// What files of the workspace ask for and the user has not approved.
         withheld: Vec<Withheld>,
+    },
+    /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
+    ExtensionsChanged {
+        /// How many there are now.
+        counts: Counts,
+        /// What is wrong with the files.
+        problems: Vec<Problem>,
+    },
+    /// Files of the workspace ask for something that the user has not been asked about yet.
+    TrustRequired {
+        /// How much waits.
+        waiting: TrustWaiting,
     },
     /// A sub-agent began to work for a call, a new one or one that goes on.
     SubagentStarted {
@@ -437,6 +469,11 @@ pub enum Event {
         strategy: ResumeStrategy,
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
+    },
+    /// What becomes of an MCP server, or what it offers, changed.
+    McpChanged {
+        /// All servers of the workspace as they are now.
+        servers: Vec<ServerInfo>,
     },
     /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
     /// it is no part of what the session tells, and is not told again.
@@ -506,6 +543,7 @@ impl Event {
             | Self::TodoChanged { .. }
             | Self::TodoReminder { .. }
             | Self::Reminder { .. }
+            | Self::HookRan { .. }
             | Self::BackgroundStarted { .. }
             | Self::BackgroundEnded { .. }
             | Self::EditsChanged { .. }
@@ -513,6 +551,9 @@ impl Event {
             | Self::CheckpointCreated { .. }
             | Self::FileChanged { .. }
             | Self::ConfigChanged { .. }
+            | Self::ExtensionsChanged { .. }
+            | Self::TrustRequired { .. }
+            | Self::McpChanged { .. }
             | Self::SubagentStarted { .. }
             | Self::SubagentEnded { .. }
             | Self::TokenUsage { .. }

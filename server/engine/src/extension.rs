@@ -1,40 +1,35 @@
 //! What users add to the agent with files: skills and commands, found in the folders of this agent and of others.
 //!
 //! Rule: a broken file is reported and left out alone; only the head of a file is kept, its text is read when it is
-//! used; nothing of it runs.
+//! used. Looking runs nothing and grants nothing, and depends on the folders alone.
 
 pub mod arguments;
+mod find;
 pub(crate) mod front_matter;
+pub mod live;
+pub mod places;
+pub(crate) mod problem;
+pub mod report;
+mod survey;
+pub(crate) mod template;
+mod watch;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::model::Effort;
 use crate::paths::AbsPath;
+use crate::settings::Wish;
 use crate::workspace::blocking;
-use front_matter::FrontMatter;
 
 /// The folders, beside the workspace's files and in the user's home, that are looked into; the first wins.
 pub(crate) const FOLDERS: [&str; 4] = [".kode-ls", ".kode", ".claude", ".blade"];
-
-/// The most bytes of a skill or command.
-const MAX_BYTES: u64 = 256 * 1024;
-
-/// The most skills and the most commands of one folder.
-const MAX_ENTRIES: usize = 200;
-
-/// So many folders deep commands are looked for.
-const MAX_DEPTH: usize = 6;
 
 /// The most characters of one entry in the list that the model reads.
 const MAX_LISTED: usize = 1536;
 
 /// The most characters of the whole list that the model reads.
 const MAX_LIST: usize = 16_000;
-
-/// The most characters of a skill's name.
-const MAX_NAME: usize = 64;
 
 /// Whether an addition is used by the model when it fits, or written for the user to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +38,32 @@ pub enum ExtensionKind {
     Skill,
     /// `commands/**/*.md`.
     Command,
+}
+
+/// Whose a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The workspace's.
+    Project,
+    /// That of a folder above it, in the same repository.
+    Above,
+    /// That of a folder in it in which something was read or changed.
+    Below,
+    /// The user's own.
+    User,
+}
+
+impl Scope {
+    /// Its name in lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Above => "above",
+            Self::Below => "below",
+            Self::User => "user",
+        }
+    }
 }
 
 /// A skill or command.
@@ -58,14 +79,59 @@ pub struct Extension {
     pub argument_hint: String,
     /// The names of its arguments by position.
     pub argument_names: Vec<String>,
-    /// The number of the first argument where `$0` and `$1` count.
-    argument_base: Option<usize>,
+    /// The number of the first argument where `$0` and `$1` count, if its head says so.
+    pub argument_base: Option<usize>,
     /// Whether the model may use it by itself.
     pub model_may_call: bool,
+    /// Whether the user may call it by its name.
+    pub user_may_call: bool,
+    /// Whose it is.
+    pub scope: Scope,
+    /// The folder that holds the folder of settings in which it lies.
+    pub root: AbsPath,
     /// The file.
     pub path: AbsPath,
     /// The folder that its relative paths mean.
     pub folder: AbsPath,
+    /// Rules of what runs unasked in the turn that uses it.
+    pub allowed_tools: Vec<String>,
+    /// Rules of what does not run in the turn that uses it.
+    pub disallowed_tools: Vec<String>,
+    /// The model for the turn that uses it, by whatever names one.
+    pub model: Option<String>,
+    /// How hard the model thinks in that turn.
+    pub effort: Option<Effort>,
+    /// The type of sub-agent that carries it out, where one does.
+    pub agent: Option<String>,
+    /// Patterns of files; where there are any, the model is told of it only once such a file was read or changed.
+    pub paths: Vec<String>,
+    /// The shell that its commands are written for.
+    pub shell: CommandShell,
+    /// What it asks for that needs the user's approval: a file of a workspace gets none of it by itself.
+    pub wishes: Vec<Wish>,
+    /// What of its head is not followed, for people.
+    pub notes: Vec<String>,
+    /// Whether no file was touched yet of those that it is for.
+    is_dormant: bool,
+}
+
+/// The shell that commands in a file are written for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandShell {
+    /// The usual one.
+    #[default]
+    Bash,
+    /// Another one, which this agent does not start.
+    PowerShell,
+}
+
+/// One that cannot be reached by its name, because another one has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadowed {
+    /// What is hidden.
+    pub extension: Extension,
+    /// The file that is used instead.
+    pub by: AbsPath,
 }
 
 /// The skills and commands of a workspace and its user.
@@ -73,6 +139,8 @@ pub struct Extension {
 pub struct Catalog {
     skills: BTreeMap<String, Extension>,
     commands: BTreeMap<String, Extension>,
+    /// Those of which another one has the name.
+    pub shadowed: Vec<Shadowed>,
     /// What was left out and why: file and reason.
     pub problems: Vec<(PathBuf, String)>,
 }
@@ -87,31 +155,6 @@ impl Catalog {
         .await
     }
 
-    /// Looks for what there is in these workspace folders and this home. A skill of the user wins over one of the
-    /// project, a command of the project over one of the user.
-    #[must_use]
-    pub fn load(roots: &[AbsPath], home: Option<&AbsPath>) -> Self {
-        let mut catalog = Self::default();
-        let home: Vec<_> = home.cloned().into_iter().collect();
-        for root in home.iter().chain(roots) {
-            for folder in FOLDERS {
-                catalog.find_skills(root, &root.join(folder).join("skills"));
-            }
-        }
-        for root in roots.iter().chain(&home) {
-            for folder in FOLDERS {
-                // There the folders are a name space for people, and the name is that of the file.
-                let by_file_name = folder == ".blade";
-                let top = root.join(folder).join("commands");
-                catalog.find_commands(root, &top, &mut Vec::new(), by_file_name);
-            }
-        }
-        for (path, reason) in &catalog.problems {
-            tracing::warn!(path = %path.display(), %reason, "a skill or command is left out");
-        }
-        catalog
-    }
-
     /// The skill or command of that name; what is looked for first wins.
     #[must_use]
     pub fn find(&self, first: ExtensionKind, name: &str) -> Option<&Extension> {
@@ -122,13 +165,19 @@ impl Catalog {
         }
     }
 
-    /// The names nearest to one that there is not, best first.
+    /// What the user means by a name that they type: a skill before a command.
+    #[must_use]
+    pub fn typed(&self, name: &str) -> Option<&Extension> {
+        let may_call = |found: &&Extension| found.user_may_call;
+        let skill = self.skills.get(name).filter(may_call);
+        skill.or_else(|| self.commands.get(name).filter(may_call))
+    }
+
+    /// The names nearest to one that there is not, best first, of those that the model may call.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Vec<&str> {
-        const MOST: usize = 3;
-        const LIKENESS: f32 = 0.5;
         let names: Vec<&str> = self.callable().map(|extension| extension.name.as_str()).collect();
-        similar::get_close_matches(name, &names, MOST, LIKENESS)
+        nearest(name, &names)
     }
 
     /// The list that the model reads of one kind; `None` when there is nothing it may use.
@@ -161,173 +210,21 @@ impl Catalog {
         self.callable().next().is_none()
     }
 
-    /// All of them, for the user.
+    /// All of them that can be reached by their names.
     pub fn all(&self) -> impl Iterator<Item = &Extension> {
         self.skills.values().chain(self.commands.values())
     }
 
     fn callable(&self) -> impl Iterator<Item = &Extension> {
-        self.skills.values().chain(self.commands.values()).filter(|extension| extension.model_may_call)
-    }
-
-    fn find_skills(&mut self, root: &AbsPath, top: &AbsPath) {
-        for name in entries(top).into_iter().take(MAX_ENTRIES) {
-            let folder = top.join(&name);
-            let path = folder.join("SKILL.md");
-            if !path.as_path().is_file() {
-                continue;
-            }
-            if !is_skill_name(&name) {
-                let reason = "its folder's name is not 1 to 64 lower-case letters, digits and hyphens";
-                self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
-                continue;
-            }
-            self.add(root, ExtensionKind::Skill, name, path, folder);
-        }
-    }
-
-    fn find_commands(
-        &mut self,
-        root: &AbsPath,
-        folder: &AbsPath,
-        above: &mut Vec<String>,
-        by_file_name: bool,
-    ) {
-        if above.len() > MAX_DEPTH {
-            return;
-        }
-        for name in entries(folder).into_iter().take(MAX_ENTRIES) {
-            let path = folder.join(&name);
-            if let Some(stem) = name.strip_suffix(".md").filter(|_| path.as_path().is_file()) {
-                let mut parts = if by_file_name { Vec::new() } else { above.clone() };
-                parts.push(stem.to_owned());
-                let folder = folder.clone();
-                self.add(root, ExtensionKind::Command, parts.join(":"), path, folder);
-            } else if fs::symlink_metadata(path.as_path()).is_ok_and(|metadata| metadata.is_dir()) {
-                above.push(name);
-                self.find_commands(root, &path, above, by_file_name);
-                above.pop();
-            }
-        }
-    }
-
-    fn add(&mut self, root: &AbsPath, kind: ExtensionKind, name: String, path: AbsPath, folder: AbsPath) {
-        let known = match kind {
-            ExtensionKind::Skill => &mut self.skills,
-            ExtensionKind::Command => &mut self.commands,
-        };
-        if known.contains_key(&name) || known.len() >= MAX_ENTRIES {
-            return;
-        }
-        match read_within(root, &path).and_then(|text| head(kind, &name, &text, &path, &folder)) {
-            Ok(extension) => drop(known.insert(name, extension)),
-            Err(reason) => self.problems.push((path.as_path().to_path_buf(), reason)),
-        }
+        self.all().filter(|extension| extension.model_may_call && !extension.is_dormant)
     }
 }
 
-impl Extension {
-    /// The text for the model, with the arguments in it.
-    ///
-    /// # Errors
-    /// Why there is none: the file is gone or too large, or has commands that would have to run first.
-    pub fn text(&self, arguments: &str, project: &AbsPath) -> Result<String, String> {
-        let whole = read(&self.path)?;
-        let (_, body) = front_matter::split(&whole);
-        if let Some(command) = arguments::embedded_command(body) {
-            return Err(format!(
-                "{} has a command that would have to run first (`!` and `{command}`); this version runs none",
-                self.path
-            ));
-        }
-        let folders = [
-            ("${CLAUDE_SKILL_DIR}", self.folder.to_string()),
-            ("${CLAUDE_PROJECT_DIR}", project.to_string()),
-        ];
-        let body = folders.iter().fold(body.to_owned(), |body, (name, value)| body.replace(name, value));
-        let base = self.argument_base.unwrap_or_else(|| self.usual_base(&body));
-        Ok(arguments::fill(body.trim(), arguments, base, &self.argument_names))
-    }
-
-    /// Files that count from 0 show it; else skills count from 0 and commands from 1.
-    fn usual_base(&self, body: &str) -> usize {
-        let shows_zero = body.contains("$0") || body.contains("$ARGUMENTS[");
-        match self.kind {
-            ExtensionKind::Command if !shows_zero => 1,
-            ExtensionKind::Command | ExtensionKind::Skill => 0,
-        }
-    }
-}
-
-/// The names in a folder, sorted; none when it cannot be read.
-fn entries(folder: &AbsPath) -> Vec<String> {
-    let Ok(read) = fs::read_dir(folder.as_path()) else { return Vec::new() };
-    let mut names: Vec<String> =
-        read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    names
-}
-
-fn is_skill_name(name: &str) -> bool {
-    let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
-    (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits)
-}
-
-/// A file of a project must not lead out of it: its text reaches the model.
-fn read_within(root: &AbsPath, path: &AbsPath) -> Result<String, String> {
-    let real = |path: &Path| fs::canonicalize(path).map_err(|error| error.to_string());
-    if !real(path.as_path())?.starts_with(real(root.as_path())?) {
-        return Err(format!("it leads out of {root}"));
-    }
-    read(path)
-}
-
-fn read(path: &AbsPath) -> Result<String, String> {
-    let read = || -> io::Result<String> {
-        let mut text = String::new();
-        File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    match read() {
-        Ok(text) if text.len() as u64 > MAX_BYTES => Err(format!("it is larger than {MAX_BYTES} bytes")),
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
-        Err(error) => Err(format!("{path} cannot be read: {error}")),
-    }
-}
-
-fn head(
-    kind: ExtensionKind,
-    name: &str,
-    text: &str,
-    path: &AbsPath,
-    folder: &AbsPath,
-) -> Result<Extension, String> {
-    let (front, body) = front_matter::split(text);
-    let front = front.map(FrontMatter::parse).transpose()?.unwrap_or_default();
-    let described = front.description.filter(|text| !text.trim().is_empty());
-    let description = described.unwrap_or_else(|| first_paragraph(body));
-    let listing = match front.when_to_use {
-        Some(when) => format!("{} {}", description.trim(), when.trim()),
-        None => description.trim().to_owned(),
-    };
-    // A list of one line each: what stands in a file must not be able to begin a line of its own.
-    let listing: String = listing.split_whitespace().collect::<Vec<_>>().join(" ");
-    Ok(Extension {
-        kind,
-        name: name.to_owned(),
-        listing: listing.chars().take(MAX_LISTED).collect(),
-        argument_hint: front.argument_hint.unwrap_or_default().replace(char::is_control, " "),
-        argument_names: front.arguments,
-        argument_base: front.argument_base,
-        model_may_call: !front.disable_model_invocation,
-        path: path.clone(),
-        folder: folder.clone(),
-    })
-}
-
-fn first_paragraph(body: &str) -> String {
-    let lines = body.trim().lines().skip_while(|line| line.starts_with('#') || line.trim().is_empty());
-    lines.take_while(|line| !line.trim().is_empty()).collect::<Vec<_>>().join(" ")
+/// The names most like one that there is not, best first.
+pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+    const MOST: usize = 3;
+    const LIKENESS: f32 = 0.5;
+    similar::get_close_matches(name, names, MOST, LIKENESS)
 }
 
 #[cfg(test)]

@@ -109,6 +109,13 @@ pub enum Part {
         /// Its id, or a part of its title.
         session: String,
     },
+    /// Something that an MCP server has.
+    Resource {
+        /// The server.
+        server: String,
+        /// Its address there.
+        uri: String,
+    },
     /// Text that the user has selected.
     Selection {
         /// The document.

@@ -3,19 +3,20 @@
 //! Rule: the order is that of the folders, the nearest to the work last; a text is given once, whatever the files are
 //! called that have it; a file that cannot be read costs itself alone, and every file that is left out has its reason.
 
+mod rules;
 mod text;
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::PathBuf;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::extension::FOLDERS;
+use crate::extension::places::{MANAGED, user_folders};
 use crate::paths::AbsPath;
 use crate::workspace::encoding;
+use rules::Rule;
 use text::{cut_at_line, imports, is_only_imports, without_comments};
 
 /// The most bytes that are given of one file.
@@ -36,9 +37,6 @@ const MAX_HOPS: usize = 4;
 /// So many files are read at all.
 const MAX_FILES: usize = 200;
 
-/// Where an administrator's files lie.
-const MANAGED: &str = "/etc/kode-ls";
-
 /// The files of a folder that stand for one another; the first that is there is read.
 const AGENTS: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
@@ -47,6 +45,12 @@ const OTHERS: [&str; 4] = ["CLAUDE.md", ".claude/CLAUDE.md", "KODE.md", "BLADE.m
 
 /// The file of a folder that is one user's own.
 const LOCAL: &str = "CLAUDE.local.md";
+
+/// The folder of rules, in a folder of settings.
+const RULES: &str = "rules";
+
+/// The folders of settings in a project that rules are looked for in.
+const WITH_RULES: [&str; 3] = [".kode-ls", ".kode", ".claude"];
 
 /// Whose a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +116,8 @@ pub struct Memory {
     loaded: Vec<Loaded>,
     problems: Vec<String>,
     folders: Vec<AbsPath>,
+    /// Rules that wait for a file that they speak of.
+    rules: Vec<Rule>,
 }
 
 impl Places {
@@ -119,17 +125,7 @@ impl Places {
     #[must_use]
     pub fn usual(cwd: AbsPath, roots: Vec<AbsPath>, excludes: Vec<String>) -> Self {
         let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-        let named = |folder: &str| {
-            let variable = match folder {
-                ".kode-ls" => "KODE_LS_CONFIG_DIR",
-                ".kode" => "KODE_CONFIG_DIR",
-                ".claude" => "CLAUDE_CONFIG_DIR",
-                _ => return None,
-            };
-            std::env::var_os(variable).and_then(|named| AbsPath::new(PathBuf::from(named)).ok())
-        };
-        let beneath = |folder: &str| home.as_ref().map(|home| home.join(folder));
-        let user = FOLDERS.iter().filter_map(|folder| named(folder).or_else(|| beneath(folder))).collect();
+        let user = user_folders(home.as_ref());
         let max_bytes = std::env::var(MAX_BYTES_VARIABLE).ok().and_then(|bytes| bytes.parse().ok());
         Self { cwd, roots, user, managed: AbsPath::new(MANAGED).ok(), home, excludes, max_bytes }
     }
@@ -167,30 +163,49 @@ impl Memory {
         let mut loader = Loader::new(places, may_give);
         if let Some(managed) = &places.managed {
             loader.folder(managed, Scope::Managed, true);
+            loader.rules(&managed.join(RULES), Scope::Managed, &places.top());
         }
         for folder in &places.user {
             loader.folder(folder, Scope::User, true);
+            loader.rules(&folder.join(RULES), Scope::User, &places.top());
         }
         let top = places.top();
         for folder in ancestors(&places.cwd) {
             loader.folder(&folder, Scope::Project, folder.is_within(&top));
+            if folder.is_within(&top) {
+                loader.rules_of_project(&folder);
+            }
         }
         for root in places.roots.iter().filter(|root| !places.cwd.is_within(root)) {
             loader.folder(root, Scope::Project, true);
+            loader.rules_of_project(root);
         }
         loader.done()
     }
 
-    /// Looks for the files of deeper folders, of which nothing is given that stands `above` already. Blocks on the disk.
+    /// What may be given with the first look at a file: the folders between where the work is done and the file, the
+    /// nearest to it last, and the rules that speak of it. Looks at no file.
+    #[must_use]
+    pub fn beside(&self, places: &Places, file: &AbsPath) -> Vec<AbsPath> {
+        let rules = self.rules.iter().filter(|rule| rule.speaks_of(file)).map(|rule| rule.path.clone());
+        places.folders_beside(file).into_iter().chain(rules).collect()
+    }
+
+    /// Looks for the files of deeper folders, and reads the rules that are named, of which nothing is given that stands
+    /// `above` already. Blocks on the disk.
     #[must_use]
     pub fn of_folders(places: &Places, may_give: MayGive<'_>, folders: &[AbsPath], above: &Self) -> Self {
         let mut loader = Loader::new(places, may_give);
-        for loaded in &above.loaded {
+        let rule = |path: &AbsPath| above.rules.iter().find(|rule| rule.path == *path);
+        for loaded in above.loaded.iter().filter(|loaded| rule(&loaded.path).is_none()) {
             loader.paths.insert(loaded.path.clone());
         }
         for folder in folders {
             let before = loader.memory.text.len();
-            loader.folder(folder, Scope::Project, true);
+            match rule(folder) {
+                Some(rule) => loader.rule(&rule.path, rule.scope, None),
+                None => loader.folder(folder, Scope::Project, true),
+            }
             if loader.memory.text.len() > before {
                 loader.memory.folders.push(folder.clone());
             }
@@ -210,7 +225,7 @@ impl Memory {
         &self.loaded
     }
 
-    /// The deeper folders that instructions were found for; only those that were looked for beside a file.
+    /// The deeper folders and the rules that instructions were found for; only those that were looked for beside a file.
     #[must_use]
     pub fn folders(&self) -> &[AbsPath] {
         &self.folders
@@ -268,6 +283,53 @@ impl<'a> Loader<'a> {
         }
     }
 
+    fn rules_of_project(&mut self, folder: &AbsPath) {
+        for name in WITH_RULES.map(|name| folder.join(name)) {
+            // Where the home folder is open as a workspace, the user's rules are the user's.
+            if !self.places.user.contains(&name) {
+                self.rules(&name.join(RULES), Scope::Project, folder);
+            }
+        }
+    }
+
+    /// Reads the rules in a folder; those that speak of some files alone are kept for these.
+    fn rules(&mut self, folder: &AbsPath, scope: Scope, base: &AbsPath) {
+        for path in rules::files(folder) {
+            self.rule(&path, scope, Some(base));
+        }
+    }
+
+    /// Reads a rule; one that speaks of some files alone is given only without a `base`.
+    fn rule(&mut self, path: &AbsPath, scope: Scope, base: Option<&AbsPath>) {
+        let real = real(path);
+        if self.memory.loaded.len() >= MAX_FILES || !self.paths.insert(real.clone()) {
+            return;
+        }
+        let read = self.read(path, &real, scope, true).and_then(|text| {
+            let (head, body) = rules::split(&text);
+            let rule = base.map(|base| Rule::of(path, scope, base, head)).transpose();
+            rule.map(|rule| (rule.flatten(), body.to_owned()))
+                .map_err(|reason| Left { reason, is_told: true })
+        });
+        match read {
+            Ok((Some(rule), _)) => {
+                self.memory.rules.push(rule);
+                let reason = "it is given with the first file that its `paths` name".to_owned();
+                self.note(path, scope, 0, Fate::LeftOut(reason));
+            }
+            Ok((None, body)) => self.give(path, scope, &body, 0),
+            Err(left) => self.leave_out(path, scope, left),
+        }
+    }
+
+    fn leave_out(&mut self, path: &AbsPath, scope: Scope, Left { reason, is_told }: Left) {
+        if is_told {
+            let shown = self.shown(path);
+            self.memory.problems.push(format!("The instructions in {shown} are left out: {reason}."));
+        }
+        self.note(path, scope, 0, Fate::LeftOut(reason));
+    }
+
     fn file(&mut self, path: &AbsPath, scope: Scope, hops: usize) {
         let real = real(path);
         if self.memory.loaded.len() >= MAX_FILES || !self.paths.insert(real.clone()) {
@@ -275,13 +337,7 @@ impl<'a> Loader<'a> {
         }
         match self.read(path, &real, scope, hops == 0) {
             Ok(text) => self.give(path, scope, &text, hops),
-            Err(Left { reason, is_told }) => {
-                if is_told {
-                    let shown = self.shown(path);
-                    self.memory.problems.push(format!("The instructions in {shown} are left out: {reason}."));
-                }
-                self.note(path, scope, 0, Fate::LeftOut(reason));
-            }
+            Err(left) => self.leave_out(path, scope, left),
         }
     }
 

@@ -188,6 +188,21 @@ pub enum Effort {
     High,
 }
 
+impl Effort {
+    /// All of them, the least first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    /// Its name in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// What is asked of a model, whoever serves it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hooks::STOP_LIMIT;
 use crate::model::Effort;
 use crate::model::models::Pointer;
 use crate::turn::limit::Budget;
@@ -29,6 +30,12 @@ pub struct Preferences {
     pub pointers: BTreeMap<Pointer, String>,
     /// `effortLevel`: how hard models think, where their profile does not say.
     pub effort: Option<Effort>,
+    /// `attribution` and `includeCoAuthoredBy`: what the agent's commits and pull requests end with.
+    pub attribution: Attribution,
+    /// `fileCheckpointingEnabled`: whether files can be brought back to before a prompt.
+    pub checkpointing: bool,
+    /// `respectGitignore`: whether no ignored files are offered where prompts name files.
+    pub respect_gitignore: bool,
     /// `language`: the language of the answers; that of the user's message when `None`.
     pub language: Option<String>,
     /// `outputStyle`: the name of the style of the answers.
@@ -47,6 +54,8 @@ pub struct Preferences {
     pub budget: Budget,
     /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
+    /// `stopHookLimit`: how often in a turn hooks may have the agent go on when it has said all.
+    pub stop_hook_limit: u32,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
     /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
@@ -58,6 +67,33 @@ pub struct Preferences {
     pub cleanup_days: Option<u32>,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
     pub todo_reminder_rounds: u32,
+}
+
+/// What the agent puts at the end of messages of commits and descriptions of pull requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// `attribution.commit`.
+    pub commit: Option<String>,
+    /// `attribution.pr`.
+    pub pull_request: Option<String>,
+}
+
+/// What commits end with where the agent is to be named and nobody says how.
+const USUAL_TRAILER: &str = "Assisted-by: kode-ls";
+
+impl Attribution {
+    /// This one, where `is_named` does not switch it off; where it switches it on and nobody says how, the usual trailer.
+    #[must_use]
+    pub fn or_usual(&self, is_named: Option<bool>) -> Self {
+        match is_named {
+            Some(false) => Self::default(),
+            Some(true) => {
+                let commit = self.commit.clone().or_else(|| Some(USUAL_TRAILER.to_owned()));
+                Self { commit, pull_request: self.pull_request.clone() }
+            }
+            None => self.clone(),
+        }
+    }
 }
 
 /// What is done about an answer that only announces what it is going to do.
@@ -79,6 +115,9 @@ impl Default for Preferences {
             model: None,
             pointers: BTreeMap::new(),
             effort: None,
+            attribution: Attribution::default(),
+            checkpointing: true,
+            respect_gitignore: true,
             language: None,
             output_style: None,
             append_system_prompt: None,
@@ -88,6 +127,7 @@ impl Default for Preferences {
             max_turns: None,
             budget: Budget::default(),
             incomplete_intent: IncompleteIntent::default(),
+            stop_hook_limit: STOP_LIMIT,
             candidate_answers: false,
             project_overview: true,
             session_titles: None,

@@ -13,8 +13,9 @@ pub mod policy;
 pub mod proxy;
 pub mod secrets;
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -95,7 +96,28 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Pending {
     control: PathBuf,
-    _alive: PipeWriter,
+    /// Nothing where it is the command's standard input.
+    _alive: Option<PipeWriter>,
+}
+
+/// What a program needs that runs on beside the user and is spoken to over its standard input.
+#[derive(Clone, Debug, Default)]
+pub struct Lasting {
+    /// Variables it gets besides those that commands keep.
+    pub variables: BTreeMap<String, String>,
+    /// Whether it has the network to itself; otherwise it has that of commands.
+    pub network: bool,
+    /// Folders it may write in besides those of commands; they have to be there.
+    pub writable: Vec<AbsPath>,
+}
+
+/// A program that is ready to be started in the sandbox and to be spoken to.
+#[derive(Debug)]
+pub struct Fed {
+    /// The helper, the program's standard input, and what has to be kept until it has ended.
+    pub prepared: Prepared,
+    /// What is written here is the program's standard input.
+    pub input: PipeWriter,
 }
 
 impl Sandbox {
@@ -122,6 +144,8 @@ impl Sandbox {
             network,
             limits,
             input: Input::None,
+            variables: BTreeMap::new(),
+            lasting: false,
         };
         Ok(Self { helper, policy, proxy: Mutex::default(), folder, next: AtomicU64::new(0) })
     }
@@ -182,17 +206,92 @@ impl Sandbox {
         Ok(Some(proxy.insert(started).socket().clone()))
     }
 
+    /// The same sandbox, whose commands get these variables.
+    #[must_use]
+    pub fn giving<'v>(mut self, variables: impl Iterator<Item = (&'v str, &'v str)>) -> Self {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.policy.variables = variables.collect();
+        self
+    }
+
     /// Prepares a command to run as it would have run without, with those of its variables that commands in a
     /// sandbox keep. Its streams are not carried over.
     ///
     /// # Errors
     /// When its policy cannot be handed over, or the proxy it needs cannot be started.
     pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
-        let command = command.as_std();
-        let control = self.control()?;
+        self.prepare_with(command, BTreeMap::new())
+    }
+
+    /// As [`Sandbox::prepare`], with variables besides those that commands keep.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_with(
+        &self,
+        command: &Command,
+        variables: BTreeMap<String, String>,
+    ) -> io::Result<Prepared> {
         let (reader, mut writer) = io::pipe()?;
-        let proxy = self.proxy()?;
-        Request { policy: self.policy.clone(), control: control.clone(), proxy }.send(&mut writer)?;
+        let control = self.control()?;
+        let (policy, proxy) =
+            (Policy { variables: self.with(variables), ..self.policy.clone() }, self.proxy()?);
+        Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
+        Ok(self.prepared(command, control, reader, Some(writer)))
+    }
+
+    /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
+    /// it cannot write in the workspace, for what is put back then might be the user's own work.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_lasting(&self, command: &Command, needs: Lasting) -> io::Result<Fed> {
+        let Lasting { variables, network, mut writable } = needs;
+        let variables = self.with(variables);
+        match self.policy.kind {
+            Kind::Bubblewrap { .. } => writable.extend(self.policy.writable.iter().cloned()),
+            Kind::Landlock => {}
+        }
+        let (network, proxy) = match network {
+            true => (Network::On, None),
+            false => (self.policy.network.clone(), self.proxy()?),
+        };
+        let (reader, mut writer) = io::pipe()?;
+        let control = self.control()?;
+        let policy =
+            Policy { writable, network, variables, input: Input::Rest, lasting: true, ..self.policy.clone() };
+        Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
+        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// Prepares a command that is given something to read, and variables besides those that commands keep.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_fed(&self, command: &Command, variables: BTreeMap<String, String>) -> io::Result<Fed> {
+        let (reader, mut writer) = io::pipe()?;
+        let control = self.control()?;
+        let variables = self.with(variables);
+        let policy = Policy { variables, input: Input::Rest, ..self.policy.clone() };
+        Request { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
+        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// The variables of the settings, and these, which are stronger.
+    fn with(&self, variables: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut all = self.policy.variables.clone();
+        all.extend(variables);
+        all
+    }
+
+    fn prepared(
+        &self,
+        command: &Command,
+        control: AbsPath,
+        input: PipeReader,
+        alive: Option<PipeWriter>,
+    ) -> Prepared {
+        let command = command.as_std();
         let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
         let mut prepared = Command::new(&self.helper);
@@ -201,8 +300,8 @@ impl Sandbox {
         if let Some(cwd) = command.get_current_dir() {
             prepared.current_dir(cwd);
         }
-        let pending = Pending { control: control.into(), _alive: writer };
-        Ok(Prepared { command: prepared, input: reader.into(), pending })
+        let pending = Pending { control: control.into(), _alive: alive };
+        Prepared { command: prepared, input: input.into(), pending }
     }
 }
 

@@ -14,6 +14,8 @@ pub mod compaction;
 pub(crate) mod conversation;
 pub mod draft;
 mod drive;
+pub mod equipment;
+pub(crate) mod expand;
 mod feed;
 pub mod follower;
 pub mod guard;
@@ -30,6 +32,8 @@ mod resolve;
 pub(crate) mod resume;
 pub mod review;
 pub mod rules;
+mod servers;
+mod slash;
 mod snapshot;
 pub mod spending;
 pub mod standing;
@@ -47,25 +51,33 @@ pub mod transcript;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::command::{Typed, is_unsaid};
 use crate::context::meter::Meters;
 use crate::edit::ledger::Ledger;
+use crate::engine::desk::Desk;
 use crate::event::{Event, EventLog, Item, ItemBody, QueuedPrompt, RunState};
 use crate::extension::Catalog;
+use crate::extension::live::Extensions;
+use crate::hooks::state::HookState;
+use crate::hooks::{HookChain, StartSource};
 use crate::ids::{CallId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 pub use crate::input::Prompt;
+use crate::input::note;
 use crate::journal::{Blobs, Journal, Record};
-use crate::model::models::{Models, Pointer};
+use crate::mcp::Servers;
+use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::model::{Block, Effort, Message, ModelError};
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
 use crate::permission::{Answer, Broker, Deliveries, Mode, PermissionPrompt, RespondError};
 use crate::question::QuestionBroker;
+use crate::settings::Wish;
 use crate::shell::Shell;
 use crate::tools::Registry;
 use crate::turn::limit::{TurnLimit, TurnOptions};
@@ -99,6 +111,13 @@ pub enum Submitted {
         turn: TurnId,
         /// Its id as long as it waits.
         queue: QueueId,
+    },
+    /// It is a command that is answered at once, in this item, and begins no turn.
+    Answered {
+        /// The turn that the item belongs to: the running one where one runs.
+        turn: TurnId,
+        /// The item that comes.
+        item: ItemId,
     },
 }
 
@@ -138,13 +157,17 @@ pub struct Configuration {
 /// A live session.
 pub struct Session {
     id: SessionId,
+    /// Itself, for what goes on beside whoever began it.
+    this: Weak<Self>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
-    pub(crate) models: Arc<Models>,
+    servers: servers::Used,
+    pub(crate) models: CurrentModels,
     pub(crate) broker: Broker,
     questions: QuestionBroker,
     reminders: reminders::Reminders,
+    extensions: Extensions,
     /// The skills and commands there are, as the turn found them.
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) changes: Changes,
@@ -152,6 +175,8 @@ pub struct Session {
     /// How full the context windows of its conversations are.
     pub(crate) meters: Meters,
     guard: guard::Guard,
+    /// What is kept of hooks.
+    pub(crate) hooks: HookState,
     kept: standing::Kept,
     unwritten: draft::Unwritten,
     /// Held while it is told what is new of the disk.
@@ -175,6 +200,10 @@ pub struct Session {
     /// A model that is being asked for a title.
     titling: Mutex<Option<tokio::task::JoinHandle<()>>>,
     turns: mpsc::UnboundedSender<TurnId>,
+    /// Commands that are answered beside the turns.
+    beside: mpsc::Sender<slash::Beside>,
+    /// What of the workspace's wishes the user was shown last.
+    wishes_shown: Mutex<Vec<Wish>>,
     cancel: CancellationToken,
     /// Whether its events go on when it is closed: another process writes it then.
     goes_on: AtomicBool,
@@ -192,16 +221,20 @@ pub(crate) struct Parts {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
-    pub(crate) models: Arc<Models>,
+    pub(crate) servers: Arc<Servers>,
+    pub(crate) models: CurrentModels,
     pub(crate) journal: Journal,
     pub(crate) blobs: Blobs,
     pub(crate) deliveries: Deliveries,
     pub(crate) policy: Arc<dyn PolicySource>,
+    pub(crate) hooks: Arc<HookChain>,
+    pub(crate) extensions: Extensions,
     pub(crate) concurrency: usize,
     pub(crate) state: SessionState,
     pub(crate) ledger: Ledger,
     pub(crate) events: Arc<EventLog>,
     pub(crate) base: base::Newest,
+    pub(crate) desk: Arc<dyn Desk>,
 }
 
 impl Session {
@@ -212,19 +245,24 @@ impl Session {
             workspace,
             shell,
             tools,
+            servers,
             models,
             journal,
             blobs,
             deliveries,
             policy,
+            hooks,
+            extensions,
             concurrency,
             state,
             ledger,
             events,
             base,
+            desk,
         } = parts;
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
+        let start = if resumed.is_some() { StartSource::Resume } else { StartSource::Startup };
         let (log, feed) = (Arc::clone(&events), Arc::clone(&changes.feed));
         workspace.report_changes(move |report| {
             match &report {
@@ -234,20 +272,25 @@ impl Session {
             log.publish(report.into());
         });
         let (turns, receiver) = mpsc::unbounded_channel();
-        let session = Arc::new(Self {
+        let (beside, waiting) = mpsc::channel(slash::BESIDE_LIMIT);
+        let session = Arc::new_cyclic(|this| Self {
             id: state.id.clone(),
+            this: Weak::clone(this),
             workspace,
             shell,
             tools,
+            servers: servers::Used::new(&servers, &events),
             models,
             broker: Broker::new(Arc::clone(&events)),
             questions: QuestionBroker::new(Arc::clone(&events)),
             reminders: reminders::Reminders::default(),
+            extensions,
             catalog: Mutex::default(),
             changes,
             agents: Agents::default(),
             meters: Meters::default(),
             guard: guard::Guard::new(policy, own),
+            hooks: HookState::new(hooks, start),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
             telling: Mutex::default(),
@@ -265,6 +308,8 @@ impl Session {
             resumption: resume::Resumption::default(),
             titling: Mutex::default(),
             turns,
+            beside,
+            wishes_shown: Mutex::default(),
             cancel: CancellationToken::new(),
             goes_on: AtomicBool::new(false),
         });
@@ -273,8 +318,10 @@ impl Session {
             session.take_up(skipped_records);
         }
         session.workspace.observe_documents(&session.changes.feed);
-        tokio::spawn(drive::drive(Arc::clone(&session), receiver));
+        tokio::spawn(slash::answer_beside(Arc::clone(&session), waiting, Arc::clone(&desk)));
+        tokio::spawn(drive::drive(Arc::clone(&session), receiver, desk));
         tokio::spawn(drive::follow_documents(Arc::clone(&session)));
+        tokio::spawn(drive::follow_extensions(Arc::clone(&session)));
         tokio::spawn(draft::keep(Arc::clone(&session)));
         tokio::spawn(storage::keep(Arc::clone(&session)));
         session
@@ -312,9 +359,10 @@ impl Session {
         if prompt.is_empty() {
             return Err(SubmitError::Empty);
         }
-        // A command is no word to the model.
-        let steering = steering && compact::asked(&prompt.text).is_none();
-        if self.turn_limit_of(prompt.options, self.mode()) == TurnLimit::Disabled {
+        // A command is no word to the model, and neither is a note.
+        let steering = steering && Typed::read(&prompt.text).is_none() && note::of(&prompt).is_none();
+        let is_free = is_unsaid(&prompt.text) && compact::asked(&prompt.text).is_none();
+        if !is_free && self.turn_limit_of(prompt.options, self.mode()) == TurnLimit::Disabled {
             return Err(SubmitError::ChatDisabled);
         }
         let content = content_of(&prompt.text);
@@ -327,7 +375,14 @@ impl Session {
             return Err(SubmitError::Closed);
         }
         let mut active = self.active();
-        let Some(turn) = active.as_ref().map(|active| active.id.clone()) else {
+        let running = active.as_ref().map(|active| active.id.clone());
+        if let Some((turn, item)) = self.begin_beside(running.as_ref(), &prompt.text) {
+            if state.draft.is_some() {
+                self.commit_locked(&mut state, Record::Drafted { draft: None });
+            }
+            return Ok(Submitted::Answered { turn, item });
+        }
+        let Some(turn) = running else {
             let turn = self.begin_turn(&mut state, &mut active, None, prompt, content);
             return Ok(Submitted::Started(turn));
         };
@@ -407,7 +462,7 @@ impl Session {
     /// # Errors
     /// When it means none, or one that cannot be used.
     pub fn model_named(&self, name: &str) -> Result<String, ModelError> {
-        self.models.resolve_with(name, &self.in_force().policy.preferences.pointers)
+        self.models().resolve_with(name, &self.in_force().policy.preferences.pointers)
     }
 
     /// The profile that a pointer points to in this workspace; what `main` points to is the session's own.
@@ -416,7 +471,7 @@ impl Session {
         if pointer == Pointer::Main {
             return self.state().model.clone();
         }
-        self.models.pointer_with(pointer, &self.in_force().policy.preferences.pointers)
+        self.models().pointer_with(pointer, &self.in_force().policy.preferences.pointers)
     }
 
     /// Changes mode and model; what is `None` stays. The model is used from the next model call on.
@@ -441,6 +496,11 @@ impl Session {
         }
         let mode = mode.into();
         self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
+    }
+
+    /// The models as they are now.
+    pub(crate) fn models(&self) -> Arc<Models> {
+        self.models.now()
     }
 
     /// What the session has taken of its models since it began.
@@ -489,10 +549,18 @@ impl Session {
         self.state().main.messages_from(from).map(|(number, message)| (number, message.clone())).collect()
     }
 
-    /// Looks for skills and commands; what is found is what the next turn has.
+    /// Looks for agents, skills, commands and styles; what is found is what the next turn has.
     async fn look_for_extensions(&self) {
-        let found = Catalog::of(self.workspace.roots().to_vec()).await;
-        *lock(&self.catalog) = Arc::new(found);
+        let found = self.extensions.now().await;
+        *lock(&self.catalog) = self.with_touched(&found.catalog).await;
+        self.agents.know(&found.agents);
+        self.kept.know(&found.styles);
+    }
+
+    /// What users' files add in the session's folders.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// The skills and commands there are, as the turn found them.
@@ -539,6 +607,21 @@ impl Session {
     pub(crate) fn close_for_another(&self) {
         self.goes_on.store(true, Ordering::SeqCst);
         self.close();
+    }
+
+    /// Itself, to be kept by what goes on beside whoever began it.
+    pub(crate) fn shared(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
+    }
+
+    /// Fires when [`Session::close`] is called.
+    pub(crate) fn cancel_token(&self) -> CancellationToken {
+        self.cancel.child_token()
+    }
+
+    /// The folder that the journal lies in.
+    pub(crate) fn journal_folder(&self) -> Option<&std::path::Path> {
+        self.journal.path().parent()
     }
 
     /// Waits until [`Session::close`] is called.
@@ -665,10 +748,13 @@ impl Session {
         mut prompt: Prompt,
         mut content: Vec<Block>,
     ) -> TurnId {
-        if compact::asked(&prompt.text).is_some() {
-            // The model is told nothing: what waits to be told goes with the next prompt.
+        if Typed::read(&prompt.text).is_some() {
+            // What the model is told of a command is found out in the turn; what waits to be told goes with that, or with
+            // the next prompt.
             content.clear();
-            prompt.parts.clear();
+            if is_unsaid(&prompt.text) {
+                prompt.parts.clear();
+            }
         } else {
             let news = self.changes.news_for_prompt();
             content.splice(0..0, news.map(|text| Block::Text { text }));

@@ -1,9 +1,12 @@
 //! Settings files: where they are, what they say together, and writing rules into them.
 //!
-//! Rule: managed beats command line, local, project, user and default. A broken file costs itself alone and is told. What a
+//! Rule: managed beats command line, editor, local, project, user and default. A broken file costs itself alone and is told. What a
 //! workspace's own files loosen counts only once the user has approved that very text; what they deny always counts.
 
 pub mod declared;
+mod editor;
+pub mod effective;
+pub mod keys;
 mod lock;
 mod models;
 pub mod policy;
@@ -11,14 +14,18 @@ mod preference;
 mod read;
 mod scripts;
 mod servers;
+mod set;
+pub mod statement;
 #[cfg(test)]
 mod tests;
 mod text;
 mod trust;
 mod values;
+pub mod watch;
 mod write;
 
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,11 +35,14 @@ use crate::paths::AbsPath;
 pub use crate::permission::rules::{Behavior, Layer, Place, PlacedRule, Problem, Severity, Source};
 use crate::permission::rules::{Rule, places};
 pub use declared::Declared;
+pub use editor::{Editor, EditorWord};
 pub use models::ModelValues;
 pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
-use read::Origin;
+use read::{Origin, Owner};
+pub use set::SetError;
+pub use statement::{Standing, Statement};
 use text::Text;
-pub use trust::{Shown, Trust, Wish};
+pub use trust::{Approved, Trust, TrustState, TrustWaiting, Waiting, Wish, summary};
 pub use values::{Sandbox, SensitiveFile, Sourced, Stated, Values};
 pub use write::{Change, Scope};
 
@@ -50,6 +60,12 @@ const OWN_FOLDERS: usize = 2;
 const SHARED: &str = "settings.json";
 /// The file that is for this user alone.
 const LOCAL: &str = "settings.local.json";
+/// The file beside [`SHARED`], for what is more about models and display; weaker than all of those of its layer.
+const CONFIG: &str = "config.json";
+/// The folder of another agent that keeps its models in such a file.
+const FOREIGN_CONFIG_FOLDER: &str = ".blade";
+/// The folder of an agent that has no such file, or keeps something else in it.
+const WITHOUT_CONFIG: &str = ".claude";
 /// The administrator's file.
 const MANAGED: &str = "/etc/kode-ls/managed-settings.json";
 
@@ -69,6 +85,9 @@ pub struct SettingsSources {
     /// The folder for state: approvals and locks.
     pub state: AbsPath,
     trust: Arc<Trust>,
+    editor: Editor,
+    /// The value of a variable of the environment.
+    variable: fn(&str) -> Option<String>,
 }
 
 /// What the settings say, as they were when they were loaded.
@@ -84,20 +103,28 @@ pub struct Settings {
     pub untrusted: Vec<PlacedRule>,
     /// Everything, those rules included, that waits for the user's approval.
     pub withheld: Vec<Withheld>,
+    /// What counts because the user has approved it.
+    pub approved: Vec<Withheld>,
+    /// What each file says, key by key, the strongest first.
+    pub statements: Vec<Statement>,
     /// What is to be run, started or passed on by others.
     pub declared: Declared,
     /// What is wrong.
     pub problems: Vec<Problem>,
     has_lost: bool,
+    /// What stands for the contents of the files.
+    contents: Vec<(AbsPath, u64)>,
+    /// How often the editor had said something else.
+    editor: u64,
     stamps: Vec<(AbsPath, Option<Stamp>)>,
     /// Files that what is declared names; what they hold is part of what is approved.
     named: Vec<(AbsPath, Option<Stamp>)>,
 }
 
-/// Something a file of the workspace asks for that is not in force.
+/// Something a file of the workspace asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
-    /// What is to be approved, for [`Trust::approve`].
+    /// What is to be approved, or was, for [`Trust::approve`].
     pub wish: Wish,
     /// Where it stands.
     pub source: Source,
@@ -159,7 +186,7 @@ pub enum SettingsError {
 
 /// What a file looked like from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
     /// Tells a file from another that took its name within the clock's resolution.
@@ -171,7 +198,7 @@ struct Candidate<'a> {
     file: AbsPath,
     layer: Layer,
     root: AbsPath,
-    workspace: Option<&'a AbsPath>,
+    owner: Owner<'a>,
 }
 
 impl SettingsSources {
@@ -197,8 +224,16 @@ impl SettingsSources {
         };
         let user_folders = FOLDERS.into_iter().filter_map(folder).collect();
         let managed = AbsPath::new(MANAGED).ok();
-        let trust = Arc::new(Trust::new(&state));
-        Self { roots, home, user_folders, managed, command_line: Vec::new(), state, trust }
+        let editor = Editor::default();
+        let trust = Arc::new(Trust::new(&state, editor.clone()));
+        let variable = |name: &str| std::env::var(name).ok();
+        Self { roots, home, user_folders, managed, command_line: Vec::new(), state, trust, editor, variable }
+    }
+
+    /// The same with what an editor says.
+    #[must_use]
+    pub fn with_editor(self, editor: Editor) -> Self {
+        Self { trust: Arc::new(Trust::new(&self.state, editor.clone())), editor, ..self }
     }
 
     /// The user's approvals.
@@ -212,7 +247,7 @@ impl SettingsSources {
     pub fn load(&self) -> Settings {
         // The stamps come first: what changes while it is read makes the settings stale.
         let stamps = self.watched().map(|file| (file.clone(), Stamp::of(&file))).collect();
-        let mut settings = Settings { stamps, ..Settings::default() };
+        let mut settings = Settings { stamps, editor: self.editor.number(), ..Settings::default() };
         if let Err(error) = self.trust.refresh() {
             settings.problems.push(Problem {
                 file: Some(self.trust.file().clone()),
@@ -225,6 +260,7 @@ impl SettingsSources {
             self.take(&candidate, &mut settings);
         }
         self.take_command_line(&mut settings);
+        self.take_editor(&mut settings);
         for layer in [Layer::Local, Layer::Project, Layer::User] {
             for candidate in self.candidates().filter(|candidate| candidate.layer == layer) {
                 self.take(&candidate, &mut settings);
@@ -233,7 +269,7 @@ impl SettingsSources {
                 self.take_servers(&file, &mut settings);
             }
         }
-        settings.settle_servers();
+        settings.settle_servers(self.trust.is_distrusted());
         settings
     }
 
@@ -243,7 +279,8 @@ impl SettingsSources {
         let is_as_before = |(file, stamp): (AbsPath, &(AbsPath, Option<Stamp>))| {
             file == stamp.0 && Stamp::of(&file) == stamp.1
         };
-        self.watched().count() != settings.stamps.len()
+        self.editor.number() != settings.editor
+            || self.watched().count() != settings.stamps.len()
             || !self.watched().zip(&settings.stamps).all(is_as_before)
             || settings.named.iter().any(|(file, stamp)| Stamp::of(file) != *stamp)
     }
@@ -263,7 +300,7 @@ impl SettingsSources {
             file: file.clone(),
             layer: Layer::Managed,
             root: file_system_root(file),
-            workspace: None,
+            owner: Owner::Person,
         });
         let of_workspace = |layer, name: &'static str| {
             self.roots.iter().flat_map(move |root| {
@@ -271,24 +308,34 @@ impl SettingsSources {
                     file: root.join(folder).join(name),
                     layer,
                     root: root.clone(),
-                    workspace: Some(root),
+                    owner: Owner::Workspace(root),
                 })
             })
         };
-        let of_user = self.user_folders.iter().map(|folder| Candidate {
-            file: folder.join(SHARED),
-            layer: Layer::User,
-            root: folder.clone(),
-            workspace: None,
-        });
+        let of_user = |name: &'static str| {
+            self.user_folders.iter().map(move |folder| Candidate {
+                file: folder.join(name),
+                layer: Layer::User,
+                root: folder.clone(),
+                owner: Owner::Person,
+            })
+        };
         // Where the home folder is open as a workspace, the user's files are the user's.
         let is_user_file = |candidate: &Candidate<'_>| {
-            !self.user_folders.iter().any(|folder| candidate.file == folder.join(SHARED))
+            let is_one = |folder: &AbsPath| {
+                candidate.file == folder.join(SHARED) || candidate.file == folder.join(CONFIG)
+            };
+            !self.user_folders.iter().any(is_one)
+        };
+        let has_config = |candidate: &Candidate<'_>| {
+            candidate.file.parent().is_some_and(|folder| folder.file_name() != WITHOUT_CONFIG)
         };
         managed
             .chain(of_workspace(Layer::Local, LOCAL))
             .chain(of_workspace(Layer::Project, SHARED).filter(is_user_file))
-            .chain(of_user)
+            .chain(of_workspace(Layer::Project, CONFIG).filter(has_config).filter(is_user_file))
+            .chain(of_user(SHARED))
+            .chain(of_user(CONFIG).filter(has_config))
     }
 
     fn take(&self, candidate: &Candidate<'_>, settings: &mut Settings) {
@@ -306,27 +353,58 @@ impl SettingsSources {
             }
         };
         settings.files.push(candidate.file.clone());
+        settings.note_contents(&candidate.file, &text);
         let origin = Origin {
-            file: &candidate.file,
+            file: Some(&candidate.file),
             layer: candidate.layer,
             root: &candidate.root,
-            workspace: candidate.workspace,
+            owner: candidate.owner,
             home: self.home.as_ref(),
             trust: &self.trust,
+            variable: self.variable,
         };
         read::read(&origin, &text, settings);
+    }
+
+    /// What the editor says: as the user's own what the client says is, and the rest where it narrows.
+    fn take_editor(&self, settings: &mut Settings) {
+        let word = self.editor.word();
+        // Without a folder of its own, relative paths in it mean nothing.
+        let root = self.roots.first().or(self.home.as_ref()).unwrap_or(&self.state);
+        for (value, owner) in [(&word.user_settings, Owner::Person), (&word.settings, Owner::Unknown)] {
+            if value.is_null() {
+                continue;
+            }
+            let text = Text::new(format!("{value:#}"));
+            let origin = Origin {
+                file: None,
+                layer: Layer::Editor,
+                root,
+                owner,
+                home: self.home.as_ref(),
+                trust: &self.trust,
+                variable: self.variable,
+            };
+            read::read(&origin, &text, settings);
+        }
     }
 
     fn take_command_line(&self, settings: &mut Settings) {
         for (behavior, text) in &self.command_line {
             let rule = text.parse::<Rule>().and_then(|rule| rule.check(*behavior).map(|()| rule));
             match rule {
-                Ok(rule) => settings.rules.push(PlacedRule {
-                    behavior: *behavior,
-                    rule,
-                    source: Source { layer: Layer::CommandLine, file: None, place: None },
-                    root: None,
-                }),
+                Ok(rule) => {
+                    let source = Source { layer: Layer::CommandLine, file: None, place: None };
+                    let key = keys::key(&format!("permissions.{}", behavior.name()));
+                    settings.statements.extend(key.map(|key| Statement {
+                        key,
+                        name: None,
+                        value: text.clone().into(),
+                        source: source.clone(),
+                        standing: Standing::InForce,
+                    }));
+                    settings.rules.push(PlacedRule { behavior: *behavior, rule, source, root: None });
+                }
                 Err(error) => {
                     let name = behavior.name();
                     let message =
@@ -352,6 +430,18 @@ impl Settings {
         self.has_lost
     }
 
+    /// What stands for the contents of the files, so that a change of them can be told from a mere look at them.
+    #[must_use]
+    pub fn contents(&self) -> &[(AbsPath, u64)] {
+        &self.contents
+    }
+
+    fn note_contents(&mut self, file: &AbsPath, text: &Text) {
+        let mut hasher = DefaultHasher::new();
+        text.text.hash(&mut hasher);
+        self.contents.push((file.clone(), hasher.finish()));
+    }
+
     /// Makes the settings stale once one of these files changes.
     fn look_at(&mut self, files: impl Iterator<Item = AbsPath>) {
         for file in files {
@@ -368,7 +458,7 @@ impl Settings {
 
 impl Stamp {
     /// `None` for a file that is not there or cannot be looked at.
-    fn of(file: &AbsPath) -> Option<Self> {
+    pub(crate) fn of(file: &AbsPath) -> Option<Self> {
         let metadata = file.as_path().metadata().ok()?;
         #[cfg(unix)]
         let identity = {
@@ -379,6 +469,13 @@ impl Stamp {
         let identity = None;
         Some(Self { modified: metadata.modified().ok(), length: metadata.len(), identity })
     }
+}
+
+/// What stands in an approval of commands for the files of a workspace that they name: a line for each with what is in it
+/// now. Empty when they name none. Blocks on the disk.
+pub(crate) fn contents_of_named(workspace: &AbsPath, commands: &str) -> String {
+    let commands = serde_json::Value::String(commands.to_owned());
+    scripts::named_files(workspace, &commands).iter().map(scripts::NamedFile::line).collect()
 }
 
 fn file_system_root(file: &AbsPath) -> AbsPath {

@@ -6,12 +6,15 @@
 
 pub(crate) mod helper;
 mod output;
+pub(crate) mod piped;
 mod process;
+pub(crate) mod served;
 mod spill;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -51,8 +54,43 @@ const UNATTENDED: [(&str, &str); 3] = [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "
 pub struct Shell {
     home: AbsPath,
     directory: Mutex<AbsPath>,
-    secrets: Vec<Secret>,
+    secrets: Secrets,
+    variables: Variables,
+    /// Variables that hooks set for the commands after them, the same for all shells of a session.
+    exported: Exported,
     tasks: Arc<Tasks>,
+}
+
+/// Keys that no command is to see in its environment. Clones are the same ones; there are only ever more.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets(Arc<Mutex<Vec<Secret>>>);
+
+/// The variables that the settings give to commands. Clones are the same ones.
+type Variables = Arc<Mutex<Vec<(String, String)>>>;
+
+/// Variables that several shells share.
+type Exported = Arc<Mutex<BTreeMap<String, String>>>;
+
+impl Secrets {
+    /// These.
+    #[must_use]
+    pub fn new(secrets: Vec<Secret>) -> Self {
+        Self(Arc::new(Mutex::new(secrets)))
+    }
+
+    /// Adds those that are not known yet.
+    pub fn add(&self, secrets: Vec<Secret>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            if !known.contains(&secret) {
+                known.push(secret);
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Secret> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A command to run.
@@ -145,12 +183,19 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
-        Self { directory: Mutex::new(cwd.clone()), home: cwd, secrets: Vec::new(), tasks: Arc::default() }
+        Self {
+            directory: Mutex::new(cwd.clone()),
+            home: cwd,
+            secrets: Secrets::default(),
+            variables: Arc::default(),
+            exported: Exported::default(),
+            tasks: Arc::default(),
+        }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
     #[must_use]
-    pub fn withholding(self, secrets: Vec<Secret>) -> Self {
+    pub fn withholding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
@@ -158,6 +203,15 @@ impl Shell {
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
         Self { tasks, ..self }
+    }
+
+    /// Gives all later commands of the session these variables.
+    pub(crate) fn export(&self, variables: impl IntoIterator<Item = (String, String)>) {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).extend(variables);
+    }
+
+    fn exported(&self) -> BTreeMap<String, String> {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Its background commands.
@@ -169,7 +223,22 @@ impl Shell {
     /// Another shell that withholds the same and has the same background commands, and whose commands start in `cwd`.
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
-        Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks))
+        let shell = Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
+        Self { variables: Arc::clone(&self.variables), exported: Arc::clone(&self.exported), ..shell }
+    }
+
+    /// Gives commands these variables from now on, instead of what they would inherit under those names.
+    pub fn set_variables<'v>(&self, variables: impl Iterator<Item = (&'v str, &'v str)>) {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        *self.variables.lock().unwrap_or_else(PoisonError::into_inner) = variables.collect();
+    }
+
+    /// The value of a variable that commands get.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        set.or_else(|| std::env::var(name).ok())
     }
 
     /// Where the next command will start.
@@ -254,9 +323,12 @@ impl Shell {
     ) -> Result<CommandOutcome, ShellError> {
         let Execution { command, directory, report, sandbox, limit, call } = execution;
         let started = Instant::now();
+        let mut variables: BTreeMap<String, String> =
+            self.variables.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        variables.extend(self.exported());
         for shell in SHELLS {
-            let prepared = prepare(shell, command, &directory, report, &self.secrets);
-            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared)?;
+            let prepared = prepare(shell, command, &directory, report, &self.secrets.all());
+            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared, variables.clone())?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
             match process::run(prepared, input, limit, spill, watch, cancel).await {
                 Err(error) if pending.is_some() => {
@@ -315,11 +387,16 @@ fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
 /// The command in the sandbox, if there is to be one, with its standard input.
 fn confined(
     sandbox: Option<&Sandbox>,
-    command: Command,
+    mut command: Command,
+    variables: BTreeMap<String, String>,
 ) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
-    let Some(sandbox) = sandbox else { return Ok((command, Stdio::null(), None)) };
-    let Prepared { command, input, pending } =
-        sandbox.prepare(&command).map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
+    let Some(sandbox) = sandbox else {
+        command.envs(variables);
+        return Ok((command, Stdio::null(), None));
+    };
+    let Prepared { command, input, pending } = sandbox
+        .prepare_with(&command, variables)
+        .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
     Ok((command, input, Some(pending)))
 }
 

@@ -8,8 +8,12 @@ use std::io::Read;
 
 use serde::Deserialize;
 
-use crate::extension::{FOLDERS, front_matter};
+use crate::agents::Shadowed;
+use crate::extension::front_matter;
+use crate::extension::places::{Origin, Part, Place, Places, check_within};
+use crate::extension::problem::Fault;
 use crate::paths::AbsPath;
+use crate::permission::rules::Problem;
 
 /// The name of the style that is used where nobody chooses one.
 pub const DEFAULT: &str = "Default";
@@ -21,10 +25,11 @@ const MAX_BYTES: u64 = 64 << 10;
 const MAX_FILES: usize = 200;
 
 /// The built-in styles: name, what it is for, text.
-const BUILT_IN: [(&str, &str, &str); 4] = [
+const BUILT_IN: [(&str, &str, &str); 5] = [
     (DEFAULT, "short answers", include_str!("prompts/styles/default.md")),
     ("Explanatory", "explains its choices while it works", include_str!("prompts/styles/explanatory.md")),
     ("Learning", "leaves the deciding lines to you", include_str!("prompts/styles/learning.md")),
+    ("Proactive", "does the next sensible thing unasked", include_str!("prompts/styles/proactive.md")),
     ("Concise", "as few words as possible", include_str!("prompts/styles/concise.md")),
 ];
 
@@ -39,8 +44,21 @@ pub struct Style {
     pub text: String,
     /// Whether the model is told how to go about code as well.
     pub keeps_coding: bool,
+    /// Whose it is.
+    pub origin: Origin,
     /// The file it is from; `None` for a built-in one.
     pub file: Option<AbsPath>,
+}
+
+/// The styles there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Styles {
+    /// The strongest first, each name once.
+    styles: Vec<Style>,
+    /// Styles that others of the same name hide.
+    pub shadowed: Vec<Shadowed>,
+    /// What is wrong with files.
+    pub problems: Vec<Problem>,
 }
 
 /// What a file says of itself.
@@ -59,41 +77,71 @@ impl Default for Style {
     }
 }
 
-impl Style {
-    /// The style of a name, whatever its letter case. Blocks on the disk.
+impl Default for Styles {
+    /// Those built in.
+    fn default() -> Self {
+        Self::load(&Places::default())
+    }
+}
+
+impl Styles {
+    /// The styles that the files of these places describe, and those built in. Blocks on the disk.
+    #[must_use]
+    pub fn load(places: &Places) -> Self {
+        let mut styles = Self { styles: Vec::new(), shadowed: Vec::new(), problems: Vec::new() };
+        for place in places.of(Part::Styles) {
+            for (file, read) in read_folder(&place) {
+                match read {
+                    Ok(style) => styles.add(style),
+                    Err((fault, text)) => styles.problems.push(fault.of(&file, &text)),
+                }
+            }
+        }
+        let built_in = BUILT_IN.map(|(name, description, text)| Style::built_in(name, description, text));
+        built_in.into_iter().for_each(|style| styles.add(style));
+        styles
+    }
+
+    /// The style of a name, whatever its letter case.
     ///
     /// # Errors
-    /// Why there is none: no style of that name, or a file that cannot be read.
-    pub fn find(name: &str, roots: &[AbsPath], home: Option<&AbsPath>) -> Result<Self, String> {
-        let (styles, problems) = Self::all(roots, home);
+    /// That there is none, naming those there are.
+    pub fn find(&self, name: &str) -> Result<&Style, String> {
         let wanted = name.trim();
-        let is_it = |style: &&Self| style.name.to_lowercase() == wanted.to_lowercase();
-        styles.iter().find(is_it).cloned().ok_or_else(|| {
-            let known: Vec<_> = styles.iter().map(|style| style.name.as_str()).collect();
-            let problems: String = problems.iter().map(|problem| format!(" {problem}")).collect();
+        let is_it = |style: &&Style| style.name.to_lowercase() == wanted.to_lowercase();
+        self.styles.iter().find(is_it).ok_or_else(|| {
+            let known: Vec<_> = self.styles.iter().map(|style| style.name.as_str()).collect();
+            let problems: String = self
+                .problems
+                .iter()
+                .map(|problem| {
+                    let file = problem.file.as_ref().map(ToString::to_string).unwrap_or_default();
+                    format!(" {file}: {}", problem.message)
+                })
+                .collect();
             format!("there is no output style `{wanted}`; there are {}.{problems}", known.join(", "))
         })
     }
 
-    /// All styles, those of the project first, each name once, and what is wrong with files. Blocks on the disk.
-    #[must_use]
-    pub fn all(roots: &[AbsPath], home: Option<&AbsPath>) -> (Vec<Self>, Vec<String>) {
-        let (mut styles, mut problems) = (Vec::<Self>::new(), Vec::new());
-        for place in roots.iter().chain(home) {
-            for folder in FOLDERS {
-                for read in read_folder(place, &place.join(folder).join("output-styles")) {
-                    match read {
-                        Ok(style) => add(&mut styles, style),
-                        Err(problem) => problems.push(problem),
-                    }
-                }
-            }
-        }
-        let built_in = BUILT_IN.map(|(name, description, text)| Self::built_in(name, description, text));
-        built_in.into_iter().for_each(|style| add(&mut styles, style));
-        (styles, problems)
+    /// All styles, the strongest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Style> {
+        self.styles.iter()
     }
 
+    fn add(&mut self, added: Style) {
+        match self.styles.iter().find(|known| known.name.to_lowercase() == added.name.to_lowercase()) {
+            Some(stronger) => self.shadowed.push(Shadowed {
+                name: added.name,
+                origin: added.origin,
+                file: added.file,
+                by: stronger.file.clone(),
+            }),
+            None => self.styles.push(added),
+        }
+    }
+}
+
+impl Style {
     /// Whether it is the one used where nobody chooses.
     #[must_use]
     pub fn is_default(&self) -> bool {
@@ -106,62 +154,60 @@ impl Style {
             description: description.to_owned(),
             text: text.trim().to_owned(),
             keeps_coding: true,
+            origin: Origin::BuiltIn,
             file: None,
         }
     }
 }
 
-fn add(styles: &mut Vec<Style>, style: Style) {
-    if styles.iter().all(|known| known.name.to_lowercase() != style.name.to_lowercase()) {
-        styles.push(style);
-    }
-}
+/// What came of a file: the style, or why there is none, with the file's text.
+type FromFile = Result<Style, (Fault, String)>;
 
-/// The styles in a folder, in the order of their names. What leads out of `place` is not read: its text reaches the model.
-fn read_folder(place: &AbsPath, folder: &AbsPath) -> Vec<Result<Style, String>> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+/// The styles in a folder, in the order of their files' names.
+fn read_folder(place: &Place) -> Vec<(AbsPath, FromFile)> {
+    let Ok(entries) = fs::read_dir(&place.folder) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).take(MAX_FILES).collect();
     names.sort();
-    let within = |path: &AbsPath| match (fs::canonicalize(path), fs::canonicalize(place)) {
-        (Ok(path), Ok(place)) => path.starts_with(place),
-        (Err(_), _) | (_, Err(_)) => false,
+    let read = |name: String| {
+        let file = place.folder.join(&name);
+        let style = text(&file, place).map_err(|reason| (Fault::error(reason), String::new()));
+        let style = style.and_then(|text| {
+            parse(&text, name.trim_end_matches(".md"), &file, place).map_err(|fault| (fault, text))
+        });
+        let style = style.map_err(|(fault, text)| {
+            let message = format!("This output style is left out: {}.", fault.message);
+            (Fault { message, ..fault }, text)
+        });
+        (file, style)
     };
-    names
-        .into_iter()
-        .map(|name| {
-            let path = folder.join(&name);
-            let wrong = |reason: String| format!("The output style {path} is left out: {reason}.");
-            if !within(&path) {
-                return Err(wrong(format!("it leads out of {place}")));
-            }
-            read(&path, name.trim_end_matches(".md")).map_err(wrong)
-        })
-        .collect()
+    names.into_iter().map(read).collect()
 }
 
-fn read(path: &AbsPath, stem: &str) -> Result<Style, String> {
+fn text(path: &AbsPath, place: &Place) -> Result<String, String> {
+    check_within(path.as_path(), place.within.as_ref())?;
     let mut whole = String::new();
     let file = File::open(path).map_err(|error| error.to_string())?;
     file.take(MAX_BYTES + 1).read_to_string(&mut whole).map_err(|error| error.to_string())?;
     if whole.len() as u64 > MAX_BYTES {
         return Err(format!("it is larger than {MAX_BYTES} bytes"));
     }
-    let (head, body) = front_matter::split(whole.trim_start_matches('\u{feff}'));
-    let head: Head = match head.filter(|head| !head.trim().is_empty()) {
-        Some(head) => serde_saphyr::from_str(head)
-            .map_err(|error| format!("its front matter cannot be read: {error}"))?,
+    Ok(whole.trim_start_matches('\u{feff}').to_owned())
+}
+
+fn parse(text: &str, stem: &str, file: &AbsPath, place: &Place) -> Result<Style, Fault> {
+    let (head, body) = front_matter::split(text);
+    let head = match head.filter(|head| !head.trim().is_empty()) {
+        Some(head) => serde_saphyr::from_str::<Head>(head).map_err(|error| Fault::of_head(&error))?,
         None => Head::default(),
     };
-    if body.trim().is_empty() {
-        return Err("it says nothing".to_owned());
-    }
     Ok(Style {
         name: head.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| stem.to_owned()),
         description: head.description.unwrap_or_default(),
         text: body.trim().to_owned(),
         keeps_coding: head.keep_coding_instructions.unwrap_or(false),
-        file: Some(path.clone()),
+        origin: place.origin,
+        file: Some(file.clone()),
     })
 }
 
@@ -186,13 +232,24 @@ mod tests {
             "---\nname: Formal\ndescription: stiff\nkeep-coding-instructions: true\n---\n\nBe formal.\n",
         );
         write(&home.join(".kode/output-styles/broken.md"), "---\nname: [\n---\nx");
-        let find = |name: &str| Style::find(name, std::slice::from_ref(&root), Some(&home));
+        let styles = Styles::load(&Places::at_home(std::slice::from_ref(&root), Some(&home)));
+        let find = |name: &str| styles.find(name);
         let pirate = find("pirate").unwrap();
         assert_eq!((pirate.text.as_str(), pirate.keeps_coding), ("Arr.", false));
         let formal = find(" FORMAL").unwrap();
         assert_eq!((formal.text.as_str(), formal.keeps_coding), ("Be formal.", true));
         assert_eq!(find("concise").unwrap().name, "Concise");
+        assert_eq!((&styles.shadowed[0].by, styles.shadowed[0].name.as_str()), (&pirate.file, "pirate"));
+        let broken = &styles.problems[0];
+        assert_eq!(
+            (broken.place.unwrap().line, broken.file.as_ref()),
+            (1, Some(&home.join(".kode/output-styles/broken.md")))
+        );
         let error = find("nonsense").unwrap_err();
-        assert!(error.contains("Pirate, Formal, Default") && error.contains("broken.md"), "{error}");
+        assert!(
+            error.contains("Pirate, Formal, Default, Explanatory, Learning, Proactive, Concise")
+                && error.contains("broken.md"),
+            "{error}"
+        );
     }
 }

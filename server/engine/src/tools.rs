@@ -52,12 +52,12 @@ use url::Url;
 
 use crate::agents::{AgentTypes, KnownAgents};
 use crate::edit::ChangeSet;
-use crate::extension::Catalog;
+use crate::extension::{Catalog, Extension};
 use crate::ids::CallId;
 use crate::model::{Image, ToolDeclaration};
 use crate::paths::{AbsPath, Target};
 use crate::permission::Mode;
-use crate::question::Draft;
+use crate::question::{Draft, Reply};
 use crate::sandbox::Sandbox;
 use crate::shell::Shell;
 use crate::todo::Todo;
@@ -122,6 +122,15 @@ pub enum Touch {
         /// The name, or the words searched for.
         name: String,
     },
+    /// Has somebody else do something whose effects are known to nobody here: a tool of an MCP server.
+    Foreign {
+        /// The canonical name of the tool.
+        tool: String,
+        /// Whose it is and what it is given, exactly, for people.
+        shown: String,
+        /// Whether it is believed to look only.
+        only_looks: bool,
+    },
 }
 
 /// What a call will do, known before anything is asked or done.
@@ -158,6 +167,17 @@ pub enum Action {
     SetTodos(Vec<Todo>),
     /// Has a sub-agent do it; the result is written from its last words.
     Delegate(Box<Delegation>),
+    /// Has the text of a skill or command made, or a sub-agent do what it says.
+    Use(Box<Use>),
+}
+
+/// A skill or command that the model wants to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// What it is.
+    pub extension: Extension,
+    /// Its arguments, as one text.
+    pub arguments: String,
 }
 
 /// What decides which tools the model is told of, and what of them.
@@ -188,7 +208,8 @@ impl Touch {
                 | Self::Write(_)
                 | Self::Command { .. }
                 | Self::Fetch { .. }
-                | Self::Named { .. },
+                | Self::Named { .. }
+                | Self::Foreign { .. },
                 _,
             ) => None,
         }
@@ -281,6 +302,9 @@ pub type MayRead = Arc<dyn Fn(&Target, Look) -> bool + Send + Sync>;
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
 
+/// Asks the user something for a running call; gives nothing when the call is cancelled first, or nobody can be asked.
+pub type Asker = Arc<dyn Fn(Draft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
+
 /// What a call may use while it plans and runs.
 #[derive(Clone)]
 pub struct CallContext {
@@ -300,6 +324,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
     pub progress: Progress,
+    /// Asks the user while the call runs; nothing where nobody can be asked.
+    pub ask: Option<Asker>,
 }
 
 /// A tool with a typed input. Implement this; the registry erases the type.
@@ -349,6 +375,20 @@ pub trait ErasedTool: Send + Sync {
 
 struct Erased<T>(T);
 
+/// A tool with its input type erased.
+pub(crate) fn erased<T: Tool>(tool: T) -> Arc<dyn ErasedTool> {
+    Arc::new(Erased(tool))
+}
+
+/// Tools that come and go while a session goes on.
+pub trait ToolSource: Send + Sync {
+    /// All there are now, in the order of their names.
+    fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>>;
+
+    /// The one that a name means, its own or any other that it goes by.
+    fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>>;
+}
+
 #[async_trait]
 impl<T: Tool> ErasedTool for Erased<T> {
     fn facts(&self) -> ToolFacts {
@@ -383,6 +423,26 @@ impl<T: Tool> ErasedTool for Erased<T> {
 pub struct Registry {
     tools: BTreeMap<&'static str, Arc<dyn ErasedTool>>,
     aliases: BTreeMap<&'static str, &'static str>,
+    /// Tools that come and go; none of them takes the name of another.
+    source: Option<Arc<dyn ToolSource>>,
+}
+
+/// Some of the tools of a source, as they were; they go by the same names.
+struct Only {
+    source: Arc<dyn ToolSource>,
+    named: Arc<Vec<Arc<dyn ErasedTool>>>,
+}
+
+impl ToolSource for Only {
+    fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>> {
+        Arc::clone(&self.named)
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
+        let found = self.source.find(name)?;
+        let is_kept = self.named.iter().any(|tool| tool.facts().name == found.facts().name);
+        is_kept.then_some(found)
+    }
 }
 
 impl Registry {
@@ -427,20 +487,33 @@ impl Registry {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
         let canonical = self.aliases.get(name).copied().unwrap_or(name);
-        self.tools.get(canonical).cloned()
+        let known = self.tools.get(canonical).cloned();
+        known.or_else(|| self.source.as_ref()?.find(name))
     }
 
-    /// All tools in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn ErasedTool>> {
-        self.tools.values()
+    /// The same with tools that come and go.
+    #[must_use]
+    pub fn with_source(&self, source: Arc<dyn ToolSource>) -> Self {
+        Self { source: Some(source), ..self.clone() }
+    }
+
+    /// All tools there are now: those that stay in the order of their names, then those that come and go.
+    pub fn iter(&self) -> impl Iterator<Item = Arc<dyn ErasedTool>> {
+        let others = self.source.as_ref().map(|source| source.tools()).unwrap_or_default();
+        let others: Vec<_> =
+            others.iter().filter(|tool| !self.tools.contains_key(tool.facts().name)).cloned().collect();
+        self.tools.values().cloned().chain(others)
     }
 
     /// Those whose name `keep` wants, with their aliases.
     #[must_use]
     pub fn only(&self, keep: impl Fn(&'static str) -> bool) -> Self {
-        let tools = self.tools.iter().filter(|(name, _)| keep(name));
-        let tools = tools.map(|(name, tool)| (*name, Arc::clone(tool))).collect();
-        Self { tools, aliases: self.aliases.clone() }
+        let tools = self.iter().map(|tool| (tool.facts().name, tool)).filter(|(name, _)| keep(name));
+        let tools: BTreeMap<_, _> = tools.collect();
+        let named = Arc::new(tools.values().cloned().collect::<Vec<_>>());
+        let source =
+            self.source.clone().map(|source| Arc::new(Only { source, named }) as Arc<dyn ToolSource>);
+        Self { tools, aliases: self.aliases.clone(), source }
     }
 
     /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::engine::{Engine, JOURNAL, SessionError};
+use crate::hooks::StartSource;
 use crate::ids::SessionId;
 use crate::journal::{self, Journal, ReadJournal, Record, disk};
 use crate::paths::AbsPath;
@@ -72,7 +73,9 @@ impl Engine {
             .await?
         };
         write_session(&self.folder(&cwd), &new, forked).await?;
-        Ok(self.load_session(&[cwd], &new).await?)
+        let session = self.load_session(&[cwd], &new).await?;
+        session.begin_as(StartSource::Fork);
+        Ok(session)
     }
 
     /// A session as it is now, for a text. It may be live, also in another server.

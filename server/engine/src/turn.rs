@@ -20,12 +20,15 @@ pub(crate) mod route;
 mod sample;
 mod schedule;
 mod taken_up;
+mod uses;
 
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::context::reminder;
 use crate::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use crate::hooks::moments::StopWord;
 use crate::ids::{QuestionId, TurnId};
 use crate::journal::Record;
 use crate::model::fallback::Trigger;
@@ -37,6 +40,7 @@ use crate::session::background::tell_of_ends;
 use crate::session::conversation::Conversation;
 use crate::session::resume::interrupted;
 use crate::session::steering;
+use crate::tools::task::Delegation;
 use compact::Cause;
 use ending::{close, report, seal};
 pub(crate) use ending::{failed, seal_but, sealing};
@@ -113,6 +117,17 @@ pub(crate) async fn run(conversation: &Conversation<'_>, turn: &TurnId, cancel: 
     finish(course, None).await
 }
 
+/// Runs a turn that begins with a sub-agent at work, as if the model had called it.
+pub(crate) async fn begin_with(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    delegation: Delegation,
+    cancel: &CancellationToken,
+) -> Ended {
+    let call = sample::call_of_task(conversation, turn, delegation);
+    finish(Course::new(conversation, turn, cancel), Some(TakenUp::Calls(vec![call]))).await
+}
+
 /// Goes on with a turn that was taken up.
 pub(crate) async fn go_on(
     conversation: &Conversation<'_>,
@@ -157,6 +172,8 @@ struct Course<'a> {
     cancel: &'a CancellationToken,
     options: TurnOptions,
     intent: IncompleteIntent,
+    /// How often hooks may have the agent go on when it has said all.
+    stop_limit: u32,
     spent: Spent,
     /// Model calls since the user last let the turn go on.
     model_calls: u32,
@@ -164,6 +181,8 @@ struct Course<'a> {
     announced: u32,
     /// How often in a row the model was asked to go on after its token limit.
     continued: u32,
+    /// How often hooks had the agent go on when it had said all.
+    held_back: u32,
     repeats: Repeats,
     wish: Wish,
     failure: Option<String>,
@@ -186,10 +205,12 @@ impl<'a> Course<'a> {
             cancel,
             options,
             intent: preferences.incomplete_intent,
+            stop_limit: preferences.stop_hook_limit,
             spent: Spent::default(),
             model_calls: 0,
             announced: 0,
             continued: 0,
+            held_back: 0,
             repeats: Repeats::default(),
             wish: Wish { candidates, fallback_first: false },
             failure: None,
@@ -201,6 +222,9 @@ impl<'a> Course<'a> {
         loop {
             if self.limit() == TurnLimit::Disabled {
                 return TurnEnd::ChatDisabled;
+            }
+            if conversation.session.hooks.has_stopped(self.turn) {
+                return TurnEnd::Hook;
             }
             let before = conversation.phases();
             tell_of_ends(conversation, self.turn);
@@ -323,7 +347,36 @@ impl<'a> Course<'a> {
                     decided = next(moment, &self.facts(answer, announces));
                 }
                 Next::AskModel { why, pause } => return Ok((why, pause)),
+                Next::Stop(TurnEnd::EndTurn) if moment == Moment::Answered => {
+                    moment = self.before_stop().await?;
+                    decided = next(moment, &self.facts(answer, announces));
+                }
                 Next::Stop(end) => return Err(end),
+            }
+        }
+    }
+
+    /// Has hooks look at the end of the turn; the end, unless one of them wants the agent to go on.
+    async fn before_stop(&mut self) -> Result<Moment, TurnEnd> {
+        let is_active = self.held_back > 0;
+        match self.conversation.before_stop(self.turn, is_active, self.cancel).await {
+            // What the user has said meanwhile is heard first.
+            _ if steering::waits(self.conversation) => Ok(Moment::ToolsRan),
+            StopWord::Ends => Err(TurnEnd::EndTurn),
+            StopWord::Stopped => Err(TurnEnd::Hook),
+            StopWord::GoesOn(_) if self.held_back >= self.stop_limit => {
+                let text = format!(
+                    "A hook has had the agent go on {} times and wants it again; the turn ends all the same.",
+                    self.held_back
+                );
+                self.notice(NoticeKind::Hook, &text);
+                Err(TurnEnd::EndTurn)
+            }
+            StopWord::GoesOn(reason) => {
+                self.held_back += 1;
+                let remark = format!("A hook held the end of your work back, for this reason:\n{reason}");
+                self.remark(&reminder(&remark));
+                Ok(Moment::HeldBack)
             }
         }
     }
@@ -337,6 +390,7 @@ impl<'a> Course<'a> {
             intent: self.intent,
             announced: self.announced,
             continued: self.continued,
+            stopped: self.conversation.session.hooks.has_stopped(self.turn),
             cancelled: self.cancel.is_cancelled(),
             steered: steering::waits(self.conversation),
             exit: self.conversation.is_asked_to_stop(),
@@ -370,7 +424,8 @@ impl<'a> Course<'a> {
                 ItemBody::AgentMessage { .. }
                 | ItemBody::Thinking { .. }
                 | ItemBody::ToolCall(_)
-                | ItemBody::Notice { .. } => None,
+                | ItemBody::Notice { .. }
+                | ItemBody::Command { .. } => None,
             });
             said.unwrap_or_default()
         })
@@ -429,7 +484,7 @@ impl<'a> Course<'a> {
     /// Tells the model why it is asked again, where it would not know.
     fn prepare(&mut self, why: Why) {
         match why {
-            Why::Results | Why::Paused | Why::Steered => {}
+            Why::Results | Why::Paused | Why::Steered | Why::Hook => {}
             Why::Cut(cut) => {
                 self.continued += 1;
                 seal(self.conversation, ending::CUT_OFF);
@@ -457,7 +512,7 @@ impl<'a> Course<'a> {
 
     /// Whether the profile wants its fallback asked after an announcement.
     fn falls_back_from_announcing(&self) -> bool {
-        let models = &self.conversation.session.models;
+        let models = self.conversation.session.models();
         models.profile(&self.conversation.model()).is_ok_and(|profile| {
             let fallback = profile.fallback.as_ref();
             fallback.is_some_and(|fallback| fallback.triggers.contains(&Trigger::IncompleteIntent))

@@ -8,17 +8,19 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::agents::AgentTypes;
-use kode_engine::extension::{Catalog, ExtensionKind};
-use kode_engine::memory::{Fate, Memory, Places};
+use kode_engine::extension::live::Loaded;
+use kode_engine::extension::places::Places;
+use kode_engine::extension::report::Report;
+use kode_engine::memory::{self, Fate, Memory};
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::gate::Confinement;
-use kode_engine::permission::policy::PolicySource;
+use kode_engine::permission::policy::{Policy, PolicySource};
 use kode_engine::sandbox::{Support, detect, secrets};
-use kode_engine::settings::Severity;
+use kode_engine::settings::{Settings, Severity, Standing};
 use serde_json::{Value, json};
 
 use crate::cli::{models, sessions, terminal, working_directory};
+use crate::convert::agents;
 use crate::display::printable;
 use crate::home;
 use crate::policies::{self, Search};
@@ -84,7 +86,7 @@ fn findings(support: &Support, folder: &AbsPath) -> anyhow::Result<Value> {
         },
         "settings": settings(folder)?,
         "instructions": instructions(folder)?,
-        "extensions": extensions(folder, home.as_ref()),
+        "extensions": extensions(folder)?,
         "webSearch": web_search()?,
         "models": models()?,
         "sessions": sessions::totals()?,
@@ -109,11 +111,29 @@ fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
     });
     Ok(json!({
         "files": settings.files,
+        "loaded": loaded(&settings),
         "rules": policy.rules.len(),
         "problems": problems.collect::<Vec<_>>(),
         "withheld": withheld.collect::<Vec<_>>(),
         "commands": commands(&policy.confinement),
     }))
+}
+
+/// What was loaded from each file.
+fn loaded(settings: &Settings) -> Vec<Value> {
+    let of_file = |file: &AbsPath| {
+        let stated = settings.statements.iter().filter(|stated| stated.source.file.as_ref() == Some(file));
+        let stated: Vec<_> = stated.collect();
+        let count = |standing| stated.iter().filter(|one| one.standing == standing).count();
+        json!({
+            "file": file,
+            "layer": stated.first().map_or("nothing stated", |one| one.source.layer.name()),
+            "inForce": count(Standing::InForce),
+            "waiting": count(Standing::Waiting),
+            "ignored": count(Standing::Ignored),
+        })
+    };
+    settings.files.iter().map(of_file).collect()
 }
 
 /// What becomes of commands by the settings, in a sentence.
@@ -136,7 +156,7 @@ fn commands(confinement: &Confinement) -> String {
 /// The instruction files that are found from a folder, and what becomes of each.
 fn instructions(folder: &AbsPath) -> anyhow::Result<Value> {
     let excludes = policies::of(folder)?.current().preferences.memory_excludes.clone();
-    let places = Places::usual(folder.clone(), vec![folder.clone()], excludes);
+    let places = memory::Places::usual(folder.clone(), vec![folder.clone()], excludes);
     let memory = Memory::load(&places, &|_| Ok(()));
     let files = memory.loaded().iter().map(|loaded| {
         let fate = match &loaded.fate {
@@ -149,23 +169,14 @@ fn instructions(folder: &AbsPath) -> anyhow::Result<Value> {
     Ok(json!(files.collect::<Vec<_>>()))
 }
 
-/// The sub-agents, skills and commands that are found from a folder, and the files of them that are left out.
-fn extensions(folder: &AbsPath, home: Option<&AbsPath>) -> Value {
-    let roots = std::slice::from_ref(folder);
-    let (types, catalog) = (AgentTypes::load(roots, home), Catalog::load(roots, home));
-    let named = |kind| {
-        let of_kind = catalog.all().filter(move |extension| extension.kind == kind);
-        of_kind.map(|extension| extension.name.as_str()).collect::<Vec<_>>()
-    };
-    let problems = types.problems.iter().chain(&catalog.problems);
-    let problems =
-        problems.map(|(file, reason)| json!({ "file": file.display().to_string(), "message": reason }));
-    json!({
-        "agents": types.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
-        "skills": named(ExtensionKind::Skill),
-        "commands": named(ExtensionKind::Command),
-        "problems": problems.collect::<Vec<_>>(),
-    })
+/// What is found of users' files from a folder, and what becomes of each.
+fn extensions(folder: &AbsPath) -> anyhow::Result<Value> {
+    let places = Places::usual(vec![folder.clone()]);
+    let loaded = Loaded::read(&places, &|_| true);
+    // What is wrong with settings, and instruction files, stand elsewhere.
+    let policy = Policy { problems: Vec::new(), ..Policy::clone(&*policies::of(folder)?.current()) };
+    let report = Report::of(&loaded, &Memory::default(), &policy);
+    Ok(serde_json::to_value(agents::report(&report))?)
 }
 
 /// Which models there are, and which cannot be used.
@@ -219,14 +230,7 @@ fn text(findings: &Value) -> String {
     );
     lines.extend(files.iter().map(|file| format!("  {} ({})", said(&file["file"]), said(&file["fate"]))));
     lines.push(String::new());
-    let extensions = &findings["extensions"];
-    for (label, name) in [("sub-agents", "agents"), ("skills", "skills"), ("commands", "commands")] {
-        lines.push(format!("{label:<18}{}", said(&extensions[name])));
-    }
-    let problems = extensions["problems"].as_array().into_iter().flatten();
-    lines.extend(
-        problems.map(|problem| format!("  ! {}: {}", said(&problem["file"]), said(&problem["message"]))),
-    );
+    lines.extend(extensions_text(&findings["extensions"]));
     lines.push(String::new());
     let search = &findings["webSearch"];
     let searching = ["service", "problem", "how"].iter().find_map(|name| search[name].as_str());
@@ -252,12 +256,57 @@ fn text(findings: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What was found of users' files: of each kind what is in use in a line, and what is not in one of its own.
+fn extensions_text(report: &Value) -> Vec<String> {
+    let said = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let of_kind = |kind: &'static str| {
+        let findings = report["findings"].as_array().into_iter().flatten();
+        findings.filter(move |finding| finding["kind"] == kind)
+    };
+    let mut lines = Vec::new();
+    for (label, kind) in [
+        ("sub-agents", "agent"),
+        ("skills", "skill"),
+        ("commands", "command"),
+        ("output styles", "style"),
+        ("plugins", "plugin"),
+        ("hooks", "hook"),
+        ("MCP servers", "server"),
+    ] {
+        let used = of_kind(kind).filter(|finding| finding["fate"] == "loaded");
+        let used: Vec<_> = used.map(|finding| said(&finding["name"])).collect();
+        let used = if used.is_empty() { "none".to_owned() } else { used.join(", ") };
+        lines.push(format!("{label:<18}{used}"));
+        lines.extend(of_kind(kind).filter_map(|finding| {
+            let (name, file) = (said(&finding["name"]), said(&finding["file"]));
+            let by = finding["by"].as_str().map_or("what is built in".to_owned(), printable);
+            match finding["fate"].as_str()? {
+                "shadowed" => Some(format!("  {name} ({}) is hidden by {by}", said(&finding["source"]))),
+                "waiting" => Some(format!("  {name} of {file} waits for your approval")),
+                _ => None,
+            }
+        }));
+    }
+    let problems = report["problems"].as_array().into_iter().flatten();
+    lines.extend(problems.map(|problem| {
+        let line = problem["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
+        format!("  ! {}{line}: {}", said(&problem["file"]), said(&problem["message"]))
+    }));
+    lines
+}
+
 fn settings_text(settings: &Value) -> Vec<String> {
     let list = |name: &str| settings[name].as_array().cloned().unwrap_or_default();
     let said = |value: &Value| printable(value.as_str().unwrap_or_default());
     let files = list("files");
     let mut lines = vec![format!("{:<18}{}", "settings", if files.is_empty() { "no files" } else { "" })];
-    lines.extend(files.iter().map(|file| format!("  {}", said(file))));
+    lines.extend(list("loaded").iter().map(|file| {
+        let (path, layer) = (said(&file["file"]), said(&file["layer"]));
+        format!(
+            "  {path} ({layer}: {} in force, {} waiting, {} ignored)",
+            file["inForce"], file["waiting"], file["ignored"]
+        )
+    }));
     lines.push(format!("  {:<16}{}", "rules", settings["rules"]));
     lines.push(format!("  {:<16}{}", "commands", said(&settings["commands"])));
     lines.extend(list("problems").iter().map(|problem| {
@@ -271,7 +320,7 @@ fn settings_text(settings: &Value) -> Vec<String> {
     }));
     lines.extend(list("withheld").iter().map(|wish| {
         let (key, value, file) = (said(&wish["key"]), said(&wish["value"]), said(&wish["file"]));
-        format!("  waits for `kode-ls permissions approve {file}`: {key} {value}")
+        format!("  waits for `kode-ls trust approve {file}`: {key} {value}")
     }));
     lines.push(String::new());
     lines.iter().map(|line| line.trim_end().to_owned()).collect()

@@ -15,7 +15,7 @@ use kode_engine::permission::Scope;
 use kode_engine::permission::explain::{Explanation, Question, Setting, explain};
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
-use kode_engine::settings::{SettingsPolicy, Shown};
+use kode_engine::settings::SettingsPolicy;
 use serde_json::json;
 
 use crate::cli::{terminal, working_directory};
@@ -64,11 +64,6 @@ enum Command {
         rule: String,
         /// The file it stands in
         #[arg(long, value_name = "FILE")]
-        file: PathBuf,
-    },
-    /// Let what a settings file of this workspace asks for count
-    Approve {
-        /// The file, as `list` names it
         file: PathBuf,
     },
 }
@@ -128,26 +123,6 @@ pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
             );
             terminal::output("removed\n")?;
         }
-        Command::Approve { file } => {
-            let file = folder.join(file);
-            let current = policy.current();
-            let wishes =
-                current.withheld.iter().map(|withheld| &withheld.wish).filter(|wish| wish.file == file);
-            let shown: Vec<Shown> = wishes.map(Shown::from).collect();
-            anyhow::ensure!(!shown.is_empty(), "nothing in that file waits for approval");
-            let mut text = String::new();
-            for Shown { key, text: value } in &shown {
-                let _ = writeln!(text, "{}", printable(&format!("{key} {value}")));
-            }
-            terminal::output(&text)?;
-            let approved = policy.approve(&file, &shown)?;
-            anyhow::ensure!(
-                approved == shown.len(),
-                "the file was changed meanwhile, and {approved} of {} were approved; look at it again",
-                shown.len()
-            );
-            terminal::output(&format!("approved: {approved}\n"))?;
-        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -188,7 +163,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     }
     for withheld in &current.withheld {
         let line = format!(
-            "waits  {} {}  ({}): `kode-ls permissions approve` lets it count",
+            "waits  {} {}  ({}): `kode-ls trust approve` lets it count",
             withheld.wish.key, withheld.wish.text, withheld.source
         );
         let _ = writeln!(text, "{}", printable(&line));
@@ -209,6 +184,7 @@ fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -
         let setting = Setting {
             folder,
             rules: current.rules.clone(),
+            order: current.order,
             sensitive: &current.sensitive,
             confinement: &current.confinement,
             additional: &current.additional,

@@ -24,7 +24,7 @@ use kode_engine::transfer::ForkPoint;
 use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
 
-use crate::cli::watch::{Answerer, Finished, watch};
+use crate::cli::watch::{Answerer, Finished, watch, watch_answer};
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::{printable, retry_line};
 use crate::home;
@@ -143,19 +143,22 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         session.limit_turns(max_turns);
     }
     let printed = messages_with_prompt(&session);
-    let mut printer = Printer { format: args.output_format, session: Arc::clone(&session), printed };
+    let mut printer =
+        Printer { format: args.output_format, session: Arc::clone(&session), printed, said: None };
     session.limit_budget(Budget { max_cost_usd: args.max_cost_usd, max_minutes: args.max_minutes });
     let events = session.events().subscribe(session.events().newest(), vec![]);
-    let Submitted::Started(turn) = session.submit(Prompt::text(text))? else {
-        anyhow::bail!("the session was busy");
-    };
+    let submitted = session.submit(Prompt::text(text))?;
 
     let outcome = async {
         printer.start(&engine)?;
-        let finished =
-            watch(&session, events, &turn, Answerer::at_hand(), |event| printer.event(event)).await?;
+        let show = |event: &Event| printer.event(event);
+        let finished = match submitted {
+            Submitted::Started(turn) => watch(&session, events, &turn, Answerer::at_hand(), show).await?,
+            Submitted::Answered { item, .. } => watch_answer(events, &item, show).await?,
+            Submitted::Queued(_) | Submitted::Steering { .. } => anyhow::bail!("the session was busy"),
+        };
         printer.finish(&finished)?;
-        Ok(exit_code(finished.reason))
+        Ok(if printer.has_failed(&finished) { ExitCode::FAILURE } else { exit_code(finished.reason) })
     }
     .await;
     // Also when nobody reads the output any more: what runs must not outlive this process.
@@ -227,6 +230,7 @@ fn exit_code(reason: TurnEnd) -> ExitCode {
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::NotChosen
+        | TurnEnd::Hook
         | TurnEnd::ChatDisabled => ExitCode::FAILURE,
     }
 }
@@ -236,6 +240,8 @@ struct Printer {
     session: Arc<Session>,
     /// Messages of the history that were printed, or were there before; the prompt itself is not printed.
     printed: usize,
+    /// What a command said, and whether it was not carried out.
+    said: Option<(String, bool)>,
 }
 
 impl Printer {
@@ -244,10 +250,8 @@ impl Printer {
             return Ok(());
         }
         let snapshot = self.session.snapshot(0);
-        let model = engine
-            .models()
-            .profile(&snapshot.model)
-            .map_or(snapshot.model.as_str(), |profile| &profile.model);
+        let models = engine.models();
+        let model = models.profile(&snapshot.model).map_or(snapshot.model.as_str(), |profile| &profile.model);
         let tools: Vec<_> = engine.tools().iter().map(|tool| tool.facts().name).collect();
         line(&json!({
             "type": "system", "subtype": "init", "session_id": snapshot.id, "model": model,
@@ -255,7 +259,17 @@ impl Printer {
         }))
     }
 
+    /// Whether what was asked for is a command that was not carried out.
+    fn has_failed(&self, finished: &Finished) -> bool {
+        finished.model_calls == 0 && self.said.as_ref().is_some_and(|(_, failed)| *failed)
+    }
+
     fn event(&mut self, event: &Event) -> io::Result<()> {
+        if let Event::ItemAdded { item } = event
+            && let ItemBody::Command { text, failed, .. } = &item.body
+        {
+            self.said = Some((text.clone(), *failed));
+        }
         if self.format == OutputFormat::StreamJson {
             for (number, message) in self.session.messages_from(self.printed) {
                 self.printed = number + 1;
@@ -268,12 +282,14 @@ impl Printer {
     }
 
     fn finish(&self, finished: &Finished) -> io::Result<()> {
-        let answer = self.session.answer();
+        // A command that no model was asked for is its own answer.
+        let said = self.said.clone().filter(|_| finished.model_calls == 0);
+        let answer = said.map_or_else(|| self.session.answer(), |(text, _)| text);
         match self.format {
             OutputFormat::Text if answer.is_empty() => Ok(()),
             OutputFormat::Text => terminal::answer(answer.trim_end()),
             OutputFormat::Json | OutputFormat::StreamJson => {
-                let done = finished.reason == TurnEnd::EndTurn;
+                let done = finished.reason == TurnEnd::EndTurn && !self.has_failed(finished);
                 line(&json!({
                     "type": "result", "subtype": if done { "success" } else { "error" }, "is_error": !done,
                     "stop_reason": finished.reason, "result": answer, "session_id": self.session.id(),

@@ -6,8 +6,8 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 use anyhow::Context;
-use kode_engine::event::{Event, Subscription, TurnEnd};
-use kode_engine::ids::TurnId;
+use kode_engine::event::{Event, ItemBody, Subscription, TurnEnd};
+use kode_engine::ids::{ItemId, TurnId};
 use kode_engine::model::Usage;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
@@ -95,6 +95,39 @@ pub(super) async fn watch(
             }
         }
     }
+}
+
+/// Follows the events until a command is answered that begins no turn, and what it does is done.
+pub(super) async fn watch_answer(
+    mut events: Subscription,
+    answer: &ItemId,
+    mut on_event: impl FnMut(&Event) -> io::Result<()>,
+) -> anyhow::Result<Finished> {
+    let (mut is_answered, mut restores, mut restored) = (false, false, false);
+    while !is_answered || (restores && !restored) {
+        let batch = events.next().await.context("events were lost; the machine is too slow to follow")?;
+        for record in batch.context("the session ended before the command was answered")? {
+            on_event(&record.event).context("could not write the output")?;
+            match &record.event {
+                Event::ItemAdded { item } if item.id == *answer => {
+                    is_answered = true;
+                    let ItemBody::Command { data, .. } = &item.body else { continue };
+                    restores = data.as_ref().is_some_and(|data| data["resolutionId"].is_string());
+                }
+                Event::EditsResolved { .. } => restored = true,
+                _ => {}
+            }
+        }
+    }
+    Ok(Finished {
+        reason: TurnEnd::EndTurn,
+        usage: Usage::default(),
+        duration_ms: 0,
+        model_calls: 0,
+        tool_calls: 0,
+        phases: PhaseTimes::default(),
+        cost: Cost::default(),
+    })
 }
 
 fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) {

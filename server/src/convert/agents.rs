@@ -1,33 +1,134 @@
-//! Types of sub-agents, and files that are left out, as clients see them.
+//! Types of sub-agents, output styles and what became of files, as clients see them.
 //!
-//! Rule: values only, no decisions; system prompts stay here.
+//! Rule: values only, no decisions; system prompts stay here. Lines are counted from 1, as people count them.
 
-use std::path::PathBuf;
-
-use kode_engine::agents::{AgentType, AgentTypes};
-use kode_engine::extension::Catalog;
+use kode_engine::agents::{AgentType, Shadowed};
+use kode_engine::extension::live::{Counts, Loaded};
+use kode_engine::extension::places::Origin;
+use kode_engine::extension::report::{self, Fate, Report, Subject};
+use kode_engine::permission::rules::{Problem, Severity};
+use kode_engine::style::{Style, Styles};
 use kode_protocol as wire;
 
-/// All types, and what is wrong with the files of sub-agents, skills and commands.
+use crate::convert;
+
+/// All types, and what is wrong with files.
 #[must_use]
-pub fn list(types: &AgentTypes, catalog: &Catalog) -> wire::ListAgentsResult {
+pub fn list(loaded: &Loaded) -> wire::ListAgentsResult {
     wire::ListAgentsResult {
-        agents: types.iter().map(info).collect(),
-        problems: types.problems.iter().chain(&catalog.problems).map(problem).collect(),
+        agents: loaded.agents.iter().map(info).collect(),
+        shadowed: loaded.agents.shadowed.iter().map(shadowed).collect(),
+        problems: loaded.problems().iter().filter_map(problem).collect(),
     }
+}
+
+/// All output styles; the one of that name is in use.
+#[must_use]
+pub fn styles(styles: &Styles, active: Option<&str>) -> wire::ListStylesResult {
+    let info = |style: &Style| wire::StyleInfo {
+        name: style.name.clone(),
+        description: style.description.clone(),
+        source: source(style.origin),
+        file: style.file.as_ref().map(ToString::to_string),
+        keeps_coding_instructions: style.keeps_coding,
+        active: active.is_some_and(|active| active == style.name),
+    };
+    wire::ListStylesResult {
+        styles: styles.iter().map(info).collect(),
+        shadowed: styles.shadowed.iter().map(shadowed).collect(),
+        problems: styles.problems.iter().filter_map(problem).collect(),
+    }
+}
+
+/// What became of the files of users.
+#[must_use]
+pub fn report(report: &Report) -> wire::DoctorResult {
+    wire::DoctorResult {
+        findings: report.findings.iter().map(finding).collect(),
+        problems: report.problems.iter().filter_map(problem).collect(),
+        text: report.to_text(),
+    }
+}
+
+/// How many there are of each kind now, and what is wrong with files.
+#[must_use]
+pub fn changed(counts: Counts, problems: &[Problem]) -> wire::Event {
+    let Counts { agents, skills, commands, styles } = counts;
+    let problems = problems.iter().filter_map(problem).collect();
+    wire::Event::ExtensionsChanged(wire::ExtensionsChanged { agents, skills, commands, styles, problems })
+}
+
+/// What is wrong with a file; `None` for what is from no file.
+#[must_use]
+pub fn problem(problem: &Problem) -> Option<wire::FileProblem> {
+    Some(wire::FileProblem {
+        file: problem.file.as_ref()?.to_string(),
+        message: problem.message.clone(),
+        severe: problem.severity == Severity::Error,
+        line: problem.place.map(|place| place.line + 1),
+    })
 }
 
 fn info(one: &AgentType) -> wire::AgentInfo {
     wire::AgentInfo {
         name: one.name.clone(),
         description: one.listed(),
-        file: one.file.as_ref().map(|file| file.display().to_string()),
+        source: source(one.origin),
+        file: one.file.as_ref().map(ToString::to_string),
         model: one.model.clone(),
         tools: one.tools.clone(),
         disallowed_tools: one.disallowed_tools.clone(),
+        color: one.color.clone(),
+        mode: one.mode.map(convert::mode),
+        max_turns: one.max_turns,
+        skills: one.skills.clone(),
+        mcp_servers: one.servers.clone(),
     }
 }
 
-fn problem((file, reason): &(PathBuf, String)) -> wire::FileProblem {
-    wire::FileProblem { file: file.display().to_string(), message: reason.clone() }
+fn source(origin: Origin) -> wire::FileSource {
+    match origin {
+        Origin::Managed => wire::FileSource::Managed,
+        Origin::Project => wire::FileSource::Project,
+        Origin::User => wire::FileSource::User,
+        Origin::BuiltIn => wire::FileSource::BuiltIn,
+    }
+}
+
+fn shadowed(hidden: &Shadowed) -> wire::ShadowedFile {
+    wire::ShadowedFile {
+        name: hidden.name.clone(),
+        source: source(hidden.origin),
+        file: hidden.file.as_ref().map(ToString::to_string),
+        by: hidden.by.as_ref().map(ToString::to_string),
+    }
+}
+
+fn finding(finding: &report::Finding) -> wire::Finding {
+    let (fate, by, reason) = match &finding.fate {
+        Fate::Loaded => (wire::FindingFate::Loaded, None, None),
+        Fate::Shadowed(by) => (wire::FindingFate::Shadowed, by.as_ref().map(ToString::to_string), None),
+        Fate::Waiting => (wire::FindingFate::Waiting, None, None),
+        Fate::LeftOut(reason) => (wire::FindingFate::LeftOut, None, Some(reason.clone())),
+    };
+    wire::Finding {
+        kind: match finding.subject {
+            Subject::Agent => wire::FindingKind::Agent,
+            Subject::Skill => wire::FindingKind::Skill,
+            Subject::Command => wire::FindingKind::Command,
+            Subject::Style => wire::FindingKind::Style,
+            Subject::Instructions => wire::FindingKind::Instructions,
+            Subject::Plugin => wire::FindingKind::Plugin,
+            Subject::Hook => wire::FindingKind::Hook,
+            Subject::Server => wire::FindingKind::Server,
+            Subject::Variable => wire::FindingKind::Variable,
+            Subject::Helper => wire::FindingKind::Helper,
+        },
+        name: finding.name.clone(),
+        source: finding.origin.clone(),
+        file: finding.file.as_ref().map(ToString::to_string),
+        fate,
+        by,
+        reason,
+    }
 }

@@ -2,10 +2,11 @@
 //!
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
+use kode_engine::paths::AbsPath;
 use kode_engine::permission::explain::Explanation;
 use kode_engine::permission::rules::{Behavior, PlacedRule, Problem, Severity, Source};
 use kode_engine::session::rules::RulesInForce;
-use kode_engine::settings::Withheld;
+use kode_engine::settings::{Standing, TrustState, TrustWaiting, Withheld, summary};
 use kode_protocol as wire;
 
 use crate::convert;
@@ -23,8 +24,9 @@ pub fn in_force(rules: RulesInForce) -> wire::ListRulesResult {
 
 /// What is wrong with the settings, and what of them waits for approval.
 #[must_use]
-pub fn changed(problems: Vec<Problem>, waiting: &[Withheld]) -> wire::ConfigChanged {
+pub fn changed(files: &[AbsPath], problems: Vec<Problem>, waiting: &[Withheld]) -> wire::ConfigChanged {
     wire::ConfigChanged {
+        files: files.iter().map(ToString::to_string).collect(),
         problems: problems.into_iter().map(problem).collect(),
         withheld: waiting.iter().map(withheld).collect(),
     }
@@ -68,8 +70,8 @@ pub fn problem(problem: Problem) -> wire::SettingsProblem {
     wire::SettingsProblem {
         severe: problem.severity == Severity::Error,
         message: problem.message,
+        line: problem.place.filter(|_| problem.file.is_some()).map(|place| place.line + 1),
         file: problem.file.map(|file| file.to_string()),
-        line: problem.place.map(|place| place.line + 1),
     }
 }
 
@@ -78,6 +80,52 @@ fn entry(placed: &PlacedRule) -> wire::RuleEntry {
         behavior: behavior(placed.behavior),
         rule: placed.rule.to_string(),
         source: source(&placed.source),
+    }
+}
+
+/// What becomes of something that a file states.
+#[must_use]
+pub fn standing(standing: Standing) -> wire::ConfigStanding {
+    match standing {
+        Standing::InForce => wire::ConfigStanding::InForce,
+        Standing::Waiting => wire::ConfigStanding::Waiting,
+        Standing::Ignored => wire::ConfigStanding::Ignored,
+    }
+}
+
+/// How much waits for the user's word.
+#[must_use]
+pub fn trust_required(waiting: TrustWaiting) -> wire::TrustRequired {
+    wire::TrustRequired {
+        count: u32::try_from(waiting.count).unwrap_or(u32::MAX),
+        files: waiting.files.iter().map(ToString::to_string).collect(),
+        summary: waiting.summary,
+    }
+}
+
+/// What files of a workspace ask for.
+#[must_use]
+pub fn trust(state: TrustState) -> wire::ListTrustResult {
+    let summary = summary(state.waiting.iter().map(|waiting| waiting.wish.key.as_str()));
+    let waiting = state.waiting.into_iter().map(|waiting| wire::TrustWaiting {
+        digest: waiting.digest,
+        key: waiting.wish.key,
+        text: waiting.wish.text,
+        source: source(&waiting.source),
+        earlier: waiting.earlier,
+        dismissed: waiting.is_dismissed,
+    });
+    let approved = state.approved.into_iter().map(|approved| wire::TrustApproved {
+        digest: approved.digest,
+        key: approved.wish.key,
+        text: approved.wish.text,
+        source: source(&approved.source),
+    });
+    wire::ListTrustResult {
+        distrusted: state.is_distrusted,
+        summary,
+        waiting: waiting.collect(),
+        approved: approved.collect(),
     }
 }
 
@@ -91,10 +139,14 @@ pub fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
     }
 }
 
-fn source(source: &Source) -> wire::RuleSource {
+/// Where a setting stands.
+#[must_use]
+pub fn source(source: &Source) -> wire::RuleSource {
+    // What the editor says stands in no file, and so on no line.
+    let place = source.place.filter(|_| source.file.is_some());
     wire::RuleSource {
         layer: source.layer.name().to_owned(),
         file: source.file.as_ref().map(ToString::to_string),
-        line: source.place.map(|place| place.line + 1),
+        line: place.map(|place| place.line + 1),
     }
 }

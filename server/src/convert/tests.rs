@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
+use kode_engine::extension::live::Counts;
+use kode_engine::hooks::HookOutcome;
 use kode_engine::ids::QuestionId;
 use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;
@@ -148,10 +150,22 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::QuestionAsked { question: Box::new(question()) }, "question_asked", "control"),
         (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
         (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
+        (Event::McpChanged { servers: vec![] }, "mcp_changed", "monitor"),
         (Event::TodoReminder { reason: TodoReminder::Initial }, "todo_reminder", "monitor"),
         (
             Event::Reminder { kind: ReminderKind::FilesChanged, agent: Some(agent()), messages: 3 },
             "reminder",
+            "monitor",
+        ),
+        (
+            Event::HookRan {
+                event: text(),
+                name: name(),
+                duration_ms: 3,
+                outcome: HookOutcome::Blocked,
+                message: None,
+            },
+            "hook_ran",
             "monitor",
         ),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
@@ -179,7 +193,17 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
-        (Event::ConfigChanged { problems: vec![], withheld: vec![] }, "config_changed", "monitor"),
+        (
+            Event::ExtensionsChanged { counts: Counts::default(), problems: vec![] },
+            "extensions_changed",
+            "monitor",
+        ),
+        (
+            Event::ConfigChanged { files: vec![], problems: vec![], withheld: vec![] },
+            "config_changed",
+            "monitor",
+        ),
+        (Event::TrustRequired { waiting: Default::default() }, "trust_required", "monitor"),
         (
             Event::SubagentStarted { agent: agent(), call: call(), kind: name(), description: text() },
             "subagent_started",

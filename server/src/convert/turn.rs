@@ -39,6 +39,7 @@ pub(super) fn stop_reason(reason: TurnEnd) -> wire::StopReason {
         TurnEnd::Repetition => wire::StopReason::Repetition,
         TurnEnd::IncompleteIntent => wire::StopReason::IncompleteIntent,
         TurnEnd::NotChosen => wire::StopReason::NotChosen,
+        TurnEnd::Hook => wire::StopReason::Hook,
         TurnEnd::ChatDisabled => wire::StopReason::ChatDisabled,
     }
 }
@@ -73,6 +74,7 @@ pub(super) fn notice_kind(kind: NoticeKind) -> wire::NoticeKind {
         NoticeKind::TurnLimit => wire::NoticeKind::TurnLimit,
         NoticeKind::Interrupted => wire::NoticeKind::Interrupted,
         NoticeKind::Damaged => wire::NoticeKind::Damaged,
+        NoticeKind::Hook => wire::NoticeKind::Hook,
     }
 }
 

@@ -1,13 +1,16 @@
-//! `agent/tools/list`, `agent/models/list` and `agent/agents/list`.
+//! `agent/tools/list`, `agent/models/list`, `agent/agents/list`, `agent/styles/list`, `agent/hooks/list`, `agent/commands/list` and `agent/doctor`.
+//!
+//! Rule: answers say how files are now; none of them is read that has not changed since it was read last.
 
-use kode_engine::agents::AgentTypes;
-use kode_engine::extension::Catalog;
+use kode_engine::extension::live::Extensions;
+use kode_engine::paths::AbsPath;
+use kode_engine::style::DEFAULT;
 use kode_engine::tools::ToolKind;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::Failure;
+use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Lists the tools.
@@ -40,16 +43,85 @@ pub(crate) async fn models(
     let models = agent.engine.models();
     let wanted = agent.options.profile.as_deref().and_then(|name| models.resolve(name).ok());
     let active = wanted.unwrap_or_else(|| models.default_name().to_owned());
-    Ok(convert::models::list(models, &active))
+    Ok(convert::models::list(&models, &active))
 }
 
-/// Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out.
+/// Lists the hooks. Looks at the settings files.
+pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::ListHooksResult, Failure> {
+    let params: wire::ListHooksParams = params.read()?;
+    match &params.session_id {
+        Some(id) => {
+            let session = backend.session(id)?;
+            blocking(move || convert::hooks::list(&session.hooks(), session.list_hooks())).await
+        }
+        None => {
+            let agent = backend.agent()?;
+            let (engine, folders) = (agent.engine.clone(), agent.folders());
+            blocking(move || {
+                let hooks = engine.hooks_of(&folders);
+                convert::hooks::list(&hooks, hooks.list())
+            })
+            .await
+        }
+    }
+}
+
+/// Lists the types of sub-agents, and what is wrong with files.
 pub(crate) async fn agents(backend: &Backend, params: Params) -> Result<wire::ListAgentsResult, Failure> {
     let params: wire::ListAgentsParams = params.read()?;
-    let roots = match &params.session_id {
+    let extensions = extensions(backend, params.session_id.as_ref())?;
+    Ok(convert::agents::list(&*extensions.now().await))
+}
+
+/// Lists the output styles.
+pub(crate) async fn styles(backend: &Backend, params: Params) -> Result<wire::ListStylesResult, Failure> {
+    let params: wire::ListStylesParams = params.read()?;
+    let now = extensions(backend, params.session_id.as_ref())?.now().await;
+    let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
+    let active = match session {
+        Some(session) => blocking(move || session.chosen_style()).await?,
+        None => None,
+    };
+    // What is chosen may not be there: the default one is used then.
+    let active =
+        active.map(|name| now.styles.find(&name).map_or(DEFAULT.to_owned(), |style| style.name.clone()));
+    Ok(convert::agents::styles(&now.styles, active.as_deref()))
+}
+
+/// Says what of the files of users is in use, and what is not.
+pub(crate) async fn doctor(backend: &Backend, params: Params) -> Result<wire::DoctorResult, Failure> {
+    let params: wire::DoctorParams = params.read()?;
+    let now = extensions(backend, params.session_id.as_ref())?.now().await;
+    let (engine, roots) = (backend.agent()?.engine.clone(), roots(backend, params.session_id.as_ref())?);
+    let report = blocking(move || engine.report(&roots, &now)).await?;
+    Ok(convert::agents::report(&report))
+}
+
+/// The folders of a session, or those of the workspace.
+fn roots(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Vec<AbsPath>, Failure> {
+    Ok(match session {
         Some(id) => backend.session(id)?.roots(),
         None => backend.agent()?.folders(),
+    })
+}
+
+fn extensions(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Extensions, Failure> {
+    Ok(backend.agent()?.engine.extensions(&roots(backend, session)?))
+}
+
+/// Has work done that waits for the disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|failed| error::internal(&failed.to_string()))
+}
+
+/// Lists the commands that can be typed after `/`.
+pub(crate) async fn commands(backend: &Backend, params: Params) -> Result<wire::ListCommandsResult, Failure> {
+    let params: wire::ListCommandsParams = params.read()?;
+    let Some(id) = &params.session_id else {
+        let now = extensions(backend, None)?.now().await;
+        return Ok(convert::commands::list(&now.catalog, &|_| Vec::new()));
     };
-    let (types, catalog) = tokio::join!(AgentTypes::of(roots.clone()), Catalog::of(roots));
-    Ok(convert::agents::list(&types, &catalog))
+    let session = backend.session(id)?;
+    let catalog = session.skills_and_commands().await;
+    Ok(convert::commands::list(&catalog, &|one| session.waiting_of(one)))
 }

@@ -44,8 +44,13 @@ pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::
         Vec::new()
     };
     let open = shared.documents.all().into_iter().filter_map(|document| document.path).collect();
-    let can_diagnose = session.is_some_and(|session| session.can_diagnose());
-    let known = Known { roots, open, sessions, can_diagnose };
+    let servers = agent.engine.mcp(&roots);
+    let resources = servers.resources(None).into_iter().filter(|resource| !resource.uri.contains(['{', ' ']));
+    let resources =
+        resources.map(|resource| (format!("{}:{}", resource.server, resource.uri), resource.name)).collect();
+    let can_diagnose = session.as_ref().is_some_and(|session| session.can_diagnose());
+    let shows_ignored = session.is_some_and(|session| session.shows_ignored_files());
+    let known = Known { roots, open, sessions, resources, can_diagnose, shows_ignored };
     let found = agent.completer.complete(word, &known).await;
     let items = found.into_iter().map(|found| wire::CompletionItem {
         kind: kind(found.kind),

@@ -61,6 +61,7 @@ pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::R
                 reason @ (ResolveError::UnknownHunk(_)
                 | ResolveError::UnknownResolution
                 | ResolveError::UnknownCheckpoint(_)
+                | ResolveError::FilesOff
                 | ResolveError::Busy
                 | ResolveError::Closed),
             ) => result.refused.push(wire::RefusedResolution {

@@ -18,6 +18,7 @@ use kode_engine::session::queue::QueueError;
 use kode_engine::session::review::ResolveError;
 use kode_engine::session::title::TitleError;
 use kode_engine::sessions::BadQuery;
+use kode_engine::settings::{SetError, SettingsError};
 use kode_engine::transfer::{ForkError, ImportFailure};
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
@@ -112,6 +113,11 @@ pub(crate) fn session(error: SessionError) -> Failure {
         SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),
     }
+}
+
+/// Something about an MCP server cannot be done.
+pub(crate) fn mcp(error: kode_engine::mcp::Failure) -> Failure {
+    failure(ErrorKind::InvalidParams { path: "server".to_owned() }, error.message, error.hint)
 }
 
 /// A session was not forked.
@@ -259,6 +265,21 @@ pub(crate) fn keep(error: &KeepError) -> Failure {
     }
 }
 
+/// A setting was not written.
+pub(crate) fn set(error: &SetError) -> Failure {
+    let message = error.to_string();
+    match error {
+        SetError::Unknown { .. } | SetError::Unused { .. } => invalid_params("key", &message),
+        SetError::Value { .. } => invalid_params("value", &message),
+        SetError::NotThere { .. } | SetError::File(SettingsError::NoPlace(_)) => {
+            invalid_params("scope", &message)
+        }
+        SetError::File(_) => {
+            failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
+        }
+    }
+}
+
 /// No permission prompt of that id waits, or none at all.
 pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> Failure {
     match id {
@@ -291,6 +312,7 @@ pub(crate) fn resolve(error: ResolveError) -> Failure {
             message,
             "`agent/checkpoint/list` names the checkpoints there are.",
         ),
+        ResolveError::FilesOff => invalid_params("what", &message),
         ResolveError::Busy => failure(
             ErrorKind::SessionBusy,
             message,

@@ -4,7 +4,6 @@ use kode_engine::ids::{HunkId, PermissionId};
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::Answer;
 use kode_engine::permission::rules::{Rule, RuleError};
-use kode_engine::settings::Shown;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -73,20 +72,6 @@ pub(crate) async fn remove_rule(
     let (file, rule) = (path(&params.file)?, rule(&params.rule)?);
     let removed = session.remove_rule(file, convert::rules::behavior_from_wire(params.behavior), rule).await;
     removed.map(|removed| wire::RemoveRuleResult { removed }).map_err(|error| error::keep(&error))
-}
-
-/// Approves what a settings file asks for.
-pub(crate) async fn approve(
-    backend: &Backend,
-    params: Params,
-) -> Result<wire::ApproveSettingsResult, Failure> {
-    let params: wire::ApproveSettingsParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
-    let shown =
-        params.settings.into_iter().map(|shown| Shown { key: shown.key, text: shown.value }).collect();
-    let approved =
-        session.approve_settings(path(&params.file)?, shown).await.map_err(|error| error::keep(&error))?;
-    Ok(wire::ApproveSettingsResult { approved: u32::try_from(approved).unwrap_or(u32::MAX) })
 }
 
 /// Says what would become of a call.

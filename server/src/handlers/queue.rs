@@ -36,7 +36,9 @@ pub(crate) async fn update(backend: &Backend, params: Params) -> Result<wire::Up
 /// The turn that has a prompt now.
 pub(crate) fn turn_of(submitted: &Submitted) -> Option<&TurnId> {
     match submitted {
-        Submitted::Started(turn) | Submitted::Steering { turn, .. } => Some(turn),
+        Submitted::Started(turn) | Submitted::Steering { turn, .. } | Submitted::Answered { turn, .. } => {
+            Some(turn)
+        }
         Submitted::Queued(_) => None,
     }
 }

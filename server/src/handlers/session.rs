@@ -55,7 +55,7 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
         Attached::Following(following) => {
             let by = following.writer().map(convert::writer);
             let models = agent.engine.models();
-            let snapshot = convert::snapshot(models, following.snapshot(items));
+            let snapshot = convert::snapshot(&models, following.snapshot(items));
             Ok(wire::Snapshot { following: Some(wire::FollowedSession { by }), ..snapshot })
         }
     }
@@ -135,7 +135,7 @@ pub(crate) async fn configure(
     let now = session.snapshot(0);
     Ok(wire::ConfigureSessionResult {
         mode: convert::mode(now.mode),
-        model: convert::model_ref(agent.engine.models(), &now.model),
+        model: convert::model_ref(&agent.engine.models(), &now.model),
         effort: now.effort.map(convert::models::effort),
         output_style: now.output_style,
         delivery: convert::deliveries(&session.deliveries()),
@@ -153,7 +153,9 @@ pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::Ses
 }
 
 fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, Failure> {
-    Ok(convert::snapshot(backend.agent()?.engine.models(), session.snapshot(items)))
+    let trust_required = session.trust_waiting().map(convert::rules::trust_required);
+    let snapshot = convert::snapshot(&backend.agent()?.engine.models(), session.snapshot(items));
+    Ok(wire::Snapshot { trust_required, ..snapshot })
 }
 
 pub(super) fn limit(wanted: Option<u32>, default: usize, most: usize) -> usize {

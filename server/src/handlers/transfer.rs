@@ -31,7 +31,7 @@ pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewS
     let session = agent.fork_session(&id, at).await.map_err(error::fork)?;
     Ok(wire::NewSessionResult {
         session_id: convert::session_id(session.id()),
-        snapshot: convert::snapshot(agent.engine.models(), session.snapshot(DEFAULT_ITEMS)),
+        snapshot: convert::snapshot(&agent.engine.models(), session.snapshot(DEFAULT_ITEMS)),
     })
 }
 

@@ -44,6 +44,10 @@ pub(crate) fn told(submitted: Submitted) -> wire::StartTurnResult {
         Submitted::Queued(queue) => {
             wire::StartTurnResult::Queued(wire::QueuedTurn { queue_id: convert::queue_id(&queue) })
         }
+        Submitted::Answered { turn, item } => wire::StartTurnResult::Answered(wire::AnsweredTurn {
+            turn_id: convert::turn_id(&turn),
+            item_id: convert::item_id(&item),
+        }),
         Submitted::Steering { turn, queue } => wire::StartTurnResult::Steering(wire::SteeredTurn {
             turn_id: convert::turn_id(&turn),
             queue_id: convert::queue_id(&queue),

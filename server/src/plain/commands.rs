@@ -49,7 +49,7 @@ pub const NAMES: [&str; 27] = [
     "kode.listEdits",
     "kode.checkpoints",
     "kode.restore",
-    settings::APPROVE,
+    settings::TRUST,
     settings::RULES,
 ];
 
@@ -127,7 +127,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.listEdits" => shown(agent, list(agent, &parse(command, argument)?)?),
         "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
         "kode.restore" => restore(agent, parse(command, argument)?).await,
-        settings::APPROVE => settings::approve(agent, parse(command, argument)?).await,
+        settings::TRUST => shown(agent, settings::trust(agent, parse(command, argument)?).await?),
         settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?)?),
         _ => Err(error::invalid_params(
             "command",

@@ -57,7 +57,8 @@ pub(super) fn choose(agent: &Agent, choose: &Choose) -> Result<Value, Failure> {
         return Ok(json!({ "model": name }));
     }
     let now = session.snapshot(0).model;
-    let all: Vec<_> = agent.engine.models().profiles().map(|profile| offered(profile, &now)).collect();
+    let models = agent.engine.models();
+    let all: Vec<_> = models.profiles().map(|profile| offered(profile, &now)).collect();
     let names: Vec<_> = all.iter().map(|offered| &offered.name).collect();
     let mut answer = json!({ "model": now, "models": names });
     if agent.shared.facts.get().is_some_and(|facts| facts.show_message_request) {

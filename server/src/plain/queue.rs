@@ -63,6 +63,9 @@ pub(super) fn submitted(session: &Session, submitted: &Submitted) -> Value {
     match submitted {
         Submitted::Started(turn) => json!({ "sessionId": session.id(), "turnId": turn }),
         Submitted::Queued(queue) => json!({ "sessionId": session.id(), "queueId": queue }),
+        Submitted::Answered { turn, item } => {
+            json!({ "sessionId": session.id(), "turnId": turn, "itemId": item })
+        }
         Submitted::Steering { turn, queue } => {
             json!({ "sessionId": session.id(), "turnId": turn, "queueId": queue })
         }

@@ -1,9 +1,10 @@
-//! What is wrong with the settings, for editors: diagnostics at the place, messages for what must be known, and the
-//! commands `kode.approveSettings` and `kode.permissionRules`.
+//! What is wrong with files of settings, agents, skills and commands, for editors: diagnostics at the place, messages for
+//! what must be known, the question about what the workspace asks for, and the commands `kode.trust` and
+//! `kode.permissionRules`.
 //!
-//! Rule: a diagnostic stands as long as a live session sees what it tells of; a message is told once.
+//! Rule: a diagnostic stands as long as what it tells of is there; a message is told once, and a question asked once.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kode_engine::ids::SessionId;
@@ -11,8 +12,12 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::rules::{Place, Problem, Severity};
 use kode_engine::session::Session;
 use kode_engine::session::guard::Complaints;
-use kode_engine::settings::{Shown, Withheld};
-use lsp_types::{Diagnostic, DiagnosticSeverity, MessageType, Position, Range, Url};
+use kode_engine::settings::{Waiting, summary};
+use lsp_types::request::ShowMessageRequest;
+use lsp_types::{
+    Diagnostic, DiagnosticSeverity, MessageActionItem, MessageType, Position, Range,
+    ShowMessageRequestParams, Url,
+};
 use ropey::Rope;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,24 +25,45 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::backend::Shared;
 use crate::convert;
-use crate::display::{printable, readable};
+use crate::display::{both_ends, printable, readable};
 use crate::handlers::error::{self, Failure};
 use crate::lsp::PositionEncoding;
+use crate::trust::{self, Act};
 
-/// The command that approves what a settings file of the workspace asks for.
-pub(super) const APPROVE: &str = "kode.approveSettings";
+/// The command that lists what files of the workspace ask for, and has it count.
+pub(super) const TRUST: &str = "kode.trust";
+/// The answers on offer. The no is first: a stray key takes the first choice, and must not approve.
+const NOT_NOW: &str = "Not now";
+const SHOW: &str = "Show";
+const TRUST_IT: &str = "Trust";
+/// A message shows so many characters of what is asked for.
+const SHOWN_LIMIT: usize = 4_000;
 /// The command that lists the rules in force.
 pub(super) const RULES: &str = "kode.permissionRules";
 /// The source of diagnostics in settings files.
 const SOURCE: &str = "kode-ls";
 
-/// The argument of `kode.approveSettings`.
+/// The argument of `kode.trust`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(super) struct Approve {
-    /// The file; it may be left out when one file alone waits.
+pub(super) struct TrustArgument {
+    op: TrustOp,
+    /// The file that is meant; all when it is left out.
     file: Option<String>,
     session_id: Option<SessionId>,
+}
+
+/// What is done about what files of the workspace ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum TrustOp {
+    /// It is listed.
+    #[default]
+    List,
+    /// What the client has been told of counts.
+    Approve,
+    /// What was approved counts no more.
+    Revoke,
 }
 
 /// The argument of `kode.permissionRules`.
@@ -51,14 +77,14 @@ pub(super) struct ListRules {
 #[derive(Debug, Default)]
 pub(crate) struct SettingsTeller {
     told: Mutex<HashSet<String>>,
+    /// What the user was asked about, by its digest.
+    asked: Mutex<HashSet<String>>,
 }
 
-/// Tells by a message what protects less than the user thinks, and what waits for approval; each once.
+/// Tells by a message what protects less than the user thinks; each once.
 pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
     let severe = complaints.problems.iter().filter(|problem| problem.severity == Severity::Error);
     let mut messages: Vec<_> = severe.map(|problem| (MessageType::ERROR, severe_text(problem))).collect();
-    let waits = waiting(&complaints.withheld).into_iter();
-    messages.extend(waits.map(|(file, keys)| (MessageType::WARNING, waiting_text(&file, &keys))));
     let mut told = shared.settings.told.lock().unwrap_or_else(PoisonError::into_inner);
     messages.retain(|(_, text)| told.insert(text.clone()));
     drop(told);
@@ -73,12 +99,19 @@ pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
     });
 }
 
-/// The diagnostics of all settings files that live sessions look at.
-pub(super) fn current(shared: &Shared) -> BTreeMap<Url, Vec<Diagnostic>> {
+/// The diagnostics of all settings files that live sessions look at, and of the files of other problems.
+pub(super) fn current(shared: &Shared, others: &[Problem]) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();
     let Some(agent) = shared.live_agent() else { return files };
-    for session in agent.engine.live_sessions() {
-        for (file, diagnostic) in diagnostics(&session.complaints(), shared.documents.encoding()) {
+    let others = Complaints { problems: others.to_vec(), withheld: Vec::new() };
+    let sessions = agent.engine.live_sessions();
+    let of_sessions = sessions.iter().map(|session| {
+        let mut complaints = session.complaints();
+        complaints.problems.extend(session.extensions().problems());
+        complaints
+    });
+    for complaints in of_sessions.chain([others]) {
+        for (file, diagnostic) in diagnostics(&complaints, shared.documents.encoding()) {
             let Ok(uri) = Url::from_file_path(file.as_path()) else {
                 tracing::warn!(%file, "a settings file has no URI and gets no diagnostics");
                 continue;
@@ -112,7 +145,7 @@ fn diagnostics(complaints: &Complaints, encoding: PositionEncoding) -> Vec<(AbsP
     });
     let withheld = complaints.withheld.iter().map(|withheld| {
         let message = format!(
-            "{} does not count until you approve this file: run the command {APPROVE}.",
+            "{} does not count until you trust it: run the command {TRUST}.",
             printable(&withheld.wish.key)
         );
         diagnostic(&withheld.wish.file, withheld.source.place, DiagnosticSeverity::INFORMATION, message)
@@ -145,31 +178,81 @@ fn severe_text(problem: &Problem) -> String {
     format!("A setting that should protect does not: {}{place}", problem.message)
 }
 
-/// The files with what waits in them, each with how often a setting is asked for.
-fn waiting(withheld: &[Withheld]) -> BTreeMap<AbsPath, BTreeMap<&str, usize>> {
-    let mut files: BTreeMap<AbsPath, BTreeMap<&str, usize>> = BTreeMap::new();
-    for withheld in withheld {
-        let keys = files.entry(withheld.wish.file.clone()).or_default();
-        *keys.entry(withheld.wish.key.as_str()).or_default() += 1;
-    }
-    files
+/// Asks the user about what files of the workspace ask for, once for each thing. Nothing waits for the answer.
+pub(crate) fn ask(shared: &Arc<Shared>, session: &Arc<Session>) {
+    let Some(agent) = shared.live_agent().cloned() else { return };
+    let (shared, roots) = (Arc::clone(shared), session.roots());
+    tokio::spawn(async move {
+        let state = trust::state(&agent, roots.clone()).await;
+        let fresh: Vec<Waiting> = {
+            let mut asked = shared.settings.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let waiting = state.waiting.into_iter().filter(|waiting| !waiting.is_dismissed);
+            waiting.filter(|waiting| asked.insert(waiting.digest.clone())).collect()
+        };
+        if !fresh.is_empty() && !state.is_distrusted {
+            ask_about(&agent, roots, &fresh).await;
+        }
+    });
 }
 
-fn waiting_text(file: &AbsPath, keys: &BTreeMap<&str, usize>) -> String {
-    let asked: Vec<_> = keys
-        .iter()
-        .map(|(key, count)| match (*key, *count) {
-            ("permissions.allow", 1) => "1 allow rule".to_owned(),
-            ("permissions.allow", count) => format!("{count} allow rules"),
-            (key, 1) => key.to_owned(),
-            (key, count) => format!("{key} ({count} times)"),
-        })
-        .collect();
-    format!(
-        "{file} asks for {}; what it asks for does not count until you approve it: run the command {APPROVE}, or \
-         `kode-ls permissions approve`.",
-        asked.join(", ")
-    )
+async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[Waiting]) {
+    let client = &agent.shared.client;
+    let digests: Vec<_> = waiting.iter().map(|waiting| waiting.digest.clone()).collect();
+    let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
+    let text = format!("This workspace asks for {asked_for}. Nothing of it counts until you trust it.");
+    if !agent.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+        let how = format!("The command {TRUST} lists it, and so does `kode-ls trust`.");
+        return client.show_message(MessageType::WARNING, readable(&format!("{text} {how}"))).await;
+    }
+    let title = |title: &str| MessageActionItem { title: title.to_owned(), properties: Default::default() };
+    for actions in [&[NOT_NOW, SHOW, TRUST_IT][..], &[NOT_NOW, TRUST_IT]] {
+        let asked = client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
+            typ: MessageType::WARNING,
+            message: readable(&text),
+            actions: Some(actions.iter().map(|action| title(action)).collect()),
+        });
+        let chosen = match asked.await {
+            Ok(chosen) => chosen.map(|chosen| chosen.title),
+            Err(error) => {
+                tracing::warn!(%error, "the user was not asked about the workspace's settings");
+                None
+            }
+        };
+        let act = match chosen.as_deref() {
+            Some(SHOW) => {
+                let lines = waiting.iter().map(waiting_line).collect::<Vec<_>>().join("\n");
+                client.show_message(MessageType::INFO, both_ends(&lines, SHOWN_LIMIT)).await;
+                continue;
+            }
+            Some(TRUST_IT) => Act::Approve,
+            Some(NOT_NOW) => Act::Dismiss,
+            Some(_) | None => return,
+        };
+        match trust::act(agent, roots, act, digests).await {
+            Ok(done) if act == Act::Approve && done < waiting.len() => {
+                let text = format!(
+                    "The files were changed meanwhile: {done} of {} count now. The command {TRUST} lists the others.",
+                    waiting.len()
+                );
+                client.show_message(MessageType::WARNING, text).await;
+            }
+            Ok(_) => {}
+            Err(error) => client.show_message(MessageType::ERROR, readable(&error.to_string())).await,
+        }
+        return;
+    }
+}
+
+/// Something that waits, in a line.
+fn waiting_line(waiting: &Waiting) -> String {
+    let earlier = waiting.earlier.as_ref().map(|earlier| format!(" (you trusted before: {earlier})"));
+    printable(&format!(
+        "{} {} ({}){}",
+        waiting.wish.key,
+        waiting.wish.text,
+        waiting.source,
+        earlier.unwrap_or_default()
+    ))
 }
 
 /// The session that is meant: the one that is named, else that of prompts without one.
@@ -181,33 +264,38 @@ fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, F
     .map_err(error::session)
 }
 
-/// Approves what a settings file asks for: `{file, approved}`.
-pub(super) async fn approve(agent: &Arc<Agent>, approve: Approve) -> Result<Value, Failure> {
-    let session = session(agent, approve.session_id.as_ref())?;
-    let told: Vec<_> = session.complaints().withheld.into_iter().map(|withheld| withheld.wish).collect();
-    let file = match approve.file {
-        Some(file) => session.cwd().join(file),
-        None => {
-            let files: BTreeSet<_> = told.iter().map(|wish| wish.file.clone()).collect();
-            let mut files = files.into_iter();
-            match (files.next(), files.next()) {
-                (Some(file), None) => file,
-                (None, _) => return Err(error::invalid_params("file", "nothing waits for approval")),
-                (Some(one), Some(other)) => {
-                    let message = format!("several files wait, name one of them: {one}, {other}");
-                    return Err(error::invalid_params("file", &message));
-                }
-            }
-        }
+/// Lists what files of the workspace ask for, or has it count or not: `{text, waiting, approved, changed}`.
+pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result<Value, Failure> {
+    let roots = match &argument.session_id {
+        Some(id) => agent.engine.session(id).map_err(error::session)?.roots(),
+        None => agent.folders(),
     };
-    // What the client has been told of, and not what the file asks for by now.
-    let shown = told.iter().filter(|wish| wish.file == file).map(Shown::from).collect();
-    let approved =
-        session.approve_settings(file.clone(), shown).await.map_err(|error| error::keep(&error))?;
-    if approved == 0 {
-        return Err(error::invalid_params("file", &format!("nothing in {file} waits for approval")));
+    let state = trust::state(agent, roots.clone()).await;
+    let is_meant =
+        |file: &AbsPath| argument.file.as_ref().is_none_or(|named| file.as_path().ends_with(named));
+    let waiting: Vec<_> = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file)).collect();
+    let approved: Vec<_> = state.approved.iter().filter(|approved| is_meant(&approved.wish.file)).collect();
+    let (act, digests): (_, Vec<String>) = match argument.op {
+        TrustOp::List => {
+            let mut lines: Vec<_> =
+                waiting.iter().map(|waiting| format!("waits {}", waiting_line(waiting))).collect();
+            lines.extend(approved.iter().map(|one| {
+                printable(&format!("trusted {} {} ({})", one.wish.key, one.wish.text, one.source))
+            }));
+            if lines.is_empty() {
+                lines.push("The workspace asks for nothing.".to_owned());
+            }
+            let (waiting, approved) = (waiting.len(), approved.len());
+            return Ok(json!({ "text": lines.join("\n"), "waiting": waiting, "approved": approved }));
+        }
+        TrustOp::Approve => (Act::Approve, waiting.iter().map(|waiting| waiting.digest.clone()).collect()),
+        TrustOp::Revoke => (Act::Revoke, approved.iter().map(|approved| approved.digest.clone()).collect()),
+    };
+    if digests.is_empty() {
+        return Err(error::invalid_params("file", "nothing there waits, or was approved"));
     }
-    Ok(json!({ "file": file, "approved": approved }))
+    let changed = trust::act(agent, roots, act, digests).await.map_err(|error| error::keep(&error))?;
+    Ok(json!({ "changed": changed }))
 }
 
 /// Lists the rules in force: `{text, mode, rules, withheld, problems}`.

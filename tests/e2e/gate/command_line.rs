@@ -105,13 +105,13 @@ fn what_a_project_asks_for_waits_until_it_is_approved() {
         (listed["rules"].as_array().unwrap().len(), &listed["withheld"][0]["value"]),
         (0, &json!("Bash(git tag:*)"))
     );
-    let approved = desk.cli(&["permissions", "approve", ".kode/settings.json"], "");
+    let approved = desk.cli(&["trust", "approve", ".kode/settings.json"], "");
     assert_eq!(approved.code, 0, "{approved:?}");
     assert_eq!(decision(), "allow");
     // What was approved is that text: another is asked for again.
     desk.project.write(".kode/settings.json", r#"{ "permissions": { "allow": ["Bash(git:*)"] } }"#);
     assert_eq!(decision(), "ask");
-    let again = desk.cli(&["permissions", "approve", ".kode/settings.local.json"], "");
+    let again = desk.cli(&["trust", "approve", ".kode/settings.local.json"], "");
     assert_ne!(again.code, 0, "{again:?}");
 }
 

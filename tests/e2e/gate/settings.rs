@@ -95,25 +95,23 @@ fn a_projects_allow_rules_wait_for_approval_and_its_deny_rules_do_not() {
     let session = client.session();
     let told = session.wait_event("config_changed", |event| event["type"] == "config_changed");
     assert_eq!((told["withheld"].as_array().unwrap().len(), &told["problems"]), (2, &json!([])), "{told}");
-    wait_message(&client, "2 allow rules");
+    let asked = session.wait_event("trust_required", |event| event["type"] == "trust_required");
+    assert_eq!(asked["summary"], "2 allow rules", "{asked}");
     assert_eq!(fate(&session, "tag").0, Fate::Asked);
     assert_eq!(fate(&session, "stash").0, Fate::Refused);
     assert_eq!(diagnostics(&client, &desk.project.uri(".kode/settings.json"), 2)[0]["severity"], 3);
 
-    let approved = execute(&client, "kode.approveSettings", json!({ "sessionId": session.id }));
-    assert_eq!(approved["approved"], 2, "{approved}");
+    let trust = json!({ "op": "approve", "sessionId": session.id });
+    let approved = execute(&client, "kode.trust", trust.clone());
+    assert_eq!(approved["changed"], 2, "{approved}");
     diagnostics(&client, &desk.project.uri(".kode/settings.json"), 0);
     assert_eq!(fate(&session, "tag").0, Fate::Ran);
     assert_eq!(fate(&session, "stash").0, Fate::Refused);
-    client.session();
-    assert_eq!(messages(&client, "2 allow rules").len(), 1, "told once");
 
     let listed = execute(&client, "kode.permissionRules", json!({ "sessionId": session.id }));
     assert!(listed["text"].as_str().unwrap().contains("deny Bash(git stash:*)"), "{listed}");
-    let error = client.request(
-        "workspace/executeCommand",
-        json!({ "command": "kode.approveSettings", "arguments": [{ "sessionId": session.id }] }),
-    );
+    let error =
+        client.request("workspace/executeCommand", json!({ "command": "kode.trust", "arguments": [trust] }));
     assert!(error.unwrap_err().message.contains("nothing"));
 }
 

@@ -7,11 +7,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::agents::AgentType;
+use crate::agents::{AgentMemory, AgentType};
 use crate::extension::front_matter;
+use crate::extension::places::{Origin, Place, check_within};
+use crate::extension::problem::Fault;
 use crate::model::Effort;
+use crate::paths::AbsPath;
 use crate::permission::Mode;
+use crate::permission::rules::Problem;
 
 /// The most bytes of a file.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -24,6 +29,9 @@ const MAX_DEPTH: usize = 6;
 
 /// The most characters of a name.
 const MAX_NAME: usize = 64;
+
+/// The most characters of the name of a color.
+const MAX_COLOR: usize = 32;
 
 /// As it is written.
 #[derive(Deserialize)]
@@ -42,6 +50,15 @@ struct Written {
     effort: Option<String>,
     #[serde(alias = "max-turns")]
     max_turns: Option<u32>,
+    color: Option<String>,
+    skills: Option<Names>,
+    mcp_servers: Option<Value>,
+    hooks: Option<Value>,
+    memory: Option<String>,
+    background: Option<bool>,
+    isolation: Option<String>,
+    initial_prompt: Option<String>,
+    fork_context: Option<bool>,
 }
 
 /// Names as a list or as one text.
@@ -52,17 +69,20 @@ enum Names {
     One(String),
 }
 
-/// Reads the files of a folder and the folders in it, in the order of their paths.
-pub(super) fn read_all(folder: &Path, within: Option<&Path>) -> Vec<(PathBuf, Result<AgentType, String>)> {
+/// What came of a file: the type, with what of it does not count, or why there is none.
+pub(super) struct FromFile {
+    pub(super) file: AbsPath,
+    pub(super) agent: Option<AgentType>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Reads the files of a place and the folders in it, in the order of their paths.
+pub(super) fn read_all(place: &Place) -> Vec<FromFile> {
     let mut paths = Vec::new();
-    collect(folder, 0, &mut paths);
+    collect(place.folder.as_path(), 0, &mut paths);
     paths.sort();
-    let within = within.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
-    let read = |path: PathBuf| {
-        let agent = read(&path, within.as_deref());
-        (path, agent)
-    };
-    paths.into_iter().map(read).collect()
+    let files = paths.into_iter().filter_map(|path| AbsPath::new(path).ok());
+    files.map(|file| read(file, place)).collect()
 }
 
 fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
@@ -83,59 +103,126 @@ fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
     }
 }
 
-fn read(path: &Path, within: Option<&Path>) -> Result<AgentType, String> {
+fn read(file: AbsPath, place: &Place) -> FromFile {
+    let text = text(file.as_path(), place.within.as_ref());
+    let parsed = match &text {
+        Ok(text) => parse(text, &file, place.origin),
+        Err(reason) => Err(Fault::error(reason.clone())),
+    };
+    let text = text.unwrap_or_default();
+    let (agent, faults) = match parsed {
+        Ok((agent, faults)) => (Some(agent), faults),
+        Err(fault) => {
+            let message = format!("This agent is left out: {}.", fault.message);
+            (None, vec![Fault { message, ..fault }])
+        }
+    };
+    let problems = faults.into_iter().map(|fault| fault.of(&file, &text)).collect();
+    FromFile { agent, problems, file }
+}
+
+fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
-    let real = path.canonicalize().map_err(unreadable)?;
-    if within.is_some_and(|folder| !real.starts_with(folder)) {
-        return Err(format!("it is a link that leads out of the project, to {}", real.display()));
-    }
-    if !real.is_file() {
+    check_within(path, within)?;
+    if !path.canonicalize().map_err(unreadable)?.is_file() {
         return Err("it is no file".to_owned());
     }
     let mut text = String::new();
-    let read = File::open(&real).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
     let read = read.map_err(unreadable)?;
     if read as u64 > MAX_BYTES {
         return Err(format!("it is longer than {MAX_BYTES} bytes"));
     }
-    parse(&text, path)
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-pub(super) fn parse(text: &str, path: &Path) -> Result<AgentType, String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+/// The type that a file describes, and what of it does not count.
+pub(super) fn parse(text: &str, file: &AbsPath, origin: Origin) -> Result<(AgentType, Vec<Fault>), Fault> {
     let (head, body) = front_matter::split(text);
-    let head = head.ok_or("it does not begin with a head between two lines of `---`")?;
-    let written: Written =
-        serde_saphyr::from_str(head).map_err(|error| format!("its head cannot be read: {error}"))?;
-    let name = written.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    let name = name.ok_or("its head has no `name`")?;
+    let at_first = |message: &str| Fault { line: Some(0), ..Fault::error(message) };
+    let head = head.ok_or_else(|| at_first("it does not begin with a head between two lines of `---`"))?;
+    let written: Written = serde_saphyr::from_str(head).map_err(|error| Fault::of_head(&error))?;
+    let at = |key: &'static str| move |message: String| Fault::error(message).at_key(head, key);
+    let name = written.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| at("name")("its head has no `name`".to_owned()))?.to_owned();
     if name.chars().count() > MAX_NAME
         || name.contains(|char: char| char.is_control() || char.is_whitespace())
     {
-        return Err(format!("its `name` has blanks or more than {MAX_NAME} characters"));
+        let message = format!("its `name` has blanks or more than {MAX_NAME} characters");
+        return Err(at("name")(message));
     }
-    let description = written.description.map(|text| text.replace("\\n", "\n")).unwrap_or_default();
+    let description =
+        written.description.as_deref().map(|text| text.replace("\\n", "\n")).unwrap_or_default();
     if description.trim().is_empty() {
-        return Err("its head has no `description`".to_owned());
+        return Err(at("description")("its head has no `description`".to_owned()));
     }
+    let faults = written.faults(head);
     let tools = written.tools.map(Names::tools);
     let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
     let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
-    Ok(AgentType {
+    let agent = AgentType {
         name,
         description: description.trim().to_owned(),
         prompt: body.trim().to_owned(),
         tools: tools.filter(|tools| !is_all(tools)),
         disallowed_tools: written.disallowed_tools.map(Names::tools).unwrap_or_default(),
         model: model.filter(|model| !model.is_empty() && model != "inherit"),
-        mode: written.permission_mode.as_deref().map(mode).transpose()?,
-        effort: match &written.effort {
-            Some(name) => effort(name.trim())?,
-            None => None,
-        },
+        mode: written.permission_mode.as_deref().map(mode).transpose().map_err(at("permissionMode"))?,
+        effort: written.effort.as_deref().map(effort).transpose().map_err(at("effort"))?.flatten(),
         max_turns: written.max_turns.map(|turns| turns.max(1)),
-        file: Some(path.to_owned()),
-    })
+        color: written.color.as_deref().map(color).transpose().map_err(at("color"))?.flatten(),
+        skills: written.skills.map(Names::plain).unwrap_or_default(),
+        servers: written.mcp_servers.as_ref().map(servers).unwrap_or_default(),
+        hooks: written.hooks,
+        memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
+        origin,
+        file: Some(file.clone()),
+    };
+    Ok((agent, faults))
+}
+
+impl Written {
+    /// What of the head is understood and does not count.
+    fn faults(&self, head: &str) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut warn = |key: &str, message: &str| faults.push(Fault::warning(message).at_key(head, key));
+        if let Some(Names::Many(names)) = &self.tools
+            && names.is_empty()
+        {
+            warn("tools", "`tools` is empty: this agent has no tools. Leave the key out for all of them.");
+        }
+        if self.model.is_some() && self.model_name.is_some() {
+            warn("model", "`model` does not count beside `model_name`.");
+        }
+        if let Some(Value::Array(servers)) = &self.mcp_servers
+            && servers.iter().any(Value::is_object)
+        {
+            let message = "A server described in `mcpServers` is not started; describe it in `.mcp.json` and name it here.";
+            warn("mcpServers", message);
+        }
+        if self.hooks.is_some() {
+            warn("hooks", "`hooks` of an agent do not run; put them into a settings file.");
+        }
+        if self.background == Some(true) {
+            warn("background", "`background` does not count: sub-agents run while their call waits.");
+        }
+        if self.isolation.as_deref().is_some_and(|kind| !matches!(kind.trim(), "" | "none")) {
+            warn("isolation", "`isolation` does not count: this agent works in the workspace itself.");
+        }
+        if self.initial_prompt.is_some() {
+            warn(
+                "initialPrompt",
+                "`initialPrompt` does not count: a sub-agent begins with the task it is given.",
+            );
+        }
+        if self.fork_context == Some(true) {
+            warn(
+                "forkContext",
+                "`forkContext` does not count: this agent sees its task and nothing said before.",
+            );
+        }
+        faults
+    }
 }
 
 /// A key that stands there with nothing after it is an empty list, not a key left out.
@@ -156,7 +243,7 @@ fn mode(name: &str) -> Result<Mode, String> {
 
 /// Other agents know levels above `high`; it is the highest there is here.
 fn effort(name: &str) -> Result<Option<Effort>, String> {
-    match name.to_lowercase().as_str() {
+    match name.trim().to_lowercase().as_str() {
         "low" => Ok(Some(Effort::Low)),
         "medium" => Ok(Some(Effort::Medium)),
         "high" | "xhigh" | "max" => Ok(Some(Effort::High)),
@@ -165,7 +252,45 @@ fn effort(name: &str) -> Result<Option<Effort>, String> {
     }
 }
 
+/// The name of a color, for clients that show it.
+fn color(name: &str) -> Result<Option<String>, String> {
+    let name = name.trim();
+    let fits = |char: char| char.is_ascii_alphanumeric() || matches!(char, '#' | '-' | '_');
+    if name.chars().count() > MAX_COLOR || !name.chars().all(fits) {
+        return Err("its `color` is not the name of a color".to_owned());
+    }
+    Ok((!name.is_empty()).then(|| name.to_owned()))
+}
+
+fn memory(name: &str) -> Result<Option<AgentMemory>, String> {
+    match name.trim() {
+        "user" => Ok(Some(AgentMemory::User)),
+        "project" => Ok(Some(AgentMemory::Project)),
+        "local" => Ok(Some(AgentMemory::Local)),
+        "" | "none" => Ok(None),
+        _ => Err(format!("its `memory` is `{name}` and not one of user, project, local")),
+    }
+}
+
+/// The names of servers: a list or one text; of those that are described here nothing.
+fn servers(written: &Value) -> Vec<String> {
+    match written {
+        Value::Array(servers) => servers.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::String(text) => separate(text),
+        _ => Vec::new(),
+    }
+}
+
 impl Names {
+    /// Names that are no tools.
+    fn plain(self) -> Vec<String> {
+        let written = match self {
+            Self::Many(names) => names,
+            Self::One(text) => separate(&text),
+        };
+        written.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    }
+
     /// The names of tools. What a rule adds in parentheses limits nothing here: the gate judges every call anyway.
     fn tools(self) -> Vec<String> {
         let written = match self {
@@ -197,5 +322,5 @@ fn separate(text: &str) -> Vec<String> {
         }
         depth == 0 && (char == ',' || char.is_whitespace())
     });
-    parts.map(str::to_owned).collect()
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }

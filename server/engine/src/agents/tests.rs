@@ -8,8 +8,12 @@ fn agent(name: &str, more: &str) -> String {
     format!("---\nname: {name}\ndescription: Does things.\n{more}---\nYou do things.\n")
 }
 
+fn parse(text: &str) -> Result<(AgentType, Vec<Fault>), Fault> {
+    file::parse(text, &AbsPath::new("/w/.claude/agents/one.md").unwrap(), Origin::Project)
+}
+
 fn parsed(more: &str) -> Result<AgentType, String> {
-    file::parse(&agent("one", more), Path::new("one.md"))
+    parse(&agent("one", more)).map(|(agent, _)| agent).map_err(|fault| fault.message)
 }
 
 #[test]
@@ -39,10 +43,10 @@ fn the_nearest_project_wins_over_the_user_and_both_over_what_is_built_in() {
         place.join("home/repo/.claude/agents/link.md").as_path(),
     )
     .unwrap();
-    let types = AgentTypes::load(&[place.join("home/repo/app")], Some(&place.join("home")));
+    let types = AgentTypes::load(&Places::at_home(&[place.join("home/repo/app")], Some(&place.join("home"))));
     let from = |name: &str| {
         let file = types.find(name).unwrap().file.clone().unwrap();
-        file.strip_prefix(place.join("home").as_path()).unwrap().to_str().unwrap().to_owned()
+        file.as_path().strip_prefix(place.join("home").as_path()).unwrap().to_str().unwrap().to_owned()
     };
     assert_eq!(from("a"), ".claude/agents/a.md");
     assert_eq!(from("b"), "repo/.claude/agents/b.md");
@@ -50,8 +54,15 @@ fn the_nearest_project_wins_over_the_user_and_both_over_what_is_built_in() {
     assert_eq!(from("d"), "repo/app/.blade/agents/d.md");
     assert_eq!(from("explore"), ".claude/agents/x.md");
     let error = types.find("nobody").unwrap_err();
-    assert_eq!(error.hint, "Use one of: Explore, a, b, c, d, general-purpose, plan, review.");
-    let mut problems: Vec<_> = types.problems.iter().map(|(path, _)| path.file_name().unwrap()).collect();
+    assert_eq!(
+        error.hint,
+        "Use one of: a, b, c, d, Explore, general-purpose, Plan, review, statusline-setup."
+    );
+    let hidden: Vec<_> =
+        types.shadowed.iter().map(|hidden| (hidden.name.as_str(), hidden.origin.name())).collect();
+    assert_eq!(hidden, [("d", "project"), ("c", "project"), ("b", "user"), ("Explore", "built-in")]);
+    let mut problems: Vec<_> =
+        types.problems.iter().map(|problem| problem.file.clone().unwrap().file_name()).collect();
     problems.sort();
     assert_eq!(problems, if cfg!(unix) { vec!["bad.md", "link.md"] } else { vec!["bad.md"] });
 }
@@ -85,17 +96,54 @@ fn a_file_says_tools_model_mode_and_limit_in_any_dialect() {
     }
     let wrong = parsed("effort: heroic\n").unwrap_err();
     assert!(wrong.contains("`effort` is `heroic`") && wrong.contains("low, medium, high"), "{wrong}");
-    let broken = file::parse("---\nname: n\ndescription: One.\\nTwo.\n---\nx", Path::new("n.md")).unwrap();
-    assert_eq!(broken.description, "One.\nTwo.");
-    for (text, expected) in [
-        ("You do things.", "head"),
-        ("---\ndescription: d\n---\n", "`name`"),
-        ("---\nname: n\n---\n", "`description`"),
-        ("---\nname: two words\ndescription: d\n---\n", "blanks"),
-        ("---\nname: n\ndescription: d\npermissionMode: never\n---\n", "`never`"),
+    let broken = parse("---\nname: n\ndescription: One.\\nTwo.\n---\nx").unwrap();
+    assert_eq!(broken.0.description, "One.\nTwo.");
+    for (text, expected, line) in [
+        ("You do things.", "head", 0),
+        ("---\ndescription: d\n---\n", "`name`", 0),
+        ("---\nname: n\n---\n", "`description`", 0),
+        ("---\ndescription: d\nname: two words\n---\n", "blanks", 2),
+        ("---\nname: n\ndescription: d\npermissionMode: never\n---\n", "`never`", 3),
+        ("---\nname: n\ndescription: d\nmemory: all\n---\n", "`all`", 3),
+        ("---\nname: n\ndescription: d\ncolor: \"\\e[31m\"\n---\n", "`color`", 3),
+        ("---\nname: n\ndescription: d\nmaxTurns: many\n---\n", "cannot be read", 3),
     ] {
-        let reason = file::parse(text, Path::new("n.md")).unwrap_err();
-        assert!(reason.contains(expected), "{reason}");
+        let fault = parse(text).unwrap_err();
+        assert!(fault.message.contains(expected), "{fault:?}");
+        assert_eq!(fault.line, Some(line), "{text}: {fault:?}");
+    }
+}
+
+#[test]
+fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line() {
+    let all = parsed(
+        "color: cyan\nskills: tidy, test\nmcpServers:\n  - hub\n  - own: {command: x}\nmemory: project\nhooks: {Stop: []}\n",
+    );
+    let all = all.unwrap();
+    assert_eq!(
+        (all.color.as_deref(), all.skills.join(" "), all.servers.join(" ")),
+        (Some("cyan"), "tidy test".to_owned(), "hub".to_owned())
+    );
+    assert_eq!(
+        (all.memory, all.hooks),
+        (Some(AgentMemory::Project), Some(serde_json::json!({ "Stop": [] })))
+    );
+    for (line, key) in [
+        ("hooks: {Stop: []}", "`hooks`"),
+        ("background: true", "`background`"),
+        ("isolation: worktree", "`isolation`"),
+        ("initialPrompt: go", "`initialPrompt`"),
+        ("forkContext: true", "`forkContext`"),
+        ("tools: []", "`tools` is empty"),
+        ("mcpServers: [{own: {command: x}}]", "`mcpServers`"),
+    ] {
+        let (_, faults) = parse(&agent("one", &format!("{line}\n"))).unwrap();
+        assert_eq!(faults.len(), 1, "{line}: {faults:?}");
+        assert!(faults[0].message.contains(key) && faults[0].line == Some(3), "{faults:?}");
+        assert_eq!(faults[0].severity, crate::permission::rules::Severity::Warning);
+    }
+    for nothing in ["background: false", "isolation: none", "forkContext: false"] {
+        assert_eq!(parse(&agent("one", &format!("{nothing}\n"))).unwrap().1, [], "{nothing}");
     }
 }
 
@@ -112,6 +160,8 @@ fn a_type_has_the_tools_it_names_and_never_more_than_it_was_offered() {
     assert_eq!(names("tools: Read, Task\n", &offered, false), ["Read"]);
     assert_eq!(names("tools: []\n", &offered, true), [""; 0]);
     assert_eq!(names("tools: Read, Bash\ndisallowedTools: Bash(rm *)\n", &offered, true), ["Read"]);
+    let served = parsed("tools: Read\nmcpServers: hub\n").unwrap();
+    assert!(served.has_server_of("mcp__hub__get") && !served.has_server_of("mcp__hubs__get"));
     let few = offered.only(|name| name == "Read");
     assert_eq!(names("", &few, true), ["Read"]);
     let error = parsed("tools: Nothing\n").unwrap().registry(&offered, true).err().unwrap();

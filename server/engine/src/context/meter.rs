@@ -444,7 +444,8 @@ impl Session {
     /// When its model profile cannot be used.
     pub fn context_use(&self) -> Result<ContextUse, ModelError> {
         let conversation = Conversation::main(self);
-        let profile = self.models.profile(&conversation.model())?;
+        let models = self.models();
+        let profile = models.profile(&conversation.model())?;
         Ok(conversation.measure(profile).usage)
     }
 }

@@ -41,11 +41,13 @@ impl SystemPrompt {
     }
 }
 
-/// The system prompt of a session's own conversation, or of a sub-agent with an assignment.
+/// The system prompt of a session's own conversation, or of a sub-agent with an assignment; `servers` is what MCP servers say
+/// of themselves.
 pub(super) fn system_prompt(
     state: &SessionState,
     assignment: Option<&Assignment>,
     standing: &Standing,
+    servers: &str,
 ) -> SystemPrompt {
     let facts = Facts {
         cwd: &state.cwd,
@@ -54,7 +56,10 @@ pub(super) fn system_prompt(
         branch: standing.branch.as_deref(),
         overview: &standing.overview,
     };
-    compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing)
+    let prompt =
+        compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing);
+    // Last: servers come and go, and what stands before them stays the same.
+    SystemPrompt { added: joined([prompt.added.as_str(), servers]), ..prompt }
 }
 
 /// What is known of where the work is done.

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{AgentId, CallId, ItemId, TurnId};
+use crate::command::CommandUse;
+use crate::ids::{AgentId, CallId, ItemId, SessionId, TurnId};
 use crate::input::Attachment;
 use crate::tools::{ToolErrorKind, ToolKind};
 
@@ -32,7 +33,7 @@ impl ItemBody {
     /// What the user asked, in words alone.
     #[must_use]
     pub fn user_message(text: impl Into<String>) -> Self {
-        Self::UserMessage { text: text.into(), attachments: Vec::new(), steered: false }
+        Self::UserMessage { text: text.into(), attachments: Vec::new(), steered: false, command: None }
     }
 }
 
@@ -50,7 +51,7 @@ impl Item {
                 call.display = "The answer broke off before the call was whole.".to_owned();
                 call.enter(CallState::Sealed, at);
             }
-            ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => {}
+            ItemBody::UserMessage { .. } | ItemBody::Notice { .. } | ItemBody::Command { .. } => {}
         }
         self
     }
@@ -76,6 +77,9 @@ pub enum ItemBody {
         /// Whether it was said to a turn that ran, and began none.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steered: bool,
+        /// The command that it was, once that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<CommandUse>,
     },
     /// What the model said.
     AgentMessage {
@@ -114,6 +118,25 @@ pub enum ItemBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<NoticeKind>,
     },
+    /// What a command has to say that no model is told of.
+    Command {
+        /// Its name, without the `/`.
+        name: String,
+        /// What stood behind it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        arguments: String,
+        /// What it says, in Markdown.
+        text: String,
+        /// The same for machines, in the command's own form.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
+        /// Whether it was not carried out.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        failed: bool,
+        /// The session to go on with from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        go_to: Option<SessionId>,
+    },
 }
 
 /// What a notice is about.
@@ -134,6 +157,8 @@ pub enum NoticeKind {
     Interrupted,
     /// Parts of the session's journal were damaged.
     Damaged,
+    /// A hook said something, failed, or waits for approval.
+    Hook,
 }
 
 /// How serious a notice is.

@@ -2,54 +2,76 @@
 //!
 //! Rule: arguments are put in once and never read again for placeholders; what is no placeholder stays as it is.
 
-/// Puts the arguments into a text. `base` is the number of the first. Arguments for which the text has no place are
-/// added at its end.
-#[must_use]
-pub fn fill(body: &str, arguments: &str, base: usize, names: &[String]) -> String {
-    let arguments = arguments.trim();
-    let words = split(arguments);
-    let (mut text, mut rest, mut has_place) = (String::with_capacity(body.len()), body, false);
-    while let Some(at) = rest.find(['$', '\\']) {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if let Some(literal) = rest.strip_prefix("\\$") {
-            text.push('$');
-            rest = literal;
-            continue;
-        }
-        match placeholder(rest, base, names) {
-            Some((Place::All, length)) => {
-                text.push_str(arguments);
-                (rest, has_place) = (&rest[length..], true);
-            }
-            Some((Place::Number(number), length)) => {
-                text.push_str(words.get(number).map(String::as_str).unwrap_or_default());
-                (rest, has_place) = (&rest[length..], true);
-            }
-            None => {
-                text.push_str(&rest[..1]);
-                rest = &rest[1..];
-            }
-        }
-    }
-    text.push_str(rest);
-    if !has_place && !arguments.is_empty() {
-        text.push_str("\n\nARGUMENTS: ");
-        text.push_str(arguments);
-    }
-    text
+/// Puts arguments and variables into the parts of one text, in their order.
+pub struct Filler<'a> {
+    arguments: &'a str,
+    words: Vec<String>,
+    base: usize,
+    names: &'a [String],
+    variables: &'a dyn Fn(&str) -> Option<String>,
+    has_place: bool,
 }
 
-/// A command that a text wants to have run before it is read: `` !`command` `` at the start of a line or after a
-/// blank.
-#[must_use]
-pub fn embedded_command(body: &str) -> Option<&str> {
-    body.match_indices("!`").find_map(|(at, mark)| {
-        let stands_alone = body[..at].chars().next_back().is_none_or(char::is_whitespace);
-        let command = &body[at + mark.len()..];
-        let end = command.find(['`', '\n']).filter(|end| command[*end..].starts_with('`'))?;
-        (stands_alone && end > 0).then(|| &command[..end])
-    })
+impl<'a> Filler<'a> {
+    /// For these arguments, of which the first has the number `base`; `variables` says what `${NAME}` stands for.
+    #[must_use]
+    pub fn new(
+        arguments: &'a str,
+        base: usize,
+        names: &'a [String],
+        variables: &'a dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        let arguments = arguments.trim();
+        Self { arguments, words: split(arguments), base, names, variables, has_place: false }
+    }
+
+    /// A part of the text with its placeholders filled.
+    pub fn part(&mut self, part: &str) -> String {
+        let (mut text, mut rest) = (String::with_capacity(part.len()), part);
+        while let Some(at) = rest.find(['$', '\\']) {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(literal) = rest.strip_prefix("\\$") {
+                text.push('$');
+                rest = literal;
+                continue;
+            }
+            if let Some((value, length)) = variable(rest, self.variables) {
+                text.push_str(&value);
+                rest = &rest[length..];
+                continue;
+            }
+            match placeholder(rest, self.base, self.names) {
+                Some((Place::All, length)) => {
+                    text.push_str(self.arguments);
+                    (rest, self.has_place) = (&rest[length..], true);
+                }
+                Some((Place::Number(number), length)) => {
+                    text.push_str(self.words.get(number).map(String::as_str).unwrap_or_default());
+                    (rest, self.has_place) = (&rest[length..], true);
+                }
+                None => {
+                    text.push_str(&rest[..1]);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        text.push_str(rest);
+        text
+    }
+
+    /// What is to be added at the end of the whole text: arguments for which no part of it had a place.
+    #[must_use]
+    pub fn rest(&self) -> Option<String> {
+        let is_lost = !self.has_place && !self.arguments.is_empty();
+        is_lost.then(|| format!("\n\nARGUMENTS: {}", self.arguments))
+    }
+}
+
+/// The value of the variable at the start of `text`, and the length of its name there.
+fn variable(text: &str, variables: &dyn Fn(&str) -> Option<String>) -> Option<(String, usize)> {
+    let (name, _) = text.strip_prefix("${")?.split_once('}')?;
+    Some((variables(name)?, "${}".len() + name.len()))
 }
 
 enum Place {
@@ -108,6 +130,11 @@ fn split(arguments: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn fill(body: &str, arguments: &str, base: usize, names: &[String]) -> String {
+        let mut filler = Filler::new(arguments, base, names, &|_| None);
+        filler.part(body) + &filler.rest().unwrap_or_default()
+    }
+
     #[test]
     fn arguments_go_where_the_text_has_a_place_for_them() {
         let names = ["issue".to_owned(), "level".to_owned()];
@@ -128,11 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_run_counts_as_a_command() {
-        assert_eq!(embedded_command("Status: !`git status`"), Some("git status"));
-        assert_eq!(embedded_command("!`ls`"), Some("ls"));
-        for text in ["use `cmd!` here", "wow!`code`", "!`open\n`", "!``"] {
-            assert_eq!(embedded_command(text), None, "{text}");
-        }
+    fn variables_are_filled_and_never_read_again() {
+        let variables = |name: &str| (name == "CLAUDE_SKILL_DIR").then(|| "/a/$1".to_owned());
+        let mut filler = Filler::new("x", 1, &[], &variables);
+        assert_eq!(filler.part("${CLAUDE_SKILL_DIR} ${OTHER} ${ $1"), "/a/$1 ${OTHER} ${ x");
+        assert_eq!(filler.rest(), None);
     }
 }

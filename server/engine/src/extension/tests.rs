@@ -1,5 +1,8 @@
 //! Which skills and commands are found, what they are called, and which of two of a name wins.
 
+use std::fs;
+
+use super::template::Segment;
 use super::*;
 
 struct Folders {
@@ -66,13 +69,33 @@ fn a_skill_of_the_user_wins_and_a_command_of_the_project() {
         ("project/.kode-ls/commands/two.md", "Ours."),
     ]);
     let catalog = load(&folders);
-    let text =
-        |name: &str| catalog.find(ExtensionKind::Skill, name).unwrap().text("", &folders.project).unwrap();
+    let text = |name: &str| filled(catalog.find(ExtensionKind::Skill, name).unwrap(), "");
     assert_eq!((text("one"), text("two")), ("User.".to_owned(), "Ours.".to_owned()));
+    let shadowed: Vec<_> =
+        catalog.shadowed.iter().map(|one| (one.extension.scope, one.by.to_string())).collect();
+    let (skill, command) = ("home/.claude/skills/one/SKILL.md", "project/.kode-ls/commands/two.md");
+    let root = folders.home.parent().unwrap();
+    let by = |path: &str| root.join(path).to_string();
+    assert_eq!(
+        shadowed,
+        [(Scope::Project, by(skill)), (Scope::Project, by(command)), (Scope::User, by(command))]
+    );
+}
+
+fn filled(extension: &Extension, arguments: &str) -> String {
+    let (extension, template) = extension.read().unwrap();
+    let folder = extension.folder.to_string();
+    let variables = |name: &str| (name == "CLAUDE_SKILL_DIR").then(|| folder.clone());
+    let segments = template.fill(&extension, arguments, &variables);
+    let text = |segment| match segment {
+        Segment::Text(text) => text,
+        Segment::Command(command) => format!("<{command}>"),
+    };
+    segments.into_iter().map(text).collect()
 }
 
 #[test]
-fn a_text_is_filled_by_the_rules_of_its_dialect_and_runs_nothing() {
+fn a_text_is_filled_by_the_rules_of_its_dialect_and_arguments_are_no_commands() {
     let folders = folders(&[
         (
             "project/.claude/skills/zero/SKILL.md",
@@ -81,15 +104,86 @@ fn a_text_is_filled_by_the_rules_of_its_dialect_and_runs_nothing() {
         ("project/.claude/commands/one.md", "$1 $2"),
         ("project/.claude/commands/shown.md", "$0 $1"),
         ("project/.claude/commands/forced.md", "---\nargument-base: 0\n---\n$1"),
-        ("project/.claude/commands/shell.md", "State: !`git status`"),
+        ("project/.claude/commands/shell.md", "State: !`git log $1`"),
     ]);
     let catalog = load(&folders);
-    let text = |name: &str| catalog.find(ExtensionKind::Command, name).unwrap().text("a b", &folders.project);
+    let text =
+        |name: &str, arguments: &str| filled(catalog.find(ExtensionKind::Command, name).unwrap(), arguments);
     let zero = format!("a b a {}/.claude/skills/zero", folders.project);
-    for (name, expected) in [("zero", zero.as_str()), ("one", "a b"), ("shown", "a b"), ("forced", "b")] {
-        assert_eq!(text(name).unwrap(), expected, "{name}");
+    for (name, expected) in [
+        ("zero", zero.as_str()),
+        ("one", "a b"),
+        ("shown", "a b"),
+        ("forced", "b"),
+        ("shell", "State: <git log a>"),
+    ] {
+        assert_eq!(text(name, "a b"), expected, "{name}");
     }
-    assert!(text("shell").unwrap_err().contains("git status"));
+    assert_eq!(text("one", "'!`rm -rf .`'"), "!`rm -rf .` ");
+}
+
+#[test]
+fn a_head_says_all_that_counts_in_the_turn() {
+    let folders = folders(&[
+        (
+            "project/.claude/commands/all.md",
+            "---\nallowed-tools: Bash(git log:*), Read Bash(echo a b)\ndisallowed-tools: [WebFetch]\nmodel: opus\n\
+             effort: max\ncontext: fork\nuser-invocable: true\nargument-hint: [issue] [level]\nversion: 1\n\
+             maxThinkingTokens: 4000\nhooks: {Stop: []}\n---\nRun !`./check.sh` and !`true`.",
+        ),
+        ("project/check.sh", "one"),
+        ("project/.claude/skills/mine/SKILL.md", "---\nuser-invocable: false\ncontext: inherit\n---\nMine."),
+    ]);
+    let catalog = load(&folders);
+    let all = catalog.typed("all").unwrap();
+    assert_eq!(all.allowed_tools, ["Bash(git log:*)", "Read", "Bash(echo a b)"]);
+    assert_eq!(
+        (all.disallowed_tools.as_slice(), all.model.as_deref()),
+        (&["WebFetch".to_owned()][..], Some("opus"))
+    );
+    assert_eq!((all.effort, all.agent.as_deref()), (Some(Effort::High), Some("general-purpose")));
+    assert_eq!((all.argument_hint.as_str(), all.notes.len()), ("[issue] [level]", 1));
+    assert_eq!(catalog.typed("mine"), None, "it is for the model alone");
+    assert!(catalog.listing(ExtensionKind::Skill).unwrap().contains("mine"));
+    let keys =
+        |extension: &Extension| extension.wishes.iter().map(|wish| wish.key.clone()).collect::<Vec<_>>();
+    assert_eq!(keys(all), ["shell", "allowedTools"]);
+    // Another script is another wish.
+    let before = all.read().unwrap().0.wishes;
+    fs::write(folders.project.join("check.sh").as_path(), "two").unwrap();
+    let after = all.read().unwrap().0.wishes;
+    assert!(
+        before[0] != after[0] && before[0].text.starts_with("./check.sh\ntrue\ncheck.sh sha256:"),
+        "{after:?}"
+    );
+    assert_eq!(before[1], after[1]);
+}
+
+#[test]
+fn folders_above_and_below_count_and_some_skills_wait_for_their_files() {
+    let folders = folders(&[
+        ("project/.git/HEAD", "x"),
+        ("project/.claude/skills/top/SKILL.md", "Top."),
+        ("project/app/.claude/skills/app/SKILL.md", "App."),
+        ("project/app/ui/.claude/skills/ui/SKILL.md", "Ui."),
+        ("project/app/.claude/skills/rust/SKILL.md", "---\npaths: \"*.rs, src/**/*.{toml,md}\"\n---\nRust."),
+    ]);
+    let roots = [folders.project.join("app")];
+    let listed = |catalog: &Catalog| {
+        let listing = catalog.listing(ExtensionKind::Skill).unwrap();
+        listing.lines().map(|line| line[2..].split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let catalog = Catalog::load(&roots, Some(&folders.home));
+    assert_eq!(listed(&catalog), ["app", "top"]);
+    assert_eq!(catalog.find(ExtensionKind::Skill, "top").unwrap().scope, Scope::Above);
+    assert!(catalog.typed("rust").is_some(), "the user may always call it");
+    let touched = catalog.clone().having_touched(&roots, &[roots[0].join("ui/a.ts")]);
+    assert_eq!(listed(&touched), ["app", "top", "ui"]);
+    assert_eq!(touched.find(ExtensionKind::Skill, "ui").unwrap().scope, Scope::Below);
+    for (file, is_meant) in [("deep/b.rs", true), ("src/a/b.md", true), ("src/b.txt", false)] {
+        let touched = catalog.clone().having_touched(&roots, &[roots[0].join(file)]);
+        assert_eq!(listed(&touched).contains(&"rust".to_owned()), is_meant, "{file}");
+    }
 }
 
 #[test]

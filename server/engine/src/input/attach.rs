@@ -79,6 +79,25 @@ impl Session {
         }
     }
 
+    /// What a text points at, as one text for the model; `None` when that is nothing.
+    pub(crate) async fn mentioned(&self, text: &str, cancel: &CancellationToken) -> Option<String> {
+        let mut gathered = Gathered::default();
+        let prompt = Prompt::text(text);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            over = timeout(ATTACH_TIME, self.gather(&prompt, cancel, &mut gathered)) => if over.is_err() {
+                tracing::warn!("not all that a text points at was found in time");
+            },
+        }
+        let texts = gathered.content.into_iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text),
+            _ => None,
+        });
+        let texts: Vec<_> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
     async fn gather(&self, prompt: &Prompt, cancel: &CancellationToken, gathered: &mut Gathered) {
         let mut wanted: Vec<(Part, bool)> = Vec::new();
         for part in &prompt.parts {
@@ -144,6 +163,11 @@ impl Session {
             }
             Named::Diff(of) => Part::Diff { of: of.clone() },
             Named::Session(session) => Part::Session { session: session.clone() },
+            // Without such a server it is a word like any other.
+            Named::Resource { server, uri } => {
+                self.servers().find(server).ok()?;
+                Part::Resource { server: server.clone(), uri: uri.clone() }
+            }
         })
     }
 

@@ -12,19 +12,17 @@ use std::time::Duration;
 use ignore::WalkBuilder;
 use tokio::time::Instant;
 
-use crate::extension::{Catalog, ExtensionKind};
+use crate::command::{BUILT_INS, BuiltIn, Effect};
+use crate::extension::{Catalog, Extension, ExtensionKind};
 use crate::paths::AbsPath;
 use crate::tools::is_vcs_folder;
-use crate::turn::compact;
 use crate::workspace::blocking;
 
 /// The most answers.
 pub const MAX_ITEMS: usize = 50;
 
-/// The commands that a prompt is understood to be itself, with what they do. One of the same name in a file is never
-/// reached by typing it.
-const BUILT_IN: [(&str, &str); 1] =
-    [(compact::COMMAND, "Replace the conversation so far by a summary; say behind it what must be kept")];
+/// The most answers that are resources of MCP servers.
+const MAX_RESOURCES: usize = 10;
 
 /// The most files that are known of one workspace.
 const MAX_FILES: usize = 200_000;
@@ -87,8 +85,12 @@ pub struct Known {
     pub open: Vec<AbsPath>,
     /// Titles and ids of other conversations, newest first.
     pub sessions: Vec<(String, String)>,
+    /// What MCP servers have: the server and the address there, and what it is called.
+    pub resources: Vec<(String, String)>,
     /// Whether the editor tells what its language servers say.
     pub can_diagnose: bool,
+    /// Whether files that git ignores are offered too.
+    pub shows_ignored: bool,
 }
 
 /// The lists of files of workspaces.
@@ -97,8 +99,8 @@ pub struct Completer {
     lists: Mutex<Lists>,
 }
 
-/// When a list of files was made, and the list, by the first folder of the workspace.
-type Lists = HashMap<AbsPath, (Instant, Arc<Vec<String>>)>;
+/// When a list of files was made, and the list, by the first folder of the workspace and whether ignored files are in it.
+type Lists = HashMap<(AbsPath, bool), (Instant, Arc<Vec<String>>)>;
 
 /// The word before the cursor, the byte `cursor` of a text; `None` when there is nothing to complete.
 #[must_use]
@@ -138,6 +140,19 @@ impl Completer {
                 found.push(Completion { kind, label, insert, detail });
             }
         }
+        let lower = typed.to_lowercase();
+        let fits = |(address, name): &&(String, String)| {
+            !lower.is_empty()
+                && (address.to_lowercase().contains(&lower) || name.to_lowercase().contains(&lower))
+        };
+        found.extend(known.resources.iter().filter(fits).take(MAX_RESOURCES).map(|(address, name)| {
+            Completion {
+                kind: CompletionKind::File,
+                label: address.clone(),
+                insert: format!("@{address}"),
+                detail: name.clone(),
+            }
+        }));
         if let Some(wanted) = typed.strip_prefix("session:") {
             let wanted = wanted.trim_start_matches('"').to_lowercase();
             let fits = |title: &str| title.to_lowercase().contains(&wanted);
@@ -151,7 +166,7 @@ impl Completer {
         } else {
             let open: BTreeSet<String> =
                 known.open.iter().filter_map(|path| shown(path, &known.roots)).collect();
-            let files = self.files(&known.roots).await;
+            let files = self.files(&known.roots, known.shows_ignored).await;
             let typed = typed.trim_start_matches('"').to_owned();
             let room = MAX_ITEMS.saturating_sub(found.len());
             found.extend(blocking(move || best(&typed, &open, &files, room)).await);
@@ -161,21 +176,22 @@ impl Completer {
     }
 
     /// The files and folders of a workspace, the latter with a slash at their end.
-    async fn files(&self, roots: &[AbsPath]) -> Arc<Vec<String>> {
+    async fn files(&self, roots: &[AbsPath], shows_ignored: bool) -> Arc<Vec<String>> {
         let Some(first) = roots.first() else { return Arc::default() };
-        let known = self.lists().get(first).cloned();
+        let first = (first.clone(), shows_ignored);
+        let known = self.lists().get(&first).cloned();
         if let Some((at, files)) = &known
             && at.elapsed() < MAX_AGE
         {
             return Arc::clone(files);
         }
         let of = roots.to_vec();
-        let files = Arc::new(blocking(move || list(&of)).await);
+        let files = Arc::new(blocking(move || list(&of, shows_ignored)).await);
         let mut lists = self.lists();
-        if lists.len() >= MAX_LISTS && !lists.contains_key(first) {
+        if lists.len() >= MAX_LISTS && !lists.contains_key(&first) {
             lists.clear();
         }
-        lists.insert(first.clone(), (Instant::now(), Arc::clone(&files)));
+        lists.insert(first, (Instant::now(), Arc::clone(&files)));
         files
     }
 
@@ -186,13 +202,16 @@ impl Completer {
 
 async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
     let catalog = Catalog::of(roots).await;
-    let built_in = BUILT_IN.map(|(label, detail)| Completion {
+    let offered = BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere);
+    let built_in = offered.map(|built_in| Completion {
         kind: CompletionKind::Command,
-        label: label.to_owned(),
-        insert: format!("{label} "),
-        detail: detail.to_owned(),
+        label: format!("/{}", built_in.name),
+        insert: format!("/{} ", built_in.name),
+        detail: built_in.description.to_owned(),
     });
-    let of_files = catalog.all().map(|extension| Completion {
+    let reached = |one: &&Extension| catalog.typed(&one.name).is_some_and(|typed| typed.path == one.path);
+    let of_files = catalog.all().filter(reached).filter(|one| BuiltIn::find(&one.name).is_none());
+    let of_files = of_files.map(|extension| Completion {
         kind: match extension.kind {
             ExtensionKind::Skill => CompletionKind::Skill,
             ExtensionKind::Command => CompletionKind::Command,
@@ -201,9 +220,8 @@ async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
         insert: format!("/{} ", extension.name),
         detail: extension.listing.chars().take(200).collect(),
     });
-    let of_files = of_files.filter(|found| BUILT_IN.iter().all(|(label, _)| *label != found.label));
     let typed = typed.to_lowercase();
-    let fitting = built_in.into_iter().chain(of_files).filter_map(|found| {
+    let fitting = built_in.chain(of_files).filter_map(|found| {
         let score = score(&typed, found.label.trim_start_matches('/'))?;
         Some((Reverse(score), found))
     });
@@ -213,12 +231,15 @@ async fn commands(typed: &str, roots: Vec<AbsPath>) -> Vec<Completion> {
 }
 
 /// The files and folders beneath the roots, as mentions name them.
-fn list(roots: &[AbsPath]) -> Vec<String> {
+fn list(roots: &[AbsPath], shows_ignored: bool) -> Vec<String> {
     let (mut found, mut folders) = (Vec::new(), BTreeSet::new());
     for root in roots {
         let walk = WalkBuilder::new(root)
             .hidden(false)
             .require_git(false)
+            .git_ignore(!shows_ignored)
+            .git_exclude(!shows_ignored)
+            .git_global(!shows_ignored)
             .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
             .build();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {

@@ -94,6 +94,7 @@ impl<'a> LookUp<'a> {
             may_read: session.may_read(session.mode()),
             cancel: cancel.child_token(),
             progress: Arc::new(drop),
+            ask: None,
         };
         Self { session, context }
     }
@@ -119,6 +120,7 @@ impl<'a> LookUp<'a> {
                 (AttachmentKind::Diff, format!("diff of {revision}"), None)
             }
             Part::Session { session } => (AttachmentKind::Session, session.clone(), None),
+            Part::Resource { server, uri } => (AttachmentKind::File, format!("{server}:{uri}"), None),
             Part::Selection { target, lines, .. } => {
                 (AttachmentKind::Selection, place(target, &Some(*lines)), Some(target))
             }
@@ -146,6 +148,7 @@ impl<'a> LookUp<'a> {
             Part::Diagnostics { target, .. } => Some(self.diagnostics(shown, target.as_ref(), room).await),
             Part::Diff { of } => Some(self.diff(shown, of, room).await),
             Part::Session { session } => Some(self.past_session(shown, session, room).await),
+            Part::Resource { server, uri } => Some(self.resource(shown, server, uri, room).await),
             Part::Selection { target, lines, text } => {
                 if let Err(reason) = self.session.may_mention(target) {
                     return Some(Found::problem(shown, reason));
@@ -206,6 +209,19 @@ impl<'a> LookUp<'a> {
             }
             Ok(output) => text_of_file(shown, path, window, lines, output),
             Err(error) => Found::problem(shown, error.message),
+        }
+    }
+
+    async fn resource(&self, shown: Attachment, server: &str, uri: &str, room: usize) -> Found {
+        match self.session.servers().read_resource(server, uri).await {
+            Ok(read) => {
+                let attributes = [("server", server.to_owned()), ("uri", uri.to_owned())];
+                let body = bounded(&read.text, room.min(MAX_FILE_BYTES));
+                let mut found = Found::text(shown, "resource", &attributes, &body);
+                found.blocks.extend(read.images.into_iter().map(Block::Image));
+                found
+            }
+            Err(failure) => Found::problem(shown, failure.message),
         }
     }
 
@@ -336,7 +352,8 @@ impl<'a> LookUp<'a> {
             | Action::Ask(_)
             | Action::SetMode(_)
             | Action::SetTodos(_)
-            | Action::Delegate(_) => Ok(ToolOutput::default()),
+            | Action::Delegate(_)
+            | Action::Use(_) => Ok(ToolOutput::default()),
         }
     }
 }

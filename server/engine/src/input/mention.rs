@@ -42,6 +42,13 @@ pub enum Named {
     Diff(DiffOf),
     /// Another conversation.
     Session(String),
+    /// Something that an MCP server has.
+    Resource {
+        /// The server.
+        server: String,
+        /// Its address there.
+        uri: String,
+    },
 }
 
 /// What a text points at, in order, each once.
@@ -151,14 +158,27 @@ fn named(word: &str) -> Option<Named> {
         ("symbol", Some(name)) => Named::Symbol(is_symbol(name).then(|| name.to_owned())?),
         _ => match word.strip_prefix('#') {
             Some(name) => Named::Symbol(is_symbol(name).then(|| name.to_owned())?),
-            None => match range(word) {
-                Some((path, lines)) if !path.is_empty() => {
+            None => match (resource(word), range(word)) {
+                (Some((server, uri)), _) => {
+                    Named::Resource { server: server.to_owned(), uri: uri.to_owned() }
+                }
+                (None, Some((path, lines))) if !path.is_empty() => {
                     Named::Path { path: path.to_owned(), lines: Some(lines) }
                 }
-                Some(_) | None => Named::Path { path: word.to_owned(), lines: None },
+                (None, Some(_) | None) => Named::Path { path: word.to_owned(), lines: None },
             },
         },
     })
+}
+
+/// A server with the address of something it has: `server:scheme://…`.
+fn resource(word: &str) -> Option<(&str, &str)> {
+    let (server, uri) = word.split_once(':')?;
+    let (scheme, rest) = uri.split_once(':')?;
+    let is_scheme = scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+        && scheme.chars().all(|char| char.is_ascii_alphanumeric() || "+.-".contains(char));
+    let is_server = !server.is_empty() && !server.contains(['/', '\\']);
+    (is_scheme && is_server && !rest.is_empty()).then_some((server, uri))
 }
 
 /// Whether a text can be the name of something in code, with or without what it lies in.
@@ -210,6 +230,10 @@ mod tests {
             ("@diff:main..HEAD", Named::Diff(DiffOf::Revision("main..HEAD".into()))),
             ("@session:\"fix the parser\"", Named::Session("fix the parser".into())),
             ("@session:ses_1", Named::Session("ses_1".into())),
+            (
+                "see @docs:file:///a/b.md, please",
+                Named::Resource { server: "docs".into(), uri: "file:///a/b.md".into() },
+            ),
         ] {
             let found: Vec<_> = mentions(text).into_iter().map(|mention| mention.named).collect();
             assert_eq!(found, [expected], "{text}");

@@ -93,6 +93,7 @@ fn images(record: &mut Record) -> Vec<&mut Image> {
         | Part::Diagnostics { .. }
         | Part::Diff { .. }
         | Part::Session { .. }
+        | Part::Resource { .. }
         | Part::Selection { .. }
         | Part::Pasted { .. }
         | Part::Editor(_) => None,
@@ -117,7 +118,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::QueueChanged { change: QueueChange::Edited { parts, content, .. } } => {
             (Some(parts), Some(content))
         }
-        Record::Attached { content, .. } => (None, Some(content)),
+        Record::Attached { content, .. } | Record::Commanded { content, .. } => (None, Some(content)),
         Record::QueueChanged {
             change: QueueChange::Removed { .. } | QueueChange::Moved { .. } | QueueChange::Promoted { .. },
         }
@@ -132,8 +133,11 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
         | Record::Remark { .. }
+        | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Decided { .. }
+        | Record::Granted { .. }
+        | Record::Equipped { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::command::CommandUse;
 use crate::context::meter::ContextUse;
 use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
@@ -19,6 +20,7 @@ use crate::session::background::TaskEntry;
 use crate::session::changes::ahead::Intent;
 use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
+use crate::session::equipment::Equipment;
 use crate::session::queue::QueueChange;
 use crate::session::title::TitledBy;
 use crate::todo::Todo;
@@ -122,6 +124,31 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         instructed: Vec<AbsPath>,
     },
+    /// A prompt was found to be a command, or none after all.
+    Commanded {
+        /// The turn.
+        turn: TurnId,
+        /// The item of the prompt.
+        item: ItemId,
+        /// The command; absent for words that only looked like one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<CommandUse>,
+        /// What the model gets in the prompt's place; empty when no model is asked.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Block>,
+    },
+    /// A skill or command brings something along that counts until the turn ends.
+    Equipped {
+        /// The turn.
+        turn: TurnId,
+        /// What.
+        equipment: Equipment,
+    },
+    /// The user has allowed something for the rest of the session, without being asked.
+    Granted {
+        /// What.
+        grants: Vec<Grant>,
+    },
     /// Something the user said while a turn ran reached it.
     Steered {
         /// The turn.
@@ -216,6 +243,13 @@ pub enum Record {
         turn: TurnId,
         /// The text.
         text: String,
+    },
+    /// A hook refused the prompt of a turn: the model is not told it.
+    PromptRefused {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        reason: String,
     },
     /// The conversation was compacted: the model is sent a summary in the place of older messages.
     Compacted {

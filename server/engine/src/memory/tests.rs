@@ -1,6 +1,7 @@
 //! Instruction files in a temporary repository.
 
 use super::*;
+use crate::extension::FOLDERS;
 
 struct Rig {
     folder: tempfile::TempDir,
@@ -227,4 +228,42 @@ fn an_import_that_is_a_link_out_of_the_project_is_not_followed() {
     let memory = rig.load();
     assert_eq!(rig.given(&memory), ["repo/AGENTS.md"]);
     assert!(left_out(&memory, "link.md").contains("outside the workspace"));
+}
+
+#[test]
+fn rules_are_given_always_or_with_the_first_file_that_they_speak_of() {
+    let rig = Rig::new();
+    rig.write("home/.claude/rules/mine.md", "mine");
+    rig.write("repo/.claude/rules/style.md", "style");
+    rig.write("repo/.claude/rules/deep/api.md", "---\npaths:\n  - \"app/api/**/*.{ts,js}\"\n---\napi");
+    rig.write("repo/.kode/rules/tests.md", "---\npaths: app/**/*.test.ts, docs/*.md\n---\ntests");
+    rig.write("repo/.claude/rules/broken.md", "---\npaths: [\n---\nbroken");
+    rig.write("outside.md", "outside");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(rig.path("outside.md"), rig.path("repo/.claude/rules/link.md")).unwrap();
+    let memory = rig.load();
+    assert_eq!(rig.given(&memory), ["home/.claude/rules/mine.md", "repo/.claude/rules/style.md"]);
+    assert!(left_out(&memory, "api.md").contains("`paths`"));
+    let problems = memory.problems().join(" ");
+    assert!(
+        problems.contains("broken.md") && problems.contains("link.md") && !problems.contains("api.md"),
+        "{problems}"
+    );
+    let places = rig.places();
+    let given = |file: &str| {
+        let beside = memory.beside(&places, &rig.path(file));
+        let found = Memory::of_folders(&places, &|_| Ok(()), &beside, &memory);
+        (rig.given(&found).join(" "), found.folders().len())
+    };
+    assert_eq!(given("repo/app/api/v1/a.js"), ("repo/.claude/rules/deep/api.md".to_owned(), 1));
+    assert_eq!(
+        given("repo/app/api/a.test.ts"),
+        ("repo/.kode/rules/tests.md repo/.claude/rules/deep/api.md".to_owned(), 2)
+    );
+    assert_eq!(given("repo/app/main.ts"), (String::new(), 0));
+    let text = |file: &str| {
+        let beside = memory.beside(&places, &rig.path(file));
+        Memory::of_folders(&places, &|_| Ok(()), &beside, &memory).text().to_owned()
+    };
+    assert!(text("repo/app/api/a.js").ends_with(">\napi\n</instructions>"), "the head is no instruction");
 }

@@ -72,6 +72,40 @@ pub struct Unusable {
     pub error: ModelError,
 }
 
+/// The models as they are now. Clones are the same ones.
+#[derive(Clone)]
+pub struct CurrentModels(Arc<std::sync::Mutex<Arc<Models>>>);
+
+impl CurrentModels {
+    /// These, until others take their place.
+    #[must_use]
+    pub fn new(models: Models) -> Self {
+        Self(Arc::new(std::sync::Mutex::new(Arc::new(models))))
+    }
+
+    /// Those that count now. Who holds them goes on with them, whatever takes their place.
+    #[must_use]
+    pub fn now(&self) -> Arc<Models> {
+        Arc::clone(&self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Lets others count from now on, and says whether they are others. Connections to profiles that are as before stay.
+    pub async fn replace(&self, models: Models) -> bool {
+        let before = self.now();
+        if models.says_the_same(&before) {
+            return false;
+        }
+        {
+            let (mut connected, known) = (models.connected.lock().await, before.connected.lock().await);
+            let stays = |name: &String| models.profiles.get(name) == before.profiles.get(name);
+            let kept = known.iter().filter(|(name, _)| stays(name));
+            connected.extend(kept.map(|(name, model)| (name.clone(), Arc::clone(model))));
+        }
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(models);
+        true
+    }
+}
+
 /// The model profiles a server knows, and the connections made so far.
 pub struct Models {
     profiles: BTreeMap<String, Profile>,
@@ -152,6 +186,22 @@ impl Models {
         self
     }
 
+    /// Whether others describe the same.
+    fn says_the_same(&self, other: &Self) -> bool {
+        let unusable = |models: &Self| {
+            let all = models.unusable.values();
+            all.map(|one| (one.name.clone(), one.source.clone(), one.error.to_string())).collect::<Vec<_>>()
+        };
+        let missing = |models: &Self| models.missing.as_ref().map(ToString::to_string);
+        self.profiles == other.profiles
+            && self.sources == other.sources
+            && self.default == other.default
+            && self.pointers == other.pointers
+            && self.problems == other.problems
+            && unusable(self) == unusable(other)
+            && missing(self) == missing(other)
+    }
+
     /// The name of the profile new sessions use.
     #[must_use]
     pub fn default_name(&self) -> &str {
@@ -199,7 +249,8 @@ impl Models {
     }
 
     /// The keys of the profiles; the built-in demo has none worth hiding.
-    pub(crate) fn secrets(&self) -> Vec<Secret> {
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
         let real = self.profiles().filter(|profile| profile.provider != Provider::Demo);
         real.flat_map(|profile| profile.credentials.secret().into_iter().chain(profile.headers.values()))
             .cloned()

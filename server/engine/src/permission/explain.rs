@@ -9,7 +9,9 @@ use serde_json::Value;
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Confinement, Decision};
 use crate::permission::rules::places::real_on_disk;
-use crate::permission::rules::{Behavior, Layer, PlacedRule, Places, Problem, Rules, Severity, Source};
+use crate::permission::rules::{
+    Behavior, Layer, Order, PlacedRule, Places, Problem, Rules, Severity, Source,
+};
 use crate::permission::{Mode, Sensitive, git, standing};
 use crate::tools::declared::declared;
 use crate::tools::{Registry, ToolKind, Touch};
@@ -92,6 +94,8 @@ pub struct Setting<'a> {
     pub folder: &'a AbsPath,
     /// The rules when the question gives none.
     pub rules: Vec<PlacedRule>,
+    /// Which of two rules wins that do not deny.
+    pub order: Order,
     /// Which files hold secrets.
     pub sensitive: &'a Sensitive,
     /// What holds commands back.
@@ -124,6 +128,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         None => (setting.rules.clone(), Vec::new()),
     };
     let (rules, unusable) = Rules::new(placed, &Places::on_disk(&cwd, home.as_ref()));
+    let rules = rules.in_order(setting.order);
     problems.extend(unusable);
 
     let tool = setting.tools.find(&question.tool);

@@ -209,6 +209,11 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
             let act = if *tool == "WebSearch" { Act::Reach } else { Act::Look };
             judge_subject(&Subject::Named { tool, name }, act, allowed, circumstances)
         }
+        // The rules for the tool as a whole are all there are for it.
+        Touch::Foreign { tool: _, shown: _, only_looks } => match allowed {
+            Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+            None => Verdict::by_mode(circumstances.mode, if *only_looks { Act::Look } else { Act::Reach }),
+        },
     }
 }
 

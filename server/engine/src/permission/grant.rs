@@ -54,6 +54,7 @@ impl Grant {
             }
             Touch::Fetch { url } => standing::host_rule(url).map(Self::Rule),
             Touch::Named { tool, name } => Some(Self::Rule(standing::named_rule(tool, name))),
+            Touch::Foreign { tool, .. } => Some(Self::Rule(tool.clone())),
         };
         touches.iter().filter_map(grant).collect()
     }

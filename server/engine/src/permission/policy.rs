@@ -8,17 +8,19 @@ use std::sync::Arc;
 use crate::model::models::Pointer;
 use crate::paths::AbsPath;
 use crate::permission::gate::Confinement;
-use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
+use crate::permission::rules::{Behavior, Order, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope, Sensitive};
 use crate::preferences::Preferences;
 use crate::sandbox::Sandbox;
-use crate::settings::{Declared, Shown, Wish, Withheld};
+use crate::settings::{Declared, TrustState, Wish, Withheld};
 
 /// What was settled beforehand.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The rules, in any order.
     pub rules: Vec<PlacedRule>,
+    /// Which of two rules wins that do not deny.
+    pub order: Order,
     /// Which files hold secrets.
     pub sensitive: Sensitive,
     /// What holds commands back.
@@ -37,6 +39,10 @@ pub struct Policy {
     pub lost: Option<String>,
     /// What files of the workspace ask for and the user has not approved.
     pub withheld: Vec<Withheld>,
+    /// What stands for that of it which the user has not put off.
+    pub to_ask: Vec<String>,
+    /// What stands for the contents of the files the policy was made from.
+    pub contents: Vec<(AbsPath, u64)>,
     /// What is to be run, started or passed on by others.
     pub declared: Arc<Declared>,
     /// What of the settings cannot be used, and where it stands.
@@ -48,6 +54,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             rules: Vec::new(),
+            order: Order::default(),
             sensitive: Sensitive::default(),
             confinement: Confinement::Off,
             sandbox: None,
@@ -57,6 +64,8 @@ impl Default for Policy {
             preferences: Preferences::default(),
             lost: None,
             withheld: Vec::new(),
+            to_ask: Vec::new(),
+            contents: Vec::new(),
             declared: Arc::default(),
             problems: Vec::new(),
         }
@@ -162,11 +171,40 @@ pub trait PolicySource: Send + Sync {
         false
     }
 
-    /// Approves of what a file of the workspace asks for now what the user has been shown, and says how much that is.
+    /// Approves exactly these, which files of the workspace ask for that are no settings.
     ///
     /// # Errors
     /// [`KeepError`]; nothing is approved then.
-    fn approve(&self, _file: &AbsPath, _shown: &[Shown]) -> Result<usize, KeepError> {
+    fn approve_wishes(&self, _wishes: &[Wish]) -> Result<(), KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// What files of the workspace ask for, what waits of it and what counts.
+    fn trust(&self) -> TrustState {
+        TrustState::default()
+    }
+
+    /// Approves of what waits now what these digests stand for, and says how much that is.
+    ///
+    /// # Errors
+    /// [`KeepError`]; nothing is approved then.
+    fn approve(&self, _digests: &[String]) -> Result<usize, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Takes approvals back, and says how many.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the approvals stay then.
+    fn revoke(&self, _digests: &[String]) -> Result<usize, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Remembers that the user does not want to be asked about these.
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    fn dismiss(&self, _digests: &[String]) -> Result<(), KeepError> {
         Err(KeepError::NoSettings)
     }
 }

@@ -1,7 +1,8 @@
 //! Permission rules: what a user or a project has settled beforehand, and finding the rule that speaks of a call.
 //!
-//! Rule: deny, then ask, then allow, then the mode; how specific a rule is does not matter, and adding a deny never allows
-//! more. Where a rule can be read in two ways, deny and ask mean both, and allow means the narrower one.
+//! Rule: deny, then ask, then allow (allow before ask where the user has chosen that), then the mode; how specific a rule is
+//! does not matter, and adding a deny never allows more. Where a rule can be read in two ways, deny and ask mean both, and
+//! allow means the narrower one.
 
 mod glob;
 pub mod host;
@@ -53,6 +54,16 @@ impl Behavior {
     }
 }
 
+/// Which of two rules wins that do not deny.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The one that asks.
+    #[default]
+    AskFirst,
+    /// The one that allows, as in Blade.
+    AllowFirst,
+}
+
 /// Where a setting comes from, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
@@ -62,6 +73,8 @@ pub enum Layer {
     CommandLine,
     /// An answer to a prompt, for this session.
     Session,
+    /// What the editor says.
+    Editor,
     /// The user's own file in the workspace.
     Local,
     /// The project's file.
@@ -80,6 +93,7 @@ impl Layer {
             Self::Managed => "managed",
             Self::CommandLine => "command line",
             Self::Session => "session",
+            Self::Editor => "editor",
             Self::Local => "local",
             Self::Project => "project",
             Self::User => "user",
@@ -117,7 +131,7 @@ impl fmt::Display for Source {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.layer {
             Layer::CommandLine | Layer::Session => formatter.write_str(self.layer.name())?,
-            Layer::Managed | Layer::Local | Layer::Project | Layer::User | Layer::Default => {
+            Layer::Managed | Layer::Editor | Layer::Local | Layer::Project | Layer::User | Layer::Default => {
                 write!(formatter, "{} settings", self.layer.name())?;
             }
         }
@@ -217,7 +231,7 @@ pub enum Commands<'a> {
 
 /// Rules ready for use. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Rules(Arc<Compiled>);
+pub struct Rules(Arc<Compiled>, Order);
 
 #[derive(Debug)]
 struct Compiled {
@@ -252,13 +266,30 @@ impl Rules {
         let mut rules: Vec<_> = rules.into_iter().filter(check).collect();
         rules.sort_by_key(|rule| rule.source.layer);
         let [deny, ask, allow] = Behavior::ALL.map(|behavior| Index::new(behavior, &rules, places));
-        (Self(Arc::new(Compiled { rules, deny, ask, allow })), problems)
+        (Self(Arc::new(Compiled { rules, deny, ask, allow }), Order::default()), problems)
+    }
+
+    /// The same rules in another order.
+    #[must_use]
+    pub fn in_order(self, order: Order) -> Self {
+        Self(self.0, order)
+    }
+
+    /// Which of two rules wins that do not deny.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        self.1
     }
 
     /// The first rule of this behavior, the strongest layer first, that speaks of the subject. With an allow on a
     /// path that leads elsewhere, both ends are allowed, and the weaker of the two rules is told.
     #[must_use]
     pub fn find(&self, behavior: Behavior, subject: &Subject<'_>) -> Option<&PlacedRule> {
+        let is_beaten =
+            behavior == Behavior::Ask && self.1 == Order::AllowFirst && self.0.allow.find(subject).is_some();
+        if is_beaten {
+            return None;
+        }
         self.index(behavior).find(subject).map(|number| &self.0.rules[number])
     }
 

@@ -26,6 +26,7 @@ pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
             }
             Touch::Fetch { url } => host_rule(url).into_iter().collect(),
             Touch::Named { tool, name } => vec![named_rule(tool, name)],
+            Touch::Foreign { tool, .. } => vec![tool.clone()],
         };
         // A rule for a part of a call spares no question.
         if of_touch.is_empty() {

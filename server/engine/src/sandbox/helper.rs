@@ -22,6 +22,7 @@ pub(crate) mod seccomp;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -86,12 +87,17 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             [socket] => bridge::main(PathBuf::from(socket)),
             _ => not_run("the bridge was started without its socket"),
         },
-        Some((first, command)) if first == "--" => match Request::receive(io::stdin().lock()) {
+        Some((first, command)) if first == "--" => match receive() {
             Ok(request) => front::run(&request, command).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),
         },
         Some(_) | None => not_run("this is no command for people; use `kode-ls sandbox`"),
     }
+}
+
+/// Reads the request. Nothing is read ahead: what follows it may be the command's own input.
+fn receive() -> io::Result<Request> {
+    Request::receive(fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Runs the command of a request from this process and gives what became of it. It has to be called on the first

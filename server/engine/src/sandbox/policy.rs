@@ -3,6 +3,7 @@
 //! Rule: a policy says everything; the helper adds what the machine needs and never takes a permission from anywhere
 //! else. Absent and empty mean no.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
@@ -36,6 +37,13 @@ pub struct Policy {
     pub limits: Limits,
     /// What its standard input is.
     pub input: Input,
+    /// Variables it gets besides those that commands keep.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Whether it runs on beside the user, as a server does: what is guarded is held where it can be, and nothing is put back
+    /// when it ends, for by then the user may have changed it. It ends when nobody reads its standard error.
+    #[serde(default)]
+    pub lasting: bool,
 }
 
 /// What holds a command.

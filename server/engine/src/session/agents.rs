@@ -106,6 +106,11 @@ impl Agents {
         self.alone.lock().await
     }
 
+    /// Lets these types count from now on.
+    pub(super) fn know(&self, types: &Arc<AgentTypes>) {
+        *lock(&self.types) = Arc::clone(types);
+    }
+
     /// The types, as the turn found them.
     pub(crate) fn types(&self) -> Arc<AgentTypes> {
         Arc::clone(&lock(&self.types))
@@ -141,12 +146,6 @@ impl Session {
     pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
         let (view, part) = AgentView::of(&self.state(), id, items)?;
         Some(AgentView { items: part.read_what_can_be(), ..view })
-    }
-
-    /// Looks which types there are now.
-    pub(super) async fn find_agent_types(&self) {
-        let found = Arc::new(AgentTypes::of(self.workspace.roots().to_vec()).await);
-        *lock(&self.agents.types) = found;
     }
 
     /// What a call of a sub-agent may name.

@@ -64,6 +64,7 @@ impl Session {
         what: RestoreWhat,
         user_edits: UserEdits,
     ) -> Result<RestorePreview, ResolveError> {
+        self.may_restore(what)?;
         let turn = self.turn_of(checkpoint)?;
         let (items, turns) = {
             let state = self.state();
@@ -97,6 +98,7 @@ impl Session {
         if self.is_closing() {
             return Err(ResolveError::Closed);
         }
+        self.may_restore(what)?;
         let turn = self.turn_of(checkpoint)?;
         let id = ResolutionId::generate();
         let turns = self.state().turns_since(&turn);
@@ -132,6 +134,12 @@ impl Session {
     }
 
     // -- inside -------------------------------------------------------------------------------------------------
+
+    /// Whether the user wants files to be brought back at all.
+    fn may_restore(&self, what: RestoreWhat) -> Result<(), ResolveError> {
+        let wants_files = self.in_force().policy.preferences.checkpointing;
+        if wants_files || what == RestoreWhat::Conversation { Ok(()) } else { Err(ResolveError::FilesOff) }
+    }
 
     fn turn_of(&self, checkpoint: &CheckpointId) -> Result<TurnId, ResolveError> {
         let state = self.state();

@@ -120,7 +120,11 @@ impl<'a> Conversation<'a> {
     /// The name of its model profile.
     pub(crate) fn model(&self) -> String {
         let own = self.assignment.as_ref().and_then(|assignment| assignment.model.clone());
-        own.unwrap_or_else(|| self.session.state().model.clone())
+        own.unwrap_or_else(|| {
+            let state = self.session.state();
+            let of_turn = state.equipment.model.as_ref().filter(|_| self.agent.is_none());
+            of_turn.unwrap_or(&state.model).clone()
+        })
     }
 
     /// How hard its model is to think, where the type of a sub-agent or the user has said so.

@@ -10,11 +10,16 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::command::is_unsaid;
+use crate::engine::desk::Desk;
+use crate::extension::live::Loaded;
+use crate::hooks::moments::{Admission, IDLE};
 use crate::ids::TurnId;
 use crate::input::note;
 use crate::journal::lease::Declined;
 use crate::session::base::Due;
 use crate::session::conversation::Conversation;
+use crate::session::slash::Taken;
 use crate::session::state::Attaching;
 use crate::session::{Session, committed};
 use crate::turn::{self, Ended, compact};
@@ -54,18 +59,28 @@ impl Session {
 }
 
 /// The session's one task: runs turn after turn until the session is closed.
-pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedReceiver<TurnId>) {
+pub(super) async fn drive(
+    session: Arc<Session>,
+    mut turns: mpsc::UnboundedReceiver<TurnId>,
+    desk: Arc<dyn Desk>,
+) {
     // What is wrong with the settings is told before anybody asks anything.
     let looker = Arc::clone(&session);
     tokio::task::spawn_blocking(move || looker.in_force());
     if session.base.is_wanted() {
         session.keep_base(Due::Now).await;
     }
+    let mut is_idle_told = true;
     loop {
         let turn = tokio::select! {
             biased;
             turn = turns.recv() => turn,
             () = session.cancel.cancelled() => None,
+            () = tokio::time::sleep(IDLE), if !is_idle_told => {
+                is_idle_told = true;
+                session.notify("idle_prompt", "Waiting", "kode-ls is waiting for your input.".to_owned());
+                continue;
+            }
         };
         let Some(turn) = turn else { break };
         let cancel = match session.active().as_ref() {
@@ -73,11 +88,16 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
             _ => continue,
         };
         session.note_told(&turn);
+        is_idle_told = false;
         session.look_for_extensions().await;
-        session.find_agent_types().await;
         session.look_up_standing(&turn).await;
+        session.tell_waiting_hooks(&turn);
+        tokio::select! {
+            () = session.begin_servers() => {}
+            () = cancel.cancelled() => {}
+        }
         session.sync().await;
-        let ended = AssertUnwindSafe(run(&session, &turn, &cancel)).catch_unwind().await;
+        let ended = AssertUnwindSafe(run(&session, &*desk, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
@@ -92,8 +112,10 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
         session.keep_base(Due::Turn).await;
         session.begin_summary();
     }
+    session.fire_session_end().await;
     session.end_titling().await;
     session.shell.tasks().closed().await;
+    session.leave_servers().await;
     session.close_changes().await;
     session.write_draft();
     session.sync().await;
@@ -108,19 +130,58 @@ pub(super) async fn drive(session: Arc<Session>, mut turns: mpsc::UnboundedRecei
     }
 }
 
+/// Tells when files of agents, skills, commands or styles have changed, and what is wrong with them.
+pub(super) async fn follow_extensions(session: Arc<Session>) {
+    let mut read = session.extensions.subscribe();
+    let mut told: Option<Arc<Loaded>> = read.borrow_and_update().clone();
+    loop {
+        tokio::select! {
+            () = session.cancel.cancelled() => return,
+            changed = read.changed() => if changed.is_err() { return },
+        }
+        let Some(now) = read.borrow_and_update().clone() else { continue };
+        let problems = now.problems();
+        // What there is when a session begins is no change; what is wrong with it is news all the same.
+        if told.is_some() || !problems.is_empty() {
+            session.publish(now.event());
+        }
+        told = Some(now);
+    }
+}
+
 /// Looks up what goes with the prompt of a turn, then runs the turn; or goes on with one that was taken up.
-async fn run(session: &Session, turn: &TurnId, cancel: &CancellationToken) -> Ended {
+async fn run(session: &Arc<Session>, desk: &dyn Desk, turn: &TurnId, cancel: &CancellationToken) -> Ended {
     if let Some(taken_up) = session.taken_up() {
         return turn::go_on(&Conversation::main(session), turn, taken_up, cancel).await;
     }
     let is_prompt = |attaching: &Attaching| compact::asked(&attaching.prompt.text).is_none();
     let attaching = session.state().attaching.clone().filter(is_prompt);
-    if let Some(Attaching { item, prompt }) = attaching {
-        if let Some(note) = note::of(&prompt) {
+    if let Some(attaching) = attaching {
+        if let Some(note) = note::of(&attaching.prompt) {
             session.take_note(turn, note, cancel).await;
             return Ended::without_model();
         }
-        session.attach(turn, &item, &prompt, cancel).await;
+        // What no model is asked for is nothing that hooks see.
+        if !is_unsaid(&attaching.prompt.text) {
+            let conversation = Conversation::main(session);
+            conversation.fire_session_start(turn, cancel).await;
+            match conversation.admit(turn, &attaching.prompt.text, cancel).await {
+                Admission::Taken => {}
+                Admission::Refused(reason) => {
+                    conversation.refuse_prompt(turn, &reason);
+                    return Ended::by_hook();
+                }
+                Admission::Stopped => return Ended::by_hook(),
+            }
+        }
+        let item = attaching.item.clone();
+        match session.take_command(desk, turn, attaching, cancel).await {
+            Taken::Words(prompt) => session.attach(turn, &item, &prompt, cancel).await,
+            Taken::Answered => return Ended::without_model(),
+            Taken::Delegated(delegation) => {
+                return turn::begin_with(&Conversation::main(session), turn, delegation, cancel).await;
+            }
+        }
     }
     turn::carry_out(&Conversation::main(session), turn, cancel).await
 }

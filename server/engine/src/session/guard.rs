@@ -2,12 +2,14 @@
 //!
 //! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
 use crate::event::{Event, ItemBody};
+use crate::hooks::Hooks;
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Verdict};
 use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
@@ -19,7 +21,8 @@ use crate::permission::{Delivery, GateDecision, Grant, Mode, Scope, Spared};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::changes::lock;
-use crate::settings::Withheld;
+use crate::session::equipment::Equipment;
+use crate::settings::{TrustWaiting, Withheld};
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind, Touch};
 use crate::workspace::{Workspace, blocking};
@@ -36,8 +39,12 @@ pub(crate) struct InForce {
     pub(crate) rules: Rules,
     /// What of the rules cannot be used.
     pub(crate) problems: Vec<Problem>,
+    /// The hooks that are declared, ready to be looked up.
+    pub(crate) hooks: Arc<Hooks>,
     /// The session's standing answers.
     pub(crate) grants: Vec<Grant>,
+    /// What skills and commands of the turn bring along.
+    equipment: Equipment,
     /// The folder that relative patterns were read in.
     cwd: AbsPath,
     /// The home folder.
@@ -52,7 +59,19 @@ pub(crate) struct Guard {
     /// The session's own folders, which need no question to be read.
     own: Vec<AbsPath>,
     in_force: Mutex<Option<Arc<InForce>>>,
-    told: Mutex<Complaints>,
+    told: Mutex<Told>,
+}
+
+/// What the session's clients have been told of the settings.
+#[derive(Debug, Default)]
+struct Told {
+    complaints: Complaints,
+    /// What stood for the contents of the files; none before the first look.
+    contents: Option<Vec<(AbsPath, u64)>>,
+    /// What was asked about, by its digest.
+    asked: BTreeSet<String>,
+    /// The policy whose variables commands get.
+    policy: Option<Arc<Policy>>,
 }
 
 /// A verdict, and what holds the call back if it runs: both from one picture.
@@ -85,19 +104,33 @@ impl Guard {
         Self { source, own: own.into_iter().collect(), in_force: Mutex::default(), told: Mutex::default() }
     }
 
-    fn in_force(&self, grants: &[Grant], cwd: &AbsPath) -> Arc<InForce> {
+    fn in_force(&self, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Arc<InForce> {
         let policy = self.source.current();
         let mut in_force = lock(&self.in_force);
         if let Some(known) = in_force.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
             && known.grants == grants
+            && known.equipment == *equipment
             && known.cwd == *cwd
         {
             return Arc::clone(known);
         }
-        let made = Arc::new(InForce { own: self.own.clone(), ..InForce::new(policy, grants, cwd) });
+        let known =
+            in_force.as_ref().filter(|known| known.policy.declared == policy.declared && known.cwd == *cwd);
+        let hooks = match known {
+            Some(known) => Arc::clone(&known.hooks),
+            None => Arc::new(Hooks::of(&policy.declared, cwd)),
+        };
+        let mut made = InForce { own: self.own.clone(), ..InForce::new(policy, grants, equipment, cwd) };
+        made.problems.extend(hooks.problems.iter().cloned());
+        let made = Arc::new(InForce { hooks, ..made });
         *in_force = Some(Arc::clone(&made));
         made
+    }
+
+    /// The picture that was made last, without a look at any file.
+    fn latest(&self) -> Option<Arc<InForce>> {
+        lock(&self.in_force).clone()
     }
 }
 
@@ -111,17 +144,30 @@ impl InForce {
     fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
         let mut grants = self.grants.clone();
         grants.extend(rules.iter().cloned().map(Grant::Rule));
-        Self { own: self.own.clone(), ..Self::new(Arc::clone(&self.policy), &grants, cwd) }
+        let made = Self::new(Arc::clone(&self.policy), &grants, &self.equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture with more that a skill or command brings along.
+    fn with_equipment(&self, more: &Equipment, cwd: &AbsPath) -> Self {
+        let mut equipment = self.equipment.clone();
+        equipment.take(more.clone());
+        let made = Self::new(Arc::clone(&self.policy), &self.grants, &equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
     /// Makes rules ready for use.
-    pub(crate) fn new(policy: Arc<Policy>, grants: &[Grant], cwd: &AbsPath) -> Self {
+    pub(crate) fn new(policy: Arc<Policy>, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Self {
         let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
         let mut rules = policy.rules.clone();
         rules.extend(grants.iter().filter_map(session_rule));
+        rules.extend(equipment.rules());
         let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
+        let rules = rules.in_order(policy.order);
         problems.extend(policy.problems.iter().cloned());
-        Self { policy, rules, problems, grants: grants.to_vec(), cwd: cwd.clone(), home, own: Vec::new() }
+        let (grants, equipment, cwd) = (grants.to_vec(), equipment.clone(), cwd.clone());
+        let (hooks, own) = (Arc::default(), Vec::new());
+        Self { policy, rules, problems, hooks, grants, equipment, cwd, home, own }
     }
 
     /// Judges a call in this picture.
@@ -141,7 +187,11 @@ impl InForce {
             Touch::Command { command, directory, outside_sandbox } => {
                 *outside_sandbox || self.policy.confinement.excludes(&analyse(command, directory))
             }
-            Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
+            Touch::Read(_)
+            | Touch::Write(_)
+            | Touch::Fetch { .. }
+            | Touch::Named { .. }
+            | Touch::Foreign { .. } => false,
         };
         self.policy.sandbox.clone().filter(|_| !touches.iter().any(leaves))
     }
@@ -190,27 +240,65 @@ impl InForce {
 impl Session {
     /// What the gate goes by now. Tells what is wrong with the settings when that has changed.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
-        let grants = self.state().grants.clone();
+        let (grants, equipment) = {
+            let state = self.state();
+            (state.grants.clone(), state.equipment.clone())
+        };
         // Held until it is told: of two looks the newer is told last.
         let mut told = lock(&self.guard.told);
-        let in_force = self.guard.in_force(&grants, &self.workspace.cwd());
-        if told.problems != in_force.problems || told.withheld != in_force.policy.withheld {
-            let (problems, withheld) = (in_force.problems.clone(), in_force.policy.withheld.clone());
-            *told = Complaints { problems: problems.clone(), withheld: withheld.clone() };
-            self.publish(Event::ConfigChanged { problems, withheld });
+        let in_force = self.guard.in_force(&grants, &equipment, &self.workspace.cwd());
+        let policy = &in_force.policy;
+        let known = told.contents.replace(policy.contents.clone());
+        let files = known.map(|known| changed(&known, &policy.contents)).unwrap_or_default();
+        let complaints =
+            Complaints { problems: in_force.problems.clone(), withheld: policy.withheld.clone() };
+        if !files.is_empty() || told.complaints != complaints {
+            told.complaints = complaints.clone();
+            let Complaints { problems, withheld } = complaints;
+            self.publish(Event::ConfigChanged { files, problems, withheld });
+        }
+        if !told.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, policy)) {
+            self.shell.set_variables(policy.declared.variables());
+            told.policy = Some(Arc::clone(policy));
+        }
+        // What is wished for no more may be asked about again, should it come back.
+        told.asked.retain(|known| policy.to_ask.contains(known));
+        let before = told.asked.len();
+        told.asked.extend(policy.to_ask.iter().cloned());
+        if told.asked.len() > before {
+            self.publish(Event::TrustRequired { waiting: TrustWaiting::of(&policy.withheld) });
         }
         in_force
+    }
+
+    /// What the gate went by last. Looks at files only where nobody has looked yet.
+    pub(crate) fn latest_in_force(&self) -> Arc<InForce> {
+        self.guard.latest().unwrap_or_else(|| self.in_force())
     }
 
     /// What was told last of what is wrong with the settings. Looks at no file.
     #[must_use]
     pub fn complaints(&self) -> Complaints {
-        lock(&self.guard.told).clone()
+        lock(&self.guard.told).complaints.clone()
+    }
+
+    /// Looks at the settings files, and tells what has changed.
+    pub fn look_at_settings(&self) {
+        self.in_force();
     }
 
     /// Judges a call by everything that is in force now, and says what is to hold it back by the same settings.
     pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
-        let in_force = self.in_force();
+        self.judge_in(&self.in_force(), case, mode)
+    }
+
+    /// As [`Session::judge`], with what a skill or command brings along that is being put together.
+    pub(crate) fn judge_with(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
+        let with = self.in_force().with_equipment(equipment, &self.workspace.cwd());
+        self.judge_in(&with, case, mode)
+    }
+
+    fn judge_in(&self, in_force: &InForce, case: &Case<'_>, mode: Mode) -> Judged {
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
         let workspace = &self.workspace;
@@ -322,6 +410,17 @@ impl Session {
             .filter(|call| runs(&without, call) == Some(false) && runs(&with, call) == Some(true));
         Spared { matched: count(spared.count()), of: count(calls.len()) }
     }
+}
+
+/// The files whose contents are others, those that have come or gone among them.
+fn changed(before: &[(AbsPath, u64)], now: &[(AbsPath, u64)]) -> Vec<AbsPath> {
+    let other = |one: &[(AbsPath, u64)], other: &[(AbsPath, u64)]| {
+        let news = one.iter().filter(|entry| !other.contains(entry));
+        news.map(|(file, _)| file.clone()).collect::<Vec<_>>()
+    };
+    let mut files = other(now, before);
+    files.extend(other(before, now).into_iter().filter(|file| now.iter().all(|(known, _)| known != file)));
+    files
 }
 
 fn count(number: usize) -> u32 {

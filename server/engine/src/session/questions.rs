@@ -74,6 +74,29 @@ impl Conversation<'_> {
         self.put(Question { id, call: None, item: None, draft, timestamp }, |_| {}, cancel).await.1
     }
 
+    /// Asks the user something for a call that runs, and waits for the answer; `None` when the call was cancelled first. It
+    /// is not in the journal: the call cannot go on after the server has ended, and so is not asked for again.
+    pub(crate) async fn ask_beside(
+        &self,
+        call: &CallId,
+        item: &ItemId,
+        draft: Draft,
+        cancel: &CancellationToken,
+    ) -> Option<Reply> {
+        let (id, timestamp) = (QuestionId::generate(), Timestamp::now());
+        let question = Question { id, call: Some(call.clone()), item: Some(item.clone()), draft, timestamp };
+        self.session.begin_waiting();
+        let answered = self.session.questions.ask(question, cancel).await;
+        self.session.end_waiting();
+        match answered {
+            Answered::By(reply) => {
+                self.session.note_answer();
+                Some(reply)
+            }
+            Answered::Cancelled => None,
+        }
+    }
+
     async fn put(
         &self,
         question: Question,

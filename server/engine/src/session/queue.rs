@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::Typed;
 use crate::event::{Event, ItemBody, NoticeLevel, QueuedPrompt, TurnEnd};
 use crate::ids::{QueueId, TurnId};
 use crate::input::Part;
@@ -12,7 +13,6 @@ use crate::journal::Record;
 use crate::model::Block;
 use crate::session::state::{SessionState, Waiting};
 use crate::session::{Prompt, Session, Submitted, content_of, new_item};
-use crate::turn::compact;
 
 /// So many prompts may wait in a queue.
 pub const QUEUE_LIMIT: usize = 100;
@@ -139,7 +139,7 @@ impl Session {
         };
         if state.place(id).is_some() {
             // A command is no word to the model: it is the next one that begins.
-            let is_command = compact::asked(&waiting.prompt.text).is_some();
+            let is_command = Typed::read(&waiting.prompt.text).is_some();
             if !is_command && state.is_steering_full() {
                 return Err(QueueError::Full);
             }
@@ -196,6 +196,7 @@ pub(super) fn goes_on_after(reason: TurnEnd) -> bool {
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::ChatDisabled
+        | TurnEnd::Hook
         | TurnEnd::Error => false,
     }
 }

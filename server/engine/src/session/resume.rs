@@ -276,9 +276,10 @@ impl Session {
 
     /// Lets the main model answer where that of the session is not known any more.
     fn replace_lost_model(&self, state: &mut SessionState) {
-        let Err(error) = self.models.profile(&state.model) else { return };
+        let models = self.models();
+        let Err(error) = models.profile(&state.model) else { return };
         let lost = state.model.clone();
-        let model = self.models.default_name().to_owned();
+        let model = models.default_name().to_owned();
         if model == lost {
             // Which one it is does not matter then; the next turn says what is missing.
             return;

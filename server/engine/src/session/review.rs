@@ -154,6 +154,11 @@ pub enum ResolveError {
     /// No such checkpoint.
     #[error("there is no checkpoint `{0}` in this session")]
     UnknownCheckpoint(CheckpointId),
+    /// The settings say that files are not brought back.
+    #[error(
+        "files are not brought back: `fileCheckpointingEnabled` is false in the settings; restore the conversation alone"
+    )]
+    FilesOff,
     /// A turn runs.
     #[error("a turn is running; cancel it or wait for it")]
     Busy,

@@ -10,7 +10,7 @@ use crate::permission::policy::KeepError;
 use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope};
 use crate::session::Session;
-use crate::settings::{Shown, Withheld};
+use crate::settings::{TrustState, TrustWaiting, Withheld};
 use crate::workspace::blocking;
 
 /// What is in force, and what is not and why.
@@ -60,6 +60,7 @@ impl Session {
             &Setting {
                 folder: &cwd,
                 rules: in_force.rules.iter().cloned().collect(),
+                order: in_force.policy.order,
                 sensitive: &in_force.policy.sensitive,
                 confinement: &in_force.policy.confinement,
                 additional: &in_force.policy.additional,
@@ -95,15 +96,23 @@ impl Session {
         removed
     }
 
-    /// Approves of what a file of the workspace asks for now what the user has been shown, and says how much that is.
-    ///
-    /// # Errors
-    /// [`KeepError`]; nothing is approved then.
-    pub async fn approve_settings(&self, file: AbsPath, shown: Vec<Shown>) -> Result<usize, KeepError> {
-        let source = self.policy_source();
-        let approved = blocking(move || source.approve(&file, &shown)).await;
-        // What waits no more is told at once.
+    /// What files of the workspace ask for, what waits of it and what counts. Looks at the settings files.
+    #[must_use]
+    pub fn trust(&self) -> TrustState {
         self.in_force();
-        approved
+        self.policy_source().trust()
+    }
+
+    /// Whether ignored files are offered where a prompt names files.
+    #[must_use]
+    pub fn shows_ignored_files(&self) -> bool {
+        !self.in_force().policy.preferences.respect_gitignore
+    }
+
+    /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.
+    #[must_use]
+    pub fn trust_waiting(&self) -> Option<TrustWaiting> {
+        let withheld = self.complaints().withheld;
+        (!withheld.is_empty()).then(|| TrustWaiting::of(&withheld))
     }
 }

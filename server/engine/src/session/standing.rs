@@ -12,11 +12,15 @@ use crate::ids::{AgentId, TurnId};
 use crate::input::EditorContext;
 use crate::memory::{Memory, Places};
 use crate::paths::{AbsPath, Target};
+use crate::preferences::Preferences;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::conversation::Conversation;
-use crate::style::Style;
+use crate::style::{Style, Styles};
 use crate::workspace::blocking;
+
+/// The longest text that commits and pull requests end with, in characters.
+const MAX_ATTRIBUTION: usize = 1_000;
 
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
@@ -49,6 +53,7 @@ pub struct Standing {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     standing: Mutex<Option<Arc<Standing>>>,
+    styles: Mutex<Arc<Styles>>,
     told: Mutex<HashMap<Option<AgentId>, Told>>,
     /// What the editor showed with the newest prompt that said so.
     editor: Mutex<Option<EditorContext>>,
@@ -73,6 +78,13 @@ pub(crate) struct Beside {
     pub(crate) folders: Vec<AbsPath>,
 }
 
+impl Kept {
+    /// Lets these styles count from now on.
+    pub(super) fn know(&self, styles: &Arc<Styles>) {
+        *lock(&self.styles) = Arc::clone(styles);
+    }
+}
+
 impl Session {
     /// What stands in the system prompt beside what is built in, as the turn found it.
     #[must_use]
@@ -85,9 +97,14 @@ impl Session {
     /// # Errors
     /// That there is none, naming those there are.
     pub async fn style_named(&self, name: &str) -> Result<String, String> {
-        let (places, name) = (self.memory_places(), name.to_owned());
-        let roots = self.workspace.roots().to_vec();
-        blocking(move || Style::find(&name, &roots, places.home.as_ref())).await.map(|style| style.name)
+        self.extensions.now().await.styles.find(name).map(|style| style.name.clone())
+    }
+
+    /// The name of the style that was chosen, for this session or in the settings. Looks at the settings files.
+    #[must_use]
+    pub fn chosen_style(&self) -> Option<String> {
+        let chosen = self.state().output_style.clone();
+        chosen.or_else(|| self.in_force().policy.preferences.output_style.clone())
     }
 
     /// Looks up what stands in the system prompt, and tells what has changed.
@@ -120,12 +137,12 @@ impl Session {
         let preferences = &policy.preferences;
         let places = self.memory_places();
         let memory = Memory::load(&places, &|path| self.may_mention(&Target::File(path.clone())));
-        let roots = self.workspace.roots();
+        let styles = Arc::clone(&lock(&self.kept.styles));
         let chosen = self.state().output_style.clone();
         let (style, style_problem) = match chosen.as_deref().or(preferences.output_style.as_deref()) {
             None => (Style::default(), None),
-            Some(name) => match Style::find(name, roots, places.home.as_ref()) {
-                Ok(style) => (style, None),
+            Some(name) => match styles.find(name) {
+                Ok(style) => (style.clone(), None),
                 Err(problem) => (Style::default(), Some(problem)),
             },
         };
@@ -140,7 +157,7 @@ impl Session {
             style,
             language: said(&preferences.language),
             locale: self.workspace.locale().as_deref().and_then(foreign),
-            appended: said(&preferences.append_system_prompt),
+            appended: appended(preferences),
             branch,
             overview,
             style_problem,
@@ -166,7 +183,7 @@ impl Session {
     ) -> Option<Beside> {
         let file = target.file()?;
         let (places, above) = (Arc::new(self.memory_places()), self.standing());
-        let beside = places.folders_beside(file);
+        let beside = above.memory.beside(&places, file);
         loop {
             let folders = Arc::new(self.with_told(agent, |told| {
                 beside.iter().filter(|folder| !told.contains(*folder)).cloned().collect::<Vec<_>>()
@@ -265,6 +282,23 @@ fn branch(top: &AbsPath) -> Option<String> {
     let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     (!branch.contains(char::is_control)).then(|| branch.to_owned())
+}
+
+/// What settings append to the system prompt.
+fn appended(preferences: &Preferences) -> Option<String> {
+    let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let ending = |what: &str, text: &Option<String>| {
+        let text: String = said(text)?.trim().chars().take(MAX_ATTRIBUTION).collect();
+        Some(format!("End {what} with this text, after an empty line:\n\n{text}"))
+    };
+    let attribution = &preferences.attribution;
+    let parts = [
+        said(&preferences.append_system_prompt),
+        ending("the message of every commit you make", &attribution.commit),
+        ending("the description of every pull request you open", &attribution.pull_request),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 #[cfg(test)]

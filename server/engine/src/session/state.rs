@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::command;
 use crate::event::{Event, Item, ItemBody, QueuedPrompt, ResumeStrategy, RunState, SealedCall, TurnEnd};
 use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
@@ -22,6 +23,7 @@ use crate::session::agents::Agent;
 use crate::session::background::Background;
 use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
+use crate::session::equipment::Equipment;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
 use crate::session::title::TitledBy;
@@ -70,6 +72,9 @@ pub struct SessionState {
     pub attaching: Option<Attaching>,
     /// What the user has allowed for the whole session.
     pub grants: Vec<Grant>,
+    /// What the skills and commands of the running turn bring along.
+    #[serde(default)]
+    pub equipment: Equipment,
     /// The todo list.
     pub todos: Vec<Todo>,
     /// The lists at the prompts of turns, where there was one.
@@ -171,6 +176,7 @@ impl SessionState {
             draft: None,
             attaching: None,
             grants: Vec::new(),
+            equipment: Equipment::default(),
             todos: Vec::new(),
             todos_before: BTreeMap::new(),
             rounds_without_todos: 0,
@@ -253,10 +259,7 @@ impl SessionState {
                 self.change_queue(change);
                 vec![self.queue_event()]
             }
-            Record::Drafted { draft } => {
-                self.draft.clone_from(&draft);
-                vec![Event::DraftChanged { draft }]
-            }
+            Record::Drafted { draft } => vec![self.take_draft(draft)],
             Record::Prompt { .. } => self.apply_prompt(record),
             Record::Steered { ref queued, ref item, ref parts, .. } => {
                 self.note_begun(queued);
@@ -264,7 +267,7 @@ impl SessionState {
                 let shown = self.main.apply(record);
                 shown.into_iter().chain([self.queue_event()]).collect()
             }
-            Record::Attached { .. } => {
+            Record::Attached { .. } | Record::PromptRefused { .. } => {
                 self.attaching = None;
                 self.main.apply(record)
             }
@@ -284,13 +287,16 @@ impl SessionState {
             | Record::Item { .. }
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
+            | Record::Commanded { .. }
             | Record::Remark { .. } => self.main.apply(record),
             Record::Delegated { .. } => self.delegate(record),
             Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
             // For audits: who asks and who answers tells of it.
-            Record::Decided { .. } | Record::Asked { .. } | Record::Replied { .. } => {
-                self.apply_quiet(record)
-            }
+            Record::Decided { .. }
+            | Record::Granted { .. }
+            | Record::Equipped { .. }
+            | Record::Asked { .. }
+            | Record::Replied { .. } => self.apply_quiet(record),
             Record::Todos { todos } => {
                 self.todos = todos;
                 self.rounds_without_todos = 0;
@@ -387,6 +393,8 @@ impl SessionState {
                 let agents = self.agents.values_mut().map(|agent| &mut agent.thread);
                 agents.chain([&mut self.main]).for_each(|thread| thread.note_decided(&decision.id));
             }
+            Record::Granted { grants } => self.grants.extend(grants),
+            Record::Equipped { turn: _, equipment } => self.equipment.take(equipment),
             Record::Asked { question } => {
                 self.asked.retain(|asked| asked.id != question.id);
                 self.asked.push(*question);
@@ -431,6 +439,11 @@ impl SessionState {
         self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
     }
 
+    fn take_draft(&mut self, draft: Option<Draft>) -> Event {
+        self.draft.clone_from(&draft);
+        Event::DraftChanged { draft }
+    }
+
     /// What was sent is no draft any more.
     fn send_draft(&mut self) -> Option<Event> {
         self.draft.take().map(|_| Event::DraftChanged { draft: None })
@@ -442,6 +455,7 @@ impl SessionState {
         self.spending.end_turn(&turn, usage);
         self.usage += usage;
         self.turn = None;
+        self.equipment = Equipment::default();
         self.attaching = None;
         self.asked.clear();
         self.return_steering();
@@ -466,10 +480,13 @@ impl SessionState {
     }
 
     fn begin_turn(&mut self, turn: &TurnId, item: &Item, parts: &[Part]) {
-        if let (true, ItemBody::UserMessage { text, .. }) = (self.title.is_empty(), &item.body) {
+        if let (true, ItemBody::UserMessage { text, .. }) = (self.title.is_empty(), &item.body)
+            && !command::is_unsaid(text)
+        {
             self.title = title_from(text);
         }
         self.rounds = 0;
+        self.equipment = Equipment::default();
         self.attach_to(item, parts);
         self.every_turn.push(turn.clone());
         self.cut = None;
@@ -592,7 +609,12 @@ impl SessionState {
         if self.titled == Some(TitledBy::User) || (self.titled.is_some() && self.main.items.count() > 0) {
             return None;
         }
-        let title = self.main.prompts().next().map(|prompt| prompt.title.clone()).unwrap_or_default();
+        let title = self
+            .main
+            .prompts()
+            .find(|prompt| prompt.is_said)
+            .map(|prompt| prompt.title.clone())
+            .unwrap_or_default();
         let is_other = title != self.title;
         (self.title, self.titled) = (title, None);
         is_other.then(|| self.title_event())

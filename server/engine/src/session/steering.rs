@@ -5,10 +5,12 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{ItemBody, QueuedPrompt};
-use crate::ids::{ItemId, TurnId};
+use crate::event::{ItemBody, NoticeKind, NoticeLevel, QueuedPrompt};
+use crate::hooks::moments::Admission;
+use crate::ids::{ItemId, QueueId, TurnId};
 use crate::journal::Record;
 use crate::session::conversation::Conversation;
+use crate::session::queue::QueueError;
 use crate::session::state::{SessionState, Waiting};
 use crate::session::{Prompt, Session, SubmitError, Submitted};
 
@@ -42,18 +44,45 @@ pub(crate) async fn take(conversation: &Conversation<'_>, turn: &TurnId, cancel:
     if conversation.agent.is_some() {
         return;
     }
-    while let Some((item, prompt)) = take_one(conversation, turn) {
-        conversation.session.attach(turn, &item, &prompt, cancel).await;
+    while let Some((id, text)) = first(conversation) {
+        match conversation.admit(turn, &text, cancel).await {
+            Admission::Taken => {}
+            Admission::Refused(reason) => {
+                match conversation.session.remove_queued(&id) {
+                    Ok(()) => {
+                        let text = format!("A hook refused what you said: {reason}");
+                        let hint = "The model has not seen it. Write it in another way.";
+                        let said = (NoticeLevel::Warning, text.as_str(), hint);
+                        conversation.notice_of(NoticeKind::Hook, turn, said);
+                    }
+                    Err(QueueError::Closed) => return,
+                    // The user has taken it back meanwhile.
+                    Err(error) => tracing::debug!(%error, "what a hook refused waits no more"),
+                }
+                continue;
+            }
+            Admission::Stopped => return,
+        }
+        if let Some((item, prompt)) = take_one(conversation, turn, &text) {
+            conversation.session.attach(turn, &item, &prompt, cancel).await;
+        }
     }
 }
 
-fn take_one(conversation: &Conversation<'_>, turn: &TurnId) -> Option<(ItemId, Prompt)> {
+/// What is said next.
+fn first(conversation: &Conversation<'_>) -> Option<(QueueId, String)> {
+    let state = conversation.session.state();
+    state.steering.front().map(|waiting| (waiting.prompt.id.clone(), waiting.prompt.text.clone()))
+}
+
+/// Takes what is said next, if it is what hooks have looked at.
+fn take_one(conversation: &Conversation<'_>, turn: &TurnId, looked_at: &str) -> Option<(ItemId, Prompt)> {
     let session = conversation.session;
     let mut state = session.state();
-    let Waiting { prompt: QueuedPrompt { id: queued, text, .. }, content, parts } =
-        state.steering.front().cloned()?;
+    let first = state.steering.front().filter(|waiting| waiting.prompt.text == looked_at);
+    let Waiting { prompt: QueuedPrompt { id: queued, text, .. }, content, parts } = first.cloned()?;
     let prompt = Prompt { text: text.clone(), parts: parts.clone(), ..Prompt::default() };
-    let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true };
+    let body = ItemBody::UserMessage { text, attachments: Vec::new(), steered: true, command: None };
     let item = conversation.new_item(turn, body);
     let id = item.id.clone();
     let record = Record::Steered { turn: turn.clone(), queued, item, content, parts };

@@ -20,6 +20,7 @@ mod property;
 mod queue;
 mod reminders;
 mod replay;
+mod slash;
 mod storage;
 mod think;
 mod titles;

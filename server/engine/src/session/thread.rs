@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::command::{self, CommandUse};
 use crate::context::normalise::{append, normalise};
 use crate::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
 use crate::ids::{ItemId, TurnId, WindowId};
@@ -21,7 +22,7 @@ use crate::session::compaction::{Compaction, Stored, Window};
 use crate::session::thread::open::Asked;
 use crate::session::transcript::{self, Transcript};
 use crate::session::{title_from, told};
-use crate::turn::compact::{self, pictures};
+use crate::turn::compact::pictures;
 
 /// What the records of a conversation add up to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -152,15 +153,9 @@ impl Thread {
                 self.turns.push(TurnStart { prompt, items, place, words, steered: Vec::new() });
                 vec![Event::ItemAdded { item }]
             }
-            Record::Attached { turn: _, item, content, shown, instructed } => {
-                self.note_instructed(instructed);
-                append(&mut self.messages, Message::user(content));
-                let prompt = self.items.change(&item, |item| {
-                    if let ItemBody::UserMessage { attachments, .. } = &mut item.body {
-                        *attachments = shown;
-                    }
-                });
-                prompt.map(|item| Event::ItemUpdated { item }).into_iter().collect()
+            Record::Attached { .. } => self.attach_to_prompt(record).into_iter().collect(),
+            Record::Commanded { turn, item, command, content } => {
+                self.take_command(&turn, &item, command, content).into_iter().collect()
             }
             Record::Steered { turn: _, queued: _, item, content, parts: _ } => {
                 self.close_calls();
@@ -203,6 +198,7 @@ impl Thread {
                 append(&mut self.messages, Message::user(vec![Block::Text { text }]));
                 Vec::new()
             }
+            Record::PromptRefused { turn, reason: _ } => self.refuse_prompt(&turn),
             Record::Compacted { compaction } => {
                 self.compact(*compaction);
                 Vec::new()
@@ -215,6 +211,8 @@ impl Thread {
             | Record::Replied { .. }
             | Record::Todos { .. }
             | Record::Decided { .. }
+            | Record::Granted { .. }
+            | Record::Equipped { .. }
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }
@@ -230,6 +228,42 @@ impl Thread {
             | Record::Resumed { .. }
             | Record::InAgent { .. } => Vec::new(),
         }
+    }
+
+    /// Puts what goes with a prompt behind it.
+    fn attach_to_prompt(&mut self, record: Record) -> Option<Event> {
+        let Record::Attached { turn: _, item, content, shown, instructed } = record else { return None };
+        self.note_instructed(instructed);
+        append(&mut self.messages, Message::user(content));
+        let prompt = self.items.change(&item, |item| {
+            if let ItemBody::UserMessage { attachments, .. } = &mut item.body {
+                *attachments = shown;
+            }
+        });
+        prompt.map(|item| Event::ItemUpdated { item })
+    }
+
+    /// Puts what a command says to the model in the place of the prompt that it was.
+    fn take_command(
+        &mut self,
+        turn: &TurnId,
+        item: &ItemId,
+        command: Option<CommandUse>,
+        content: Vec<Block>,
+    ) -> Option<Event> {
+        let (place, is_said) = (self.place(), !content.is_empty());
+        append(&mut self.messages, Message::user(content));
+        let words = self.blocks_since(place);
+        let start = self.turns.iter_mut().rfind(|start| start.prompt.turn == *turn);
+        if let Some(start) = start.filter(|start| start.prompt.item == *item) {
+            (start.words, start.prompt.is_said) = (words, is_said);
+        }
+        let prompt = self.items.change(item, |item| {
+            if let ItemBody::UserMessage { command: known, .. } = &mut item.body {
+                *known = command;
+            }
+        });
+        prompt.map(|item| Event::ItemUpdated { item })
     }
 
     /// Notes what the provider of an answer reported about the request.
@@ -601,6 +635,37 @@ impl Thread {
         self.rewrite();
     }
 
+    /// As [`Self::take_out`]; nothing of it is told.
+    fn refuse_prompt(&mut self, turn: &TurnId) -> Vec<Event> {
+        self.take_out(turn);
+        Vec::new()
+    }
+
+    /// Takes the words of a turn's prompt out of what the model sees. What stands before them, of what others changed, stays.
+    fn take_out(&mut self, turn: &TurnId) {
+        let Some(start) = self.turns.iter_mut().rev().find(|start| start.prompt.turn == *turn) else {
+            return;
+        };
+        let words = std::mem::take(&mut start.words);
+        start.prompt.is_said = false;
+        let place = start.place;
+        // Nothing was said behind it yet; a journal that says otherwise is left as it is.
+        if words == 0 || place.window != self.windows.len() {
+            return;
+        }
+        let (Some(at), word) = (place.message(), place.blocks + words - 1) else { return };
+        let mut messages = self.messages.to_vec();
+        let Some(message) = messages.get_mut(at).filter(|message| word < message.content.len()) else {
+            return;
+        };
+        message.content.remove(word);
+        if message.content.is_empty() {
+            messages.remove(at);
+        }
+        self.messages = messages.into();
+        self.rewrite();
+    }
+
     /// Where the next prompt of the user will stand.
     fn place(&self) -> Place {
         let last = self.messages.last().filter(|last| last.role == Role::User);
@@ -627,7 +692,7 @@ impl PromptFacts {
             ItemBody::UserMessage { text, .. } => text.as_str(),
             _ => "",
         };
-        let (title, is_said) = (title_from(text), compact::asked(text).is_none());
+        let (title, is_said) = (title_from(text), !command::is_unsaid(text));
         Self { turn, item: item.id.clone(), title, timestamp: item.timestamp, is_said }
     }
 }

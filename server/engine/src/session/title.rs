@@ -109,7 +109,7 @@ impl Session {
         }
         let name = self.pointer(Pointer::Quick);
         let preferences = &self.in_force().policy.preferences;
-        let main = self.models.pointer_with(Pointer::Main, &preferences.pointers);
+        let main = self.models().pointer_with(Pointer::Main, &preferences.pointers);
         // Where nothing is set apart for what is quick, asking would cost what the user did not mean to spend.
         let is_own = name != main && name != self.state().model;
         if !preferences.session_titles.unwrap_or(is_own) {
@@ -135,7 +135,8 @@ impl Session {
     }
 
     async fn title_by_model(&self, turn: &TurnId, name: &str) -> Result<(), ModelError> {
-        let profile = self.models.profile(name)?;
+        let models = self.models();
+        let profile = models.profile(name)?;
         let cancel = self.cancel.child_token();
         let asking = self.ask_for_title(profile, &cancel);
         tokio::pin!(asking);
@@ -170,10 +171,11 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
         let cancelled = || ModelError::new(ModelErrorKind::Cancelled, "it was cancelled".to_owned());
+        let models = self.models();
         let model = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled()),
-            model = self.models.connect(&profile.name) => model?,
+            model = models.connect(&profile.name) => model?,
         };
         let request = ModelRequest {
             system: vec![PROMPT.to_owned()],
@@ -197,6 +199,19 @@ impl Session {
         let shown = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
         let (prompt, answer) = (shown(&prompt.unwrap_or_default()), shown(&state.main.answer()));
         format!("<user>\n{prompt}\n</user>\n<agent>\n{answer}\n</agent>\n\nThe title:")
+    }
+
+    /// Gives the session the title that a hook wants, unless the user has named it.
+    ///
+    /// # Errors
+    /// [`TitleError`]; the one before stays then.
+    pub(crate) fn title_by_hook(&self, title: &str) -> Result<(), TitleError> {
+        let title = tidy(title)?;
+        let mut state = self.state();
+        if state.titled != Some(TitledBy::User) && state.title != title {
+            self.commit_title(&mut state, title, TitledBy::Model);
+        }
+        Ok(())
     }
 
     fn commit_title(&self, state: &mut SessionState, title: String, by: TitledBy) {

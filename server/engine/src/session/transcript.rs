@@ -505,7 +505,8 @@ pub fn is_edit(item: &Item) -> bool {
         ItemBody::UserMessage { .. }
         | ItemBody::AgentMessage { .. }
         | ItemBody::Thinking { .. }
-        | ItemBody::Notice { .. } => false,
+        | ItemBody::Notice { .. }
+        | ItemBody::Command { .. } => false,
     }
 }
 
@@ -514,7 +515,7 @@ fn is_final(item: &Item) -> bool {
     match &item.body {
         ItemBody::ToolCall(call) => call.state.is_final(),
         ItemBody::AgentMessage { complete, .. } | ItemBody::Thinking { complete, .. } => *complete,
-        ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => true,
+        ItemBody::UserMessage { .. } | ItemBody::Notice { .. } | ItemBody::Command { .. } => true,
     }
 }
 

@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::lines::Lines;
+use crate::command::is_unsaid;
 use crate::ids::{ResolutionId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::model::price::Cost;
@@ -243,7 +244,8 @@ impl Digest {
                 let Prompt { turn, item } = read(line)?;
                 self.turns += 1;
                 self.before = None;
-                if self.first.is_none() {
+                // What the model is told nothing of names no session.
+                if self.first.is_none() && !is_unsaid(&item.body.text) {
                     if self.titled.is_none() {
                         self.title = title_from(&item.body.text);
                     }

@@ -9,7 +9,7 @@ use jsonc_parser::ast::{ObjectProp, Value as Node};
 use jsonc_parser::common::Ranged;
 use serde_json::Value;
 
-use super::read::{Reader, json};
+use super::read::{Owner, Reader, json};
 use super::scripts::{NamedFile, named_files};
 use super::{Settings, Wish};
 use crate::paths::AbsPath;
@@ -120,13 +120,14 @@ impl Declared {
 
 impl Settings {
     /// Lets the user's word about servers of projects count, once all files are read.
-    pub(super) fn settle_servers(&mut self) {
+    pub(super) fn settle_servers(&mut self, is_distrusted: bool) {
         let switches = &self.declared.switches;
         for entry in &mut self.declared.servers {
             let Approval::Waiting(wish) = &entry.approval else { continue };
             let is_disabled = switches.disabled_servers.contains(&entry.name);
-            let is_enabled =
+            let is_named =
                 switches.enable_all_servers == Some(true) || switches.enabled_servers.contains(&entry.name);
+            let is_enabled = is_named && !is_distrusted;
             // Nobody is asked about what will not be started.
             if is_disabled || is_enabled {
                 self.withheld.retain(|withheld| withheld.wish != *wish);
@@ -162,6 +163,13 @@ impl Reader<'_, '_> {
                 if let Some(value) = self.switch(name, property, false) {
                     self.settings.declared.switches.disable_shell_embeds.get_or_insert(value);
                 }
+            }
+            "enableAllProjectMcpServers" | "enabledMcpjsonServers" if self.is_of_workspace() => {
+                let message = format!(
+                    "`{name}` does not count here: servers of a project are approved one by one, as they stand. It counts in \
+                     your own settings."
+                );
+                self.tell(Severity::Information, property.name.range(), message);
             }
             "enableAllProjectMcpServers" => {
                 if let Some(value) = self.switch(name, property, true) {
@@ -215,9 +223,17 @@ impl Reader<'_, '_> {
             Kind::Variable => format!("env.{name}"),
             Kind::Helper | Kind::Plugin => name.to_owned(),
         };
-        let approval = match self.workspace().cloned() {
+        let (workspace, file) = match (self.owner(), self.origin_file()) {
+            (Owner::Workspace(workspace), Some(file)) => (Some(workspace.clone()), Some(file.clone())),
+            (Owner::Person | Owner::Workspace(_), _) => (None, None),
+            (Owner::Unknown, _) => {
+                self.is_in_force(&key, "", node.range());
+                return;
+            }
+        };
+        let approval = match workspace.zip(file) {
             None => Approval::NotNeeded,
-            Some(workspace) => {
+            Some((workspace, file)) => {
                 let files = named_files(&workspace, &value);
                 self.settings.look_at(files.iter().map(|file| file.path.clone()));
                 let contents: String = files.iter().map(NamedFile::line).collect();
@@ -225,7 +241,6 @@ impl Reader<'_, '_> {
                 if self.is_in_force(&key, &text, node.range()) {
                     Approval::Approved
                 } else {
-                    let file = self.origin_file().clone();
                     Approval::Waiting(Wish { root: workspace, file, key, text })
                 }
             }

@@ -10,11 +10,11 @@ use jsonc_parser::ast::{ObjectProp, Value as Node};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::SettingsSources;
 use super::read::{Reader, json};
 use super::text::{OPTIONS, Text};
+use super::{CONFIG, SettingsSources};
 use crate::model::catalog::Entry;
 use crate::model::models::{ModelSources, Pointer, ProfileLayer};
 use crate::model::profile::{HELPER_TTL, KeyHelper, ProfileOptions};
@@ -23,8 +23,6 @@ use crate::permission::rules::Severity;
 
 /// The file in which Kode keeps its profiles, in the home folder.
 const KODE: &str = ".kode.json";
-/// The file in which Blade keeps its models, in its folder.
-const BLADE: &str = "config.json";
 /// What other agents note beside a profile; it means nothing here.
 const FOREIGN: [&str; 12] = [
     "createdAt",
@@ -73,15 +71,14 @@ impl ModelValues {
 }
 
 impl SettingsSources {
-    /// The models of Kode and Blade, which are only read. A file that cannot be read is left out and logged: it is not
-    /// ours to complain about.
+    /// The models that the user's files describe as other agents do: Kode's state, and `models` in a `config.json` as Blade
+    /// writes them. A file that cannot be read is left out and logged: it is not ours to complain about.
     #[must_use]
     pub fn imported_models(&self) -> Vec<ProfileLayer> {
         let kode = self.home.as_ref().map(|home| home.join(KODE));
-        let blade = self.user_folders.iter().find(|folder| folder.as_path().ends_with(".blade"));
-        let blade = blade.map(|folder| folder.join(BLADE));
         let kode = kode.and_then(|file| Some(of_kode(&file, &object(&file)?)));
-        let blade = blade.and_then(|file| Some(of_blade(&file, &object(&file)?)));
+        let blade = self.user_folders.iter().map(|folder| folder.join(CONFIG));
+        let blade = blade.filter_map(|file| Some(of_blade(&file, &object(&file)?)));
         kode.into_iter().chain(blade).filter(|layer| *layer != ProfileLayer::default()).collect()
     }
 }
@@ -92,7 +89,8 @@ impl Reader<'_, '_> {
         let name = property.name.as_str();
         match name {
             "modelPointers" => self.pointers(property),
-            "modelProfiles" | "fallbackModel" | "apiKeyHelper" | "apiKeyHelperTtlMs" | "modelCatalog" => {
+            "modelProfiles" | "fallbackModel" | "apiKeyHelper" | "apiKeyHelperTtlMs" | "modelCatalog"
+            | "models" | "currentModelId" => {
                 if self.is_of_workspace() {
                     let message = format!(
                         "`{name}` is ignored here: files in the workspace cannot say where conversations are sent or with \
@@ -126,6 +124,8 @@ impl Reader<'_, '_> {
                     self.settings.values.models.helper_ttl.get_or_insert(Duration::from_millis(millis));
                 }
             }
+            // Read as a whole with those of other agents.
+            "models" | "currentModelId" => {}
             _ => self.catalog(property),
         }
     }
@@ -223,7 +223,8 @@ impl Reader<'_, '_> {
 
     /// The layer of the file that is read.
     fn layer(&mut self) -> &mut ProfileLayer {
-        let source = self.origin_file().to_string();
+        let source =
+            self.origin_file().map_or_else(|| "the editor's settings".to_owned(), ToString::to_string);
         let layers = &mut self.settings.values.models.layers;
         let is_new = layers.last().is_none_or(|layer| layer.source != source);
         if is_new {
@@ -266,7 +267,7 @@ fn profile(value: Value, lenient: bool) -> Option<Result<ProfileOptions, String>
 }
 
 /// What is taken over of other agents' profiles.
-const IMPORTED: [&str; 9] = [
+const IMPORTED: [&str; 11] = [
     "provider",
     "modelName",
     "baseURL",
@@ -276,6 +277,8 @@ const IMPORTED: [&str; 9] = [
     "reasoningEffort",
     "temperature",
     "topP",
+    "proxy",
+    "capabilities",
 ];
 
 /// Reads a value; the reason why it cannot be read repeats no text of it, which may be a key.
@@ -318,7 +321,15 @@ fn of_kode(file: &AbsPath, settings: &Map<String, Value>) -> ProfileLayer {
     let mut layer = ProfileLayer { source: file.to_string(), ..ProfileLayer::default() };
     for value in settings.get("modelProfiles").and_then(Value::as_array).into_iter().flatten() {
         let Some(name) = value["name"].as_str().or_else(|| value["modelName"].as_str()) else { continue };
-        if let Some(profile) = profile(value.clone(), true) {
+        let mut value = value.clone();
+        // What Kode says for all of them.
+        if let (Value::Object(own), Some(proxy)) = (&mut value, settings.get("proxy")) {
+            own.entry("proxy").or_insert_with(|| proxy.clone());
+        }
+        if let (Value::Object(own), Some(Value::Bool(false))) = (&mut value, settings.get("stream")) {
+            own.insert("capabilities".to_owned(), json!({ "streaming": false }));
+        }
+        if let Some(profile) = profile(value, true) {
             layer.profiles.entry(name.to_owned()).or_insert(profile);
         }
     }
@@ -346,7 +357,8 @@ fn of_blade(file: &AbsPath, settings: &Map<String, Value>) -> ProfileLayer {
             ("maxContextTokens", "contextLength"),
             ("maxOutputTokens", "maxTokens"),
         ] {
-            if let Some(value) = value.get(theirs) {
+            let for_all = || settings.get(theirs).filter(|_| matches!(theirs, "temperature"));
+            if let Some(value) = value.get(theirs).or_else(for_all) {
                 renamed.insert(ours.to_owned(), value.clone());
             }
         }

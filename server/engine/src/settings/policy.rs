@@ -6,8 +6,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
+
+use super::effective::{Effective, effective};
 use super::{
-    Scope as FileScope, SensitiveFile, Settings, SettingsSources, Severity, Shown, Sourced, Values, Wish,
+    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
+    Sourced, TrustState, Values, Wish,
 };
 use crate::engine::Policies;
 use crate::model::models::{ModelSources, ProfileLayer};
@@ -32,6 +36,8 @@ pub struct PolicyOptions {
     pub helper: PathBuf,
     /// Rules from the command line.
     pub command_line: Vec<(Behavior, String)>,
+    /// What the editor says; nothing where there is none.
+    pub editor: Editor,
 }
 
 /// Policies by workspace, from settings files.
@@ -59,6 +65,20 @@ impl SettingsPolicies {
         sources.load().values.models.sources(own, sources.imported_models())
     }
 
+    /// What the editor says.
+    #[must_use]
+    pub fn editor(&self) -> &Editor {
+        &self.0.editor
+    }
+
+    /// The files that the settings of a workspace, or of none, depend on, there or not. Reads the files.
+    #[must_use]
+    pub fn watched(&self, roots: &[AbsPath]) -> Vec<AbsPath> {
+        let sources = self.0.sources(roots);
+        let named: Vec<_> = sources.load().named.into_iter().map(|(file, _)| file).collect();
+        sources.watched().chain(named).collect()
+    }
+
     /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
     #[must_use]
     pub fn values(&self) -> Values {
@@ -72,7 +92,7 @@ impl PolicyOptions {
         let mut sources =
             SettingsSources::new(roots.to_vec(), self.home.clone(), self.state.clone(), &environment);
         sources.command_line.clone_from(&self.command_line);
-        sources
+        sources.with_editor(self.editor.clone())
     }
 }
 
@@ -122,6 +142,20 @@ impl SettingsPolicy {
         self.with_loaded(|loaded| loaded.settings.clone())
     }
 
+    /// What counts, key by key, with the place it comes from.
+    #[must_use]
+    pub fn effective(&self) -> Vec<Effective> {
+        self.with_loaded(|loaded| effective(&loaded.settings))
+    }
+
+    /// Writes a value into the file of a scope, or takes the key out of it. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`SetError`]; the file is as it was before then.
+    pub fn set(&self, scope: FileScope, path: &str, value: Option<&Value>) -> Result<Change, SetError> {
+        self.sources.set(scope, path, value)
+    }
+
     fn with_loaded<T>(&self, use_it: impl FnOnce(&Loaded) -> T) -> T {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = loaded.take().filter(|loaded| !self.sources.is_stale(&loaded.settings));
@@ -144,6 +178,7 @@ impl SettingsPolicy {
         });
         Policy {
             rules: settings.rules.clone(),
+            order: values.order.unwrap_or_default(),
             sensitive: self.sensitive(&values.sensitive_files),
             confinement,
             sandbox,
@@ -156,6 +191,8 @@ impl SettingsPolicy {
             },
             lost,
             withheld: settings.withheld.clone(),
+            to_ask: self.sources.trust().to_ask(settings),
+            contents: settings.contents().to_vec(),
             declared: Arc::new(settings.declared.clone()),
             problems,
         }
@@ -242,7 +279,7 @@ impl SettingsPolicy {
                     may_leave: wanted.allow_unsandboxed.unwrap_or(true),
                     excluded,
                 };
-                (confinement, Some(Arc::new(sandbox)))
+                (confinement, Some(Arc::new(sandbox.giving(settings.declared.variables()))))
             }
             Err(error) => missing(format!("there is no place for its temporary files: {error}")),
         }
@@ -320,10 +357,27 @@ impl PolicySource for SettingsPolicy {
         self.sources.trust().is_approved(wish)
     }
 
-    fn approve(&self, file: &AbsPath, shown: &[Shown]) -> Result<usize, KeepError> {
-        let settings = self.settings();
-        let approved = self.sources.trust().approve_shown(&settings, file, shown);
+    fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
+        self.sources.trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn trust(&self) -> TrustState {
+        self.with_loaded(|loaded| self.sources.trust().state(&loaded.settings))
+    }
+
+    fn approve(&self, digests: &[String]) -> Result<usize, KeepError> {
+        let approved = self.sources.trust().approve_digests(&self.settings(), digests);
         approved.map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn revoke(&self, digests: &[String]) -> Result<usize, KeepError> {
+        let revoked = self.sources.trust().revoke_digests(&self.settings(), digests);
+        revoked.map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn dismiss(&self, digests: &[String]) -> Result<(), KeepError> {
+        let dismissed = self.sources.trust().dismiss(digests);
+        dismissed.map_err(|error| KeepError::File(error.to_string()))
     }
 }
 

@@ -26,8 +26,14 @@ impl Reader<'_, '_> {
         match property.name.as_str() {
             "model" => self.wish(property, |stated| &mut stated.model),
             "appendSystemPrompt" => self.wish(property, |stated| &mut stated.append_system_prompt),
+            "stopHookLimit" => self.wish(property, |stated| &mut stated.stop_hook_limit),
             "candidateAnswers" => self.wish(property, |stated| &mut stated.candidate_answers),
             "effortLevel" => self.wish(property, |stated| &mut stated.effort),
+            "alwaysThinkingEnabled" => self.wish(property, |stated| &mut stated.always_thinking),
+            "includeCoAuthoredBy" => self.state(property, |stated| &mut stated.co_authored),
+            "fileCheckpointingEnabled" => self.state(property, |stated| &mut stated.checkpointing),
+            "respectGitignore" => self.state(property, |stated| &mut stated.respect_gitignore),
+            "defaultShell" => self.shell(property),
             "language" => self.state(property, |stated| &mut stated.language),
             "outputStyle" => self.state(property, |stated| &mut stated.output_style),
             "autoCompactEnabled" => self.state(property, |stated| &mut stated.auto_compact),
@@ -80,6 +86,25 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// `attribution`: what commits and pull requests end with.
+    pub(super) fn attribution(&mut self, property: &ObjectProp<'_>) {
+        match property.name.as_str() {
+            "commit" => self.state(property, |stated| &mut stated.attribution.commit),
+            "pr" => self.state(property, |stated| &mut stated.attribution.pull_request),
+            _ => {}
+        }
+    }
+
+    /// `defaultShell`: there is one.
+    fn shell(&mut self, property: &ObjectProp<'_>) {
+        let message = match value_of(property).as_str() {
+            Some("bash") => return,
+            Some("powershell") => "kode-ls runs commands with bash alone; `defaultShell` is ignored.",
+            Some(_) | None => "Write `\"bash\"`; `defaultShell` is ignored.",
+        };
+        self.tell(Severity::Warning, property.value.range(), message.to_owned());
+    }
+
     /// A part of the budget of a turn: one of a workspace could be greater than the user's own.
     fn amount(&mut self, property: &ObjectProp<'_>, field: fn(&mut Stated) -> &mut Option<f64>) {
         if value_of(property).as_f64().is_some_and(Budget::is_amount) {
@@ -96,7 +121,20 @@ impl Reader<'_, '_> {
         property: &ObjectProp<'_>,
         field: fn(&mut Stated) -> &mut Option<T>,
     ) {
-        match serde_json::from_value(value_of(property)) {
+        let value = value_of(property);
+        // What a file of the workspace says at once may reach the model, which is not to be told the environment.
+        let value =
+            if self.is_of_workspace() { value } else { self.expanded_in(value, property.value.range()) };
+        self.take(property, value, field);
+    }
+
+    fn take<T: DeserializeOwned>(
+        &mut self,
+        property: &ObjectProp<'_>,
+        value: Value,
+        field: fn(&mut Stated) -> &mut Option<T>,
+    ) {
+        match serde_json::from_value(value) {
             Ok(value) => {
                 field(&mut self.settings.values.stated).get_or_insert(value);
             }
@@ -115,7 +153,8 @@ impl Reader<'_, '_> {
     ) {
         let text = value_of(property).to_string();
         if self.is_in_force(property.name.as_str(), &text, property.value.range()) {
-            self.state(property, field);
+            let value = self.expanded_in(value_of(property), property.value.range());
+            self.take(property, value, field);
         }
     }
 }

@@ -11,22 +11,39 @@ use serde_json::{Map, Value};
 use super::text::{OPTIONS, Text};
 use super::trust::{Trust, Wish};
 use super::values::{SensitiveFile, Sourced, append, merge};
-use super::{Settings, Withheld};
+use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, Withheld};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::permission::Sensitivity;
-use crate::permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
+use crate::permission::rules::{Behavior, Layer, Order, PlacedRule, Problem, Rule, Severity, Source};
+use crate::variables::{Expanded, expand};
+
+/// The mode of other agents in which a classifier decides.
+const CLASSIFIER: &str = "auto";
 
 /// A file and what is known of it before it is read.
 pub(super) struct Origin<'a> {
-    pub(super) file: &'a AbsPath,
+    /// `None` for what the editor says.
+    pub(super) file: Option<&'a AbsPath>,
     pub(super) layer: Layer,
     /// What `/x` in its rules is relative to.
     pub(super) root: &'a AbsPath,
-    /// The workspace folder whose file it is; `None` for files of the user and the administrator.
-    pub(super) workspace: Option<&'a AbsPath>,
+    pub(super) owner: Owner<'a>,
     pub(super) home: Option<&'a AbsPath>,
     pub(super) trust: &'a Trust,
+    /// The value of a variable of the environment.
+    pub(super) variable: fn(&str) -> Option<String>,
+}
+
+/// Whose settings they are.
+#[derive(Clone, Copy)]
+pub(super) enum Owner<'a> {
+    /// The user's or the administrator's.
+    Person,
+    /// Those of a workspace folder, of which what loosens waits for approval.
+    Workspace(&'a AbsPath),
+    /// Nobody says, so that they narrow and never loosen.
+    Unknown,
 }
 
 /// Takes a file in. Files are given from the strongest to the weakest.
@@ -36,7 +53,7 @@ pub(super) fn read(origin: &Origin<'_>, text: &Text, settings: &mut Settings) {
         Err(error) => {
             let place = Some(text.place(error.range()));
             settings.lose(Problem {
-                file: Some(origin.file.clone()),
+                file: origin.file.cloned(),
                 place,
                 severity: Severity::Error,
                 message: broken(&format!("{} here", error.kind())),
@@ -79,17 +96,24 @@ impl<'a, 's> Reader<'a, 's> {
 
 impl Reader<'_, '_> {
     fn file(&mut self, object: &Object<'_>) {
+        let before = self.mark();
         for property in self.properties(object) {
             match property.name.as_str() {
                 "permissions" => self.section(property, Self::permission),
+                // As Blade calls it.
+                "permissionMode" => self.default_mode(property),
                 "sandbox" => self.section(property, Self::sandbox),
                 "sensitiveFiles" => self.list(property, Self::sensitive_file),
                 "tools" => self.section(property, Self::tool_setting),
                 "webSearch" => self.web_search(property),
+                "attribution" => self.section(property, Self::attribution),
+                // Its servers are read with those of other files, and those alone.
+                "mcpServers" if self.is_servers_file() => {}
                 _ if self.model_setting(property) || self.declaration(property) => {}
                 _ => self.preference(property),
             }
         }
+        self.survey(object, before);
     }
 
     fn permission(&mut self, property: &ObjectProp<'_>) {
@@ -99,6 +123,7 @@ impl Reader<'_, '_> {
             "allow" => self.rules(Behavior::Allow, property),
             "defaultMode" => self.default_mode(property),
             "additionalDirectories" => self.list(property, Self::additional_directory),
+            "order" => self.order(property),
             "disableBypassPermissionsMode" => match &property.value {
                 Node::StringLit(text) if text.value == "disable" => {
                     self.settings.values.is_bypass_disabled = true;
@@ -159,11 +184,15 @@ impl Reader<'_, '_> {
 
     fn default_mode(&mut self, property: &ObjectProp<'_>) {
         let range = property.value.range();
-        let Some(name) = self.string(&property.value) else { return };
+        let Some(name) = self.text(&property.value) else { return };
+        if name == CLASSIFIER {
+            let message = "kode-ls has no mode in which a classifier decides; sessions begin in `default`.";
+            return self.tell(Severity::Information, range, message.to_owned());
+        }
         let Some(mode) = Mode::parse(&name) else {
             return self.tell(Severity::Warning, range, format!("There is no mode `{name}`; it is ignored."));
         };
-        if mode == Mode::BypassPermissions && self.origin.workspace.is_some() {
+        if mode == Mode::BypassPermissions && self.is_of_workspace() {
             let message =
                 "Files in the workspace cannot switch permissions off; set this in your user settings.";
             return self.tell(Severity::Warning, range, message.to_owned());
@@ -174,13 +203,31 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// `permissions.order`: Blade's lets more run unasked.
+    fn order(&mut self, property: &ObjectProp<'_>) {
+        let range = property.value.range();
+        let Some(name) = self.text(&property.value) else { return };
+        let order = match name.as_str() {
+            "default" => Order::AskFirst,
+            "blade" => Order::AllowFirst,
+            _ => {
+                let message = "Write `\"default\"` or `\"blade\"`; it is ignored.".to_owned();
+                return self.tell(Severity::Warning, range, message);
+            }
+        };
+        if order == Order::AskFirst || self.is_in_force("permissions.order", &name, range) {
+            self.settings.values.order.get_or_insert(order);
+        }
+    }
+
     fn additional_directory(&mut self, node: &Node<'_>) {
         let Some(text) = self.string(node) else { return };
-        let folder = match text.strip_prefix("~/") {
+        let whole = self.expanded(&text, node.range());
+        let folder = match whole.strip_prefix("~/") {
             Some(rest) => self.origin.home.map(|home| home.join(rest)),
-            None if text == "~" => self.origin.home.cloned(),
-            None if text.is_empty() || text.starts_with('~') => None,
-            None => Some(self.origin.root.join(&text)),
+            None if whole == "~" => self.origin.home.cloned(),
+            None if whole.is_empty() || whole.starts_with('~') => None,
+            None => Some(self.origin.root.join(&whole)),
         };
         let Some(folder) = folder else {
             let message = "Write a folder: a whole path, one relative to this workspace, or one after `~/`.";
@@ -211,7 +258,8 @@ impl Reader<'_, '_> {
                 }
             }
             "excludedCommands" => self.list(property, |reader, node| {
-                if let Some(item) = reader.loosening("sandbox.excludedCommands", node) {
+                // A pattern of commands may be about variables.
+                if let Some(item) = reader.loosening_as_written("sandbox.excludedCommands", node) {
                     append(&mut reader.settings.values.sandbox.excluded_commands, item);
                 }
             }),
@@ -307,6 +355,7 @@ impl Reader<'_, '_> {
         let range = property.value.range();
         let value = Value::from(property.value.clone());
         if self.is_in_force("webSearch", &value.to_string(), range) {
+            let value = self.expanded_in(value, range);
             match &mut self.settings.values.web_search {
                 Some(strong) => merge(strong, &value),
                 none @ None => *none = Some(value),
@@ -326,12 +375,18 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn loosening(&mut self, key: &str, node: &Node<'_>) -> Option<Sourced<String>> {
+        let item = self.loosening_as_written(key, node)?;
+        let value = self.expanded(&item.value, node.range());
+        Some(Sourced { value, ..item })
+    }
+
+    fn loosening_as_written(&mut self, key: &str, node: &Node<'_>) -> Option<Sourced<String>> {
         let text = self.string(node)?;
         self.is_in_force(key, &text, node.range()).then(|| self.sourced(text, node.range()))
     }
 
     pub(super) fn narrowing(&mut self, node: &Node<'_>) -> Option<Sourced<String>> {
-        let text = self.string(node)?;
+        let text = self.text(node)?;
         Some(self.sourced(text, node.range()))
     }
 
@@ -386,35 +441,87 @@ impl Reader<'_, '_> {
         None
     }
 
+    /// As [`Self::string`], with variables put in.
+    pub(super) fn text(&mut self, node: &Node<'_>) -> Option<String> {
+        let text = self.string(node)?;
+        Some(self.expanded(&text, node.range()))
+    }
+
+    /// A text with variables put in. What is missing stays as it is written, and is told.
+    pub(super) fn expanded(&mut self, text: &str, range: Range) -> String {
+        let Expanded { text, missing } = expand(text, &self.origin.variable);
+        if let Some(name) = missing.first() {
+            let message = format!(
+                "The environment variable `{name}` is not set; the text stays as it is written. \
+                 `${{{name}:-…}}` gives it a default."
+            );
+            self.tell(Severity::Warning, range, message);
+        }
+        text
+    }
+
+    /// A value with variables put into its texts.
+    pub(super) fn expanded_in(&mut self, value: Value, range: Range) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.expanded(&text, range)),
+            Value::Array(items) => items.into_iter().map(|item| self.expanded_in(item, range)).collect(),
+            Value::Object(entries) => {
+                let entries = entries.into_iter();
+                entries.map(|(name, value)| (name, self.expanded_in(value, range))).collect()
+            }
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+        }
+    }
+
     /// Whether something that loosens counts. Where it does not, it is noted as waiting for the user.
     pub(super) fn is_in_force(&mut self, key: &str, text: &str, range: Range) -> bool {
-        let Some(workspace) = self.origin.workspace else { return true };
-        let wish = Wish {
-            root: workspace.clone(),
-            file: self.origin.file.clone(),
-            key: key.to_owned(),
-            text: text.to_owned(),
-        };
-        let is_approved = self.origin.trust.is_approved(&wish);
-        if !is_approved {
-            self.settings.withheld.push(Withheld { wish, source: self.source(range) });
+        match (self.origin.owner, self.origin.file) {
+            (Owner::Person, _) => true,
+            (Owner::Workspace(workspace), Some(file)) => {
+                let (key, text) = (key.to_owned(), text.to_owned());
+                let wish = Wish { root: workspace.clone(), file: file.clone(), key, text };
+                let is_approved = self.origin.trust.is_approved(&wish);
+                let withheld = Withheld { wish, source: self.source(range) };
+                match is_approved {
+                    true => self.settings.approved.push(withheld),
+                    false => self.settings.withheld.push(withheld),
+                }
+                is_approved
+            }
+            (Owner::Unknown | Owner::Workspace(_), _) => {
+                let message = format!(
+                    "`{key}` does not count from the settings of the editor, which may be the workspace's; set it in your \
+                     own settings file."
+                );
+                self.tell(Severity::Warning, range, message);
+                false
+            }
         }
-        is_approved
     }
 
-    /// Whether the file is one of the workspace's own.
+    /// Whether the settings are, or may be, those of the workspace.
     pub(super) fn is_of_workspace(&self) -> bool {
-        self.origin.workspace.is_some()
+        match self.origin.owner {
+            Owner::Person => false,
+            Owner::Workspace(_) | Owner::Unknown => true,
+        }
     }
 
-    /// The file that is read.
-    pub(super) fn origin_file(&self) -> &AbsPath {
+    /// Whether the file is read once more, for its servers.
+    fn is_servers_file(&self) -> bool {
+        let folder = self.origin.file.and_then(|file| file.parent());
+        self.origin.file.is_some_and(|file| file.file_name() == CONFIG)
+            && folder.is_some_and(|folder| folder.file_name() == FOREIGN_CONFIG_FOLDER)
+    }
+
+    /// The file that is read; none for what the editor says.
+    pub(super) fn origin_file(&self) -> Option<&AbsPath> {
         self.origin.file
     }
 
-    /// The workspace folder whose file it is, if it is one's.
-    pub(super) fn workspace(&self) -> Option<&AbsPath> {
-        self.origin.workspace
+    /// Whose settings they are.
+    pub(super) fn owner(&self) -> Owner<'_> {
+        self.origin.owner
     }
 
     /// What relative paths in the file are relative to.
@@ -424,7 +531,7 @@ impl Reader<'_, '_> {
 
     pub(super) fn source(&self, range: Range) -> Source {
         let place = Some(self.text.place(range));
-        Source { layer: self.origin.layer, file: Some(self.origin.file.clone()), place }
+        Source { layer: self.origin.layer, file: self.origin.file.cloned(), place }
     }
 
     fn sourced<T>(&self, value: T, range: Range) -> Sourced<T> {
@@ -451,7 +558,7 @@ impl Reader<'_, '_> {
 
     fn problem(&self, severity: Severity, range: Range, message: String) -> Problem {
         let place = Some(self.text.place(range));
-        Problem { file: Some(self.origin.file.clone()), place, severity, message }
+        Problem { file: self.origin.file.cloned(), place, severity, message }
     }
 }
 

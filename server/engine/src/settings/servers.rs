@@ -8,7 +8,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, parse_to_ast};
 
 use super::declared::Kind;
-use super::read::{Origin, Reader};
+use super::read::{Origin, Owner, Reader};
 use super::text::{OPTIONS, Text};
 use super::{Layer, Settings, SettingsSources};
 use crate::paths::AbsPath;
@@ -85,12 +85,16 @@ impl SettingsSources {
                     .map(|(file, home)| of_user((home, file), Shape::OfUser));
                 states().map(|state| of_user(state, Shape::OfUser)).chain(blade).collect()
             }
-            Layer::Managed | Layer::CommandLine | Layer::Session | Layer::Default => Vec::new(),
+            Layer::Managed | Layer::CommandLine | Layer::Session | Layer::Editor | Layer::Default => {
+                Vec::new()
+            }
         }
     }
 
     /// Takes in the servers of a file.
     pub(super) fn take_servers(&self, place: &ServerFile<'_>, settings: &mut Settings) {
+        // What is wrong with a file of settings has been told.
+        let is_settings = settings.files.contains(&place.file);
         let told = |message: String, place: Option<_>, file: &AbsPath| Problem {
             file: Some(file.clone()),
             place,
@@ -100,6 +104,7 @@ impl SettingsSources {
         let text = match Text::read_at_most(&place.file, MAX_BYTES) {
             Ok(Some(text)) => text,
             Ok(None) => return,
+            Err(_) if is_settings => return,
             Err(reason) => {
                 settings.problems.push(told(reason, None, &place.file));
                 return;
@@ -107,6 +112,7 @@ impl SettingsSources {
         };
         let parsed = match parse_to_ast(&text.text, &CollectOptions::default(), &OPTIONS) {
             Ok(parsed) => parsed,
+            Err(_) if is_settings => return,
             Err(error) => {
                 let range = text.place(error.range());
                 settings.problems.push(told(format!("{} here", error.kind()), Some(range), &place.file));
@@ -114,21 +120,29 @@ impl SettingsSources {
             }
         };
         let origin = Origin {
-            file: &place.file,
+            file: Some(&place.file),
             layer: place.layer,
             root: &place.root,
-            workspace: place.workspace,
+            owner: place.workspace.map_or(Owner::Person, Owner::Workspace),
             home: self.home.as_ref(),
             trust: self.trust(),
+            variable: self.variable,
         };
         match &parsed.value {
             Some(Node::Object(object)) => {
                 let before = settings.declared.servers.len();
                 Reader::new(&origin, &text, settings).server_file(object, place.shape, &self.roots);
+                if is_settings {
+                    return;
+                }
+                if matches!(place.shape, Shape::Servers | Shape::Bare) {
+                    settings.note_contents(&place.file, &text);
+                }
                 if place.shape == Shape::Servers || settings.declared.servers.len() > before {
                     settings.files.push(place.file.clone());
                 }
             }
+            Some(_) if is_settings => {}
             Some(other) => {
                 let range = text.place(other.range());
                 let message = "it holds something else than an object".to_owned();

@@ -44,8 +44,9 @@ impl Fixture {
 
     /// Approves all that a file asks for by these settings.
     pub(super) fn approve(&self, settings: &Settings, file: &AbsPath) -> Result<usize, SettingsError> {
-        let shown: Vec<_> = settings.withheld.iter().map(|withheld| Shown::from(&withheld.wish)).collect();
-        self.sources.trust().approve_shown(settings, file, &shown)
+        let wishes = settings.withheld.iter().map(|withheld| &withheld.wish);
+        let digests: Vec<_> = wishes.filter(|wish| wish.file == *file).map(Wish::digest).collect();
+        self.sources.trust().approve_digests(settings, &digests)
     }
 
     pub(super) fn load(&self) -> Settings {

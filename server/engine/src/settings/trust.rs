@@ -1,32 +1,39 @@
 //! What the user has approved of what a workspace's own settings files ask for.
 //!
 //! Rule: an approval is for one text in one file of one workspace. Any other text, file or workspace needs its own, and
-//! what cannot be read approves nothing.
+//! what cannot be read approves nothing. Where the editor distrusts the workspace, no approval counts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::editor::Editor;
 use super::lock::Lock;
 use super::text::is_absence;
-use super::{Settings, SettingsError};
+use super::{Settings, SettingsError, Withheld};
 use crate::paths::AbsPath;
+use crate::permission::rules::{Source, places};
 use crate::workspace::atomic;
 
 /// The file's name in the state folder.
 const FILE: &str = "approvals.json";
 /// The file's mode: nobody else has to know what the user trusts.
 const MODE: u32 = 0o600;
+/// So many bytes of an approved text are kept, to be shown when it has changed.
+const MAX_KEPT: usize = 4_096;
+/// So many answers of "not now" are kept.
+const MAX_DISMISSED: usize = 4_096;
 
 /// The user's approvals, in a file of the state folder.
 #[derive(Debug)]
 pub struct Trust {
     file: AbsPath,
     state: AbsPath,
-    approved: Mutex<BTreeSet<String>>,
+    editor: Editor,
+    stored: Mutex<Stored>,
 }
 
 /// Something a settings file in a workspace asks for, to be approved.
@@ -42,30 +49,117 @@ pub struct Wish {
     pub text: String,
 }
 
-/// What the user was shown of a wish: what they say yes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// The setting's key.
-    pub key: String,
-    /// The value, as text.
-    pub text: String,
+/// What the user says about all that files of a workspace ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustState {
+    /// Whether the editor distrusts the workspace: then all of it waits, whatever was approved.
+    pub is_distrusted: bool,
+    /// What waits, the strongest first.
+    pub waiting: Vec<Waiting>,
+    /// What counts because the user has approved it.
+    pub approved: Vec<Approved>,
 }
 
-impl From<&Wish> for Shown {
-    fn from(wish: &Wish) -> Self {
-        Self { key: wish.key.clone(), text: wish.text.clone() }
+/// How much waits for the user's word, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustWaiting {
+    /// How many settings.
+    pub count: usize,
+    /// The files they stand in.
+    pub files: Vec<AbsPath>,
+    /// How many of what, in words for people: `2 hooks, 1 MCP server`.
+    pub summary: String,
+}
+
+impl TrustWaiting {
+    /// How much of this waits.
+    #[must_use]
+    pub fn of(withheld: &[Withheld]) -> Self {
+        let files: BTreeSet<_> = withheld.iter().map(|withheld| withheld.wish.file.clone()).collect();
+        let summary = summary(withheld.iter().map(|withheld| withheld.wish.key.as_str()));
+        Self { count: withheld.len(), files: files.into_iter().collect(), summary }
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
+/// How many settings of what there are among these keys, in words for people.
+#[must_use]
+pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
+    let mut counts: Vec<(&str, &str, usize)> = Vec::new();
+    for key in keys {
+        let section = key.split('.').next().unwrap_or(key);
+        let (one, many) = match (section, key) {
+            ("hooks", _) => ("hook", "hooks"),
+            ("mcpServers", _) => ("MCP server", "MCP servers"),
+            ("env", _) => ("variable", "variables"),
+            (_, "permissions.allow") => ("allow rule", "allow rules"),
+            (_, "permissions.additionalDirectories") => ("further folder", "further folders"),
+            (_, "statusLine") => ("status line command", "status line commands"),
+            _ => ("other setting", "other settings"),
+        };
+        match counts.iter_mut().find(|known| known.0 == one) {
+            Some(known) => known.2 += 1,
+            None => counts.push((one, many, 1)),
+        }
+    }
+    let counts = counts.into_iter().map(|(one, many, count)| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    });
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Something that is not in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What stands for it, for [`Trust::approve_digests`].
+    pub digest: String,
+    /// What is asked for.
+    pub wish: Wish,
+    /// Where it stands.
+    pub source: Source,
+    /// What was approved in its place before; perhaps only its beginning.
+    pub earlier: Option<String>,
+    /// Whether the user has said "not now".
+    pub is_dismissed: bool,
+}
+
+/// Something that is in force because the user has approved it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approved {
+    /// What stands for it, for [`Trust::revoke_digests`].
+    pub digest: String,
+    /// What was asked for.
+    pub wish: Wish,
+    /// Where it stands.
+    pub source: Source,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stored {
     approved: BTreeSet<String>,
+    /// What of the approved was shown, to be shown again beside what has become of it.
+    #[serde(default)]
+    texts: BTreeMap<String, Kept>,
+    /// What the user does not want to be asked again.
+    #[serde(default)]
+    dismissed: BTreeSet<String>,
+}
+
+/// An approved text, or its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    root: AbsPath,
+    file: AbsPath,
+    key: String,
+    text: String,
 }
 
 impl Wish {
-    /// What stands for the wish in the file: the length of each part goes in with it, so that no two wishes look alike.
-    fn digest(&self) -> String {
-        let root = crate::permission::rules::places::real_on_disk(&self.root);
+    /// What stands for the wish, in the file of approvals and in what clients are told: the length of each part goes in with
+    /// it, so that no two wishes look alike.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let root = places::real_on_disk(&self.root);
         let relative = self.file.as_path().strip_prefix(self.root.as_path()).unwrap_or(self.file.as_path());
         let parts = [
             root.as_path().as_os_str().as_encoded_bytes(),
@@ -84,13 +178,22 @@ impl Wish {
             text
         })
     }
+
+    fn kept(&self) -> Kept {
+        let mut end = self.text.len().min(MAX_KEPT);
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (root, file) = (self.root.clone(), self.file.clone());
+        Kept { root, file, key: self.key.clone(), text: self.text[..end].to_owned() }
+    }
 }
 
 impl Trust {
-    /// The approvals kept in a state folder. Nothing is read yet.
+    /// The approvals kept in a state folder, as far as the editor lets them count. Nothing is read yet.
     #[must_use]
-    pub fn new(state: &AbsPath) -> Self {
-        Self { file: state.join(FILE), state: state.clone(), approved: Mutex::default() }
+    pub fn new(state: &AbsPath, editor: Editor) -> Self {
+        Self { file: state.join(FILE), state: state.clone(), editor, stored: Mutex::default() }
     }
 
     /// The file they are kept in.
@@ -104,16 +207,75 @@ impl Trust {
     /// # Errors
     /// When there is a file that cannot be read.
     pub fn refresh(&self) -> Result<(), SettingsError> {
-        let read = self.read();
-        *self.lock() = read.as_ref().map(|stored| stored.approved.clone()).unwrap_or_default();
-        read.map(|_| ())
+        match self.read() {
+            Ok(stored) => {
+                *self.lock() = stored;
+                Ok(())
+            }
+            Err(error) => {
+                *self.lock() = Stored::default();
+                Err(error)
+            }
+        }
     }
 
     /// Whether the user has approved exactly this, as far as was read last.
     #[must_use]
     pub fn is_approved(&self, wish: &Wish) -> bool {
-        let approved = self.lock();
-        !approved.is_empty() && approved.contains(&wish.digest())
+        if self.editor.is_distrusted() {
+            return false;
+        }
+        let stored = self.lock();
+        !stored.approved.is_empty() && stored.approved.contains(&wish.digest())
+    }
+
+    /// Whether the editor distrusts the workspace.
+    #[must_use]
+    pub fn is_distrusted(&self) -> bool {
+        self.editor.is_distrusted()
+    }
+
+    /// What of these settings waits for the user, and what counts because they have said so.
+    #[must_use]
+    pub fn state(&self, settings: &Settings) -> TrustState {
+        let stored = self.lock();
+        let waiting = settings.withheld.iter().map(|Withheld { wish, source }| {
+            let digest = wish.digest();
+            // What still stands in the file is not what this was before.
+            let stands = |kept: &Kept| {
+                settings.approved.iter().any(|known| known.wish.key == kept.key && known.wish.kept() == *kept)
+            };
+            let is_earlier = |kept: &&Kept| {
+                (&kept.root, &kept.file, &kept.key) == (&wish.root, &wish.file, &wish.key)
+                    && kept.text != wish.kept().text
+                    && !stands(kept)
+            };
+            Waiting {
+                is_dismissed: stored.dismissed.contains(&digest),
+                earlier: stored.texts.values().find(is_earlier).map(|kept| kept.text.clone()),
+                digest,
+                wish: wish.clone(),
+                source: source.clone(),
+            }
+        });
+        let approved = settings.approved.iter().map(|Withheld { wish, source }| Approved {
+            digest: wish.digest(),
+            wish: wish.clone(),
+            source: source.clone(),
+        });
+        TrustState {
+            is_distrusted: self.editor.is_distrusted(),
+            waiting: waiting.collect(),
+            approved: approved.collect(),
+        }
+    }
+
+    /// What waits that the user has not put off: what they have to be asked about.
+    #[must_use]
+    pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
+        let stored = self.lock();
+        let digests = settings.withheld.iter().map(|withheld| withheld.wish.digest());
+        digests.filter(|digest| !stored.dismissed.contains(digest)).collect()
     }
 
     /// Approves these. Blocks until the file is written.
@@ -121,27 +283,24 @@ impl Trust {
     /// # Errors
     /// When the file cannot be read or written; nothing is approved then.
     pub fn approve<'a>(&self, wishes: impl IntoIterator<Item = &'a Wish>) -> Result<(), SettingsError> {
-        let digests: Vec<String> = wishes.into_iter().map(Wish::digest).collect();
-        self.change(|approved| approved.extend(digests))
+        let wishes: Vec<&Wish> = wishes.into_iter().collect();
+        self.change(|stored| {
+            for wish in &wishes {
+                let digest = wish.digest();
+                stored.dismissed.remove(&digest);
+                stored.texts.insert(digest.clone(), wish.kept());
+                stored.approved.insert(digest);
+            }
+        })
     }
 
-    /// Approves of what a file asks for by these settings what the user has been shown, and nothing that has come into
-    /// the file since. Tells how much that is. Blocks until the file of approvals is written.
+    /// Approves of what waits by these settings what the user was shown, and nothing that has come since. Tells how much that
+    /// is. Blocks until the file is written.
     ///
     /// # Errors
     /// When the file of approvals cannot be read or written; nothing is approved then.
-    pub fn approve_shown(
-        &self,
-        settings: &Settings,
-        file: &AbsPath,
-        shown: &[Shown],
-    ) -> Result<usize, SettingsError> {
-        let is_meant = |wish: &&Wish| {
-            let is_shown = |shown: &Shown| shown.key == wish.key && shown.text == wish.text;
-            wish.file == *file && shown.iter().any(is_shown)
-        };
-        let wishes: Vec<&Wish> =
-            settings.withheld.iter().map(|withheld| &withheld.wish).filter(is_meant).collect();
+    pub fn approve_digests(&self, settings: &Settings, digests: &[String]) -> Result<usize, SettingsError> {
+        let wishes = of(&settings.withheld, digests);
         if !wishes.is_empty() {
             self.approve(wishes.iter().copied())?;
         }
@@ -154,17 +313,48 @@ impl Trust {
     /// When the file cannot be read or written; the approvals stay then.
     pub fn revoke<'a>(&self, wishes: impl IntoIterator<Item = &'a Wish>) -> Result<(), SettingsError> {
         let digests: Vec<String> = wishes.into_iter().map(Wish::digest).collect();
-        self.change(|approved| approved.retain(|known| !digests.contains(known)))
+        self.change(|stored| {
+            stored.approved.retain(|known| !digests.contains(known));
+            stored.texts.retain(|known, _| !digests.contains(known));
+        })
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeSet<String>)) -> Result<(), SettingsError> {
+    /// Takes those of these approvals back that count by these settings, and tells how many that are. What is revoked is asked
+    /// for no more until it changes. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written; the approvals stay then.
+    pub fn revoke_digests(&self, settings: &Settings, digests: &[String]) -> Result<usize, SettingsError> {
+        let wishes = of(&settings.approved, digests);
+        if !wishes.is_empty() {
+            self.revoke(wishes.iter().copied())?;
+            self.dismiss(&wishes.iter().map(|wish| wish.digest()).collect::<Vec<_>>())?;
+        }
+        Ok(wishes.len())
+    }
+
+    /// Remembers that the user does not want to be asked about these again. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn dismiss(&self, digests: &[String]) -> Result<(), SettingsError> {
+        self.change(|stored| {
+            stored.dismissed.extend(digests.iter().cloned());
+            while stored.dismissed.len() > MAX_DISMISSED {
+                stored.dismissed.pop_first();
+            }
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Stored)) -> Result<(), SettingsError> {
         let _lock = Lock::take(&self.state, &self.file)?;
         let mut stored = self.read()?;
-        let before = stored.approved.clone();
-        change(&mut stored.approved);
-        if stored.approved != before {
-            let failed = |source| SettingsError::Io { file: self.file.clone(), source };
-            let bytes = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
+        let failed = |source| SettingsError::Io { file: self.file.clone(), source };
+        let bytes = |stored: &Stored| serde_json::to_vec_pretty(stored).map_err(|error| failed(error.into()));
+        let before = bytes(&stored)?;
+        change(&mut stored);
+        let bytes = bytes(&stored)?;
+        if bytes != before {
             match self.file.as_path().symlink_metadata() {
                 Ok(metadata) => atomic::replace_as(self.file.as_path(), &bytes, &metadata, MODE, || true)
                     .map(|_| ())
@@ -175,7 +365,7 @@ impl Trust {
                 Err(error) => return Err(failed(error)),
             }
         }
-        *self.lock() = stored.approved;
+        *self.lock() = stored;
         Ok(())
     }
 
@@ -190,7 +380,13 @@ impl Trust {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.approved.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Stored> {
+        self.stored.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// The wishes that some of these digests stand for.
+fn of<'w>(withheld: &'w [Withheld], digests: &[String]) -> Vec<&'w Wish> {
+    let wishes = withheld.iter().map(|withheld| &withheld.wish);
+    wishes.filter(|wish| digests.contains(&wish.digest())).collect()
 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::models::ModelValues;
 use crate::model::Effort;
 use crate::paths::AbsPath;
-use crate::permission::rules::{PathPattern, Source};
+use crate::permission::rules::{Order, PathPattern, Source};
 use crate::permission::{Mode, Sensitivity};
-use crate::preferences::{IncompleteIntent, Preferences};
+use crate::preferences::{Attribution, IncompleteIntent, Preferences};
 use crate::turn::limit::Budget;
 
 /// A value and where it comes from.
@@ -33,6 +33,8 @@ pub struct Values {
     pub additional_directories: Vec<Sourced<AbsPath>>,
     /// `permissions.disableBypassPermissionsMode` is `"disable"` somewhere.
     pub is_bypass_disabled: bool,
+    /// `permissions.order`.
+    pub order: Option<Order>,
     /// `sandbox`.
     pub sandbox: Sandbox,
     /// `sensitiveFiles`, the strongest first: the first that matches decides.
@@ -54,6 +56,16 @@ pub struct Stated {
     pub model: Option<String>,
     /// `effortLevel`.
     pub effort: Option<Effort>,
+    /// `alwaysThinkingEnabled`.
+    pub always_thinking: Option<bool>,
+    /// `attribution`.
+    pub attribution: Attribution,
+    /// `includeCoAuthoredBy`.
+    pub co_authored: Option<bool>,
+    /// `fileCheckpointingEnabled`.
+    pub checkpointing: Option<bool>,
+    /// `respectGitignore`.
+    pub respect_gitignore: Option<bool>,
     /// `language`.
     pub language: Option<String>,
     /// `outputStyle`.
@@ -76,6 +88,8 @@ pub struct Stated {
     pub incomplete_intent: Option<IncompleteIntent>,
     /// `candidateAnswers`.
     pub candidate_answers: Option<bool>,
+    /// `stopHookLimit`.
+    pub stop_hook_limit: Option<u32>,
     /// `projectOverview`.
     pub project_overview: Option<bool>,
     /// `sessionTitles`.
@@ -94,7 +108,11 @@ impl Stated {
         Preferences {
             model: self.model.clone(),
             pointers: default.pointers,
-            effort: self.effort,
+            // To think as usual is what other agents call to think.
+            effort: self.effort.or(self.always_thinking.unwrap_or(false).then_some(Effort::Medium)),
+            attribution: self.attribution.or_usual(self.co_authored),
+            checkpointing: self.checkpointing.unwrap_or(default.checkpointing),
+            respect_gitignore: self.respect_gitignore.unwrap_or(default.respect_gitignore),
             language: self.language.clone(),
             output_style: self.output_style.clone(),
             append_system_prompt: self.append_system_prompt.clone(),
@@ -104,6 +122,7 @@ impl Stated {
             max_turns: self.max_turns,
             budget: Budget { max_cost_usd: self.max_cost_usd, max_minutes: self.max_minutes },
             incomplete_intent: self.incomplete_intent.unwrap_or_default(),
+            stop_hook_limit: self.stop_hook_limit.unwrap_or(default.stop_hook_limit),
             candidate_answers: self.candidate_answers.unwrap_or_default(),
             project_overview: self.project_overview.unwrap_or(default.project_overview),
             session_titles: self.session_titles,

@@ -10,7 +10,7 @@ use jsonc_parser::cst::{CstArray, CstNode, CstRootNode};
 use super::lock::Lock;
 use super::text::{OPTIONS, Text, is_absence};
 use super::trust::Wish;
-use super::{FOLDERS, LOCAL, OWN_FOLDERS, SHARED, SettingsError, SettingsSources, places};
+use super::{CONFIG, FOLDERS, LOCAL, OWN_FOLDERS, SHARED, SettingsError, SettingsSources, places};
 use crate::paths::AbsPath;
 use crate::permission::rules::{Behavior, Rule};
 use crate::workspace::atomic;
@@ -138,7 +138,7 @@ impl SettingsSources {
     }
 
     /// Replaces the text of one of our files. Returns whether it was another.
-    fn change(
+    pub(super) fn change(
         &self,
         file: &AbsPath,
         mut change: impl FnMut(&str) -> Result<String, SettingsError>,
@@ -191,11 +191,12 @@ impl SettingsSources {
         let own = || FOLDERS.iter().take(OWN_FOLDERS);
         for root in &self.roots {
             let is_one = |name| own().any(|(folder, _)| *file == root.join(folder).join(name));
-            if is_one(LOCAL) || is_one(SHARED) {
+            if is_one(LOCAL) || is_one(SHARED) || is_one(CONFIG) {
                 return Ok((root.clone(), false));
             }
         }
-        let folder = self.user_folders.iter().take(OWN_FOLDERS).find(|folder| *file == folder.join(SHARED));
+        let mut folders = self.user_folders.iter().take(OWN_FOLDERS);
+        let folder = folders.find(|folder| *file == folder.join(SHARED) || *file == folder.join(CONFIG));
         folder
             .map(|folder| (folder.clone(), true))
             .ok_or_else(|| SettingsError::NotOurs { file: file.clone() })
@@ -255,6 +256,25 @@ fn same(node: &CstNode, rule: &Rule) -> Option<String> {
     text.parse::<Rule>().is_ok_and(|known| known == *rule).then_some(text)
 }
 
-fn broken(file: &AbsPath, reason: String) -> SettingsError {
+/// The files of a scope that are ours to write, the strongest first.
+pub(super) fn own_files(sources: &SettingsSources, scope: Scope) -> Vec<AbsPath> {
+    let root = sources.roots.first();
+    let of_root =
+        || FOLDERS.iter().take(OWN_FOLDERS).filter_map(move |(folder, _)| root.map(|root| root.join(folder)));
+    let in_each = |folders: &[AbsPath], names: &[&str]| {
+        let files = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+        files.collect::<Vec<_>>()
+    };
+    match scope {
+        Scope::Local => in_each(&of_root().collect::<Vec<_>>(), &[LOCAL]),
+        Scope::Project => in_each(&of_root().collect::<Vec<_>>(), &[SHARED, CONFIG]),
+        Scope::User => {
+            let count = OWN_FOLDERS.min(sources.user_folders.len());
+            in_each(&sources.user_folders[..count], &[SHARED, CONFIG])
+        }
+    }
+}
+
+pub(super) fn broken(file: &AbsPath, reason: String) -> SettingsError {
     SettingsError::Broken { file: file.clone(), reason }
 }

@@ -105,7 +105,7 @@ pub(super) async fn run(
 }
 
 /// Waits until the shell has ended, or until it has to be stopped.
-async fn ended(
+pub(super) async fn ended(
     child: &mut Child,
     limit: Option<Duration>,
     cancel: &CancellationToken,
@@ -138,12 +138,12 @@ impl Group {
     }
 
     /// Sends a signal to all members. That there are none left is as good.
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.id, signal);
     }
 
     /// Kills all members, once: later the number may name another group.
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         if !std::mem::replace(&mut self.killed, true) {
             self.signal(Signal::KILL);
         }

@@ -121,6 +121,14 @@ impl Outputs {
         Ok(Some(page_at(&bytes, offset.min(total), total)))
     }
 
+    /// Keeps a text as the output of a call, and says where; `None` when it could not be written.
+    pub(crate) fn keep(self: &Arc<Self>, call: &CallId, text: &str) -> Option<OutputFile> {
+        let mut spill = self.spill(call);
+        spill.push(text);
+        spill.flush();
+        spill.file()
+    }
+
     /// A file for the output of a call. It is made when something is written.
     pub(super) fn spill(self: &Arc<Self>, call: &CallId) -> Spill {
         let (outputs, name) = (Arc::clone(self), file_name(call));

@@ -240,8 +240,9 @@ async fn commands_know_that_nobody_is_at_a_terminal() {
 fn a_shell_elsewhere_withholds_the_same() {
     let (folder, shell) = shell();
     let place = AbsPath::new(folder.path()).unwrap().join("sub");
-    let shell = shell.withholding(vec![Secret::new("sk-1")]).elsewhere(place.clone());
-    let withheld: Vec<_> = shell.secrets.iter().map(Secret::expose).collect();
+    let shell = shell.withholding(Secrets::new(vec![Secret::new("sk-1")])).elsewhere(place.clone());
+    let all = shell.secrets.all();
+    let withheld: Vec<_> = all.iter().map(Secret::expose).collect();
     assert_eq!((shell.directory(), withheld.as_slice()), (place, ["sk-1"].as_slice()));
 }
 

@@ -31,6 +31,9 @@ use crate::workspace::unsaved::NotSaved;
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 /// How long a command may be allowed to take, in milliseconds.
 const MAX_TIMEOUT_MS: u64 = 600_000;
+/// The variables by which users set both.
+const DEFAULT_TIMEOUT: &str = "BASH_DEFAULT_TIMEOUT_MS";
+const MAX_TIMEOUT: &str = "BASH_MAX_TIMEOUT_MS";
 /// How long a command line may be, in bytes: safely less than what systems take as one argument.
 const MAX_COMMAND: usize = 100_000;
 /// How many characters of a command its title shows.
@@ -95,7 +98,7 @@ impl Tool for Bash {
 
     async fn plan(&self, input: BashInput, context: &CallContext) -> Result<Plan, ToolError> {
         let directory = context.shell.directory();
-        let timeout = check(&input)?;
+        let timeout = check(&input, &|name| context.shell.variable(name))?;
         let (command, call) = (input.command.clone(), Some(context.call_id.clone()));
         let spec = CommandSpec {
             command,
@@ -125,9 +128,12 @@ impl Tool for Bash {
 }
 
 /// Checks the arguments, and gives how long the command may take.
-fn check(input: &BashInput) -> Result<Duration, ToolError> {
+fn check(input: &BashInput, variable: &dyn Fn(&str) -> Option<String>) -> Result<Duration, ToolError> {
     let refused = |message: String, hint| Err(ToolError::new(ToolErrorKind::InvalidInput, message, hint));
-    let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
+    let set = |name: &str| variable(name).and_then(|value| value.parse::<u64>().ok()).filter(|ms| *ms > 0);
+    let longest = set(MAX_TIMEOUT).unwrap_or(MAX_TIMEOUT_MS);
+    let usual = set(DEFAULT_TIMEOUT).unwrap_or(DEFAULT_TIMEOUT_MS).min(longest);
+    let timeout = input.timeout.unwrap_or(usual);
     if input.command.trim().is_empty() {
         return refused("The command is empty".to_owned(), "Give the command line to run.");
     }
@@ -142,9 +148,9 @@ fn check(input: &BashInput) -> Result<Duration, ToolError> {
             format!("The command has {} bytes, more than the {MAX_COMMAND} allowed", input.command.len());
         return refused(message, "Write the text to a file with Write first and have the command read it.");
     }
-    if timeout == 0 || timeout > MAX_TIMEOUT_MS {
+    if timeout == 0 || timeout > longest {
         let message = format!(
-            "A timeout of {timeout} ms is not possible: the maximum is {MAX_TIMEOUT_MS} ms, the minimum 1 ms"
+            "A timeout of {timeout} ms is not possible: the maximum is {longest} ms, the minimum 1 ms"
         );
         return refused(
             message,

@@ -1,20 +1,16 @@
 //! Skill: the instructions of a skill, read when they are needed.
 //!
 //! Rule: the list in the description has names and what they are for; the text of a skill is read only when it is
-//! used, is what the file says, and runs nothing.
+//! used, and made by the turn by the same rules as when the user types its name.
 
 use async_trait::async_trait;
-use futures::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::extension::{Catalog, Extension, ExtensionKind};
 use crate::tools::{
-    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
-    Touch,
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch, Use,
 };
-use crate::workspace::blocking;
 
 /// The arguments of Skill.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,8 +70,7 @@ pub(super) async fn use_extension(
         arguments => format!("{tool} {name}: {arguments}"),
     };
     let touches = vec![Touch::Named { tool, name: name.to_owned() }];
-    let run = move |context: CallContext| read(tool, found, arguments, context).boxed();
-    Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+    Ok(Plan { title, touches, action: Action::Use(Box::new(Use { extension: found, arguments })) })
 }
 
 fn find<'a>(
@@ -109,29 +104,6 @@ fn find<'a>(
     Ok(found)
 }
 
-async fn read(
-    tool: &'static str,
-    found: Extension,
-    arguments: String,
-    context: CallContext,
-) -> Result<ToolOutput, ToolError> {
-    let project = context.workspace.roots().first().cloned().unwrap_or_else(|| context.workspace.cwd());
-    let (name, path, folder) = (found.name.clone(), found.path.clone(), found.folder.clone());
-    let text = blocking(move || found.text(&arguments, &project)).await.map_err(|reason| {
-        let hint = "Tell the user; they can change the file, or do it by hand.";
-        ToolError::new(ToolErrorKind::Failed, format!("{tool}: `{name}` cannot be used: {reason}."), hint)
-    })?;
-    let model_text =
-        format!("`{name}` from {path}. Base folder of the relative paths in it: {folder}\n\n{text}");
-    let structured = json!({ "name": name, "path": path.to_string() });
-    Ok(ToolOutput {
-        model_text,
-        display: format!("Read {name}"),
-        structured: Some(structured),
-        ..ToolOutput::default()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -146,20 +118,20 @@ mod tests {
             .write(".claude/skills/kode-release/SKILL.md", "---\ndescription: Releases.\n---\nRelease $0.");
         fixture.write(".kode/commands/kode-git/commit.md", "Commit $1.");
         fixture.write(".kode/commands/kode-mine.md", "---\ndisable-model-invocation: true\n---\nMine.");
-        fixture.write(".kode/commands/kode-shell.md", "!`rm -rf /`");
         fixture
     }
 
     #[tokio::test]
-    async fn a_skill_tells_its_text_and_its_folder_and_is_asked_for_by_name() {
+    async fn a_skill_is_asked_for_by_its_name_and_used_with_its_arguments() {
         let fixture = fixture();
         let input = json!({ "skill": "kode-release", "args": "1.2" });
         let plan = fixture.plan(Skill, input.clone()).await.unwrap();
         assert_eq!(plan.touches, [Touch::Named { tool: "Skill", name: "kode-release".into() }]);
-        let text = fixture.text(Skill, input).await;
-        assert!(text.ends_with("Release 1.2.") && text.contains(".claude/skills/kode-release\n"), "{text}");
-        let text = fixture.text(SlashCommand, json!({ "command": "/kode-git:commit all" })).await;
-        assert!(text.ends_with("Commit all."), "{text}");
+        let Action::Use(wanted) = plan.action else { panic!("it is used") };
+        assert_eq!((wanted.extension.name.as_str(), wanted.arguments.as_str()), ("kode-release", "1.2"));
+        let plan = fixture.plan(SlashCommand, json!({ "command": "/kode-git:commit all" })).await.unwrap();
+        let Action::Use(wanted) = plan.action else { panic!("it is used") };
+        assert_eq!((wanted.extension.name.as_str(), wanted.arguments.as_str()), ("kode-git:commit", "all"));
     }
 
     #[tokio::test]
@@ -169,10 +141,9 @@ mod tests {
             ("kode-relase", ToolErrorKind::NotFound, "Did you mean kode-release"),
             ("compact", ToolErrorKind::NotFound, "built-in ones are for the user alone"),
             ("/kode-mine", ToolErrorKind::Forbidden, "disable-model-invocation"),
-            ("/kode-shell", ToolErrorKind::Failed, "rm -rf /"),
             (" / ", ToolErrorKind::InvalidInput, "`command`"),
         ] {
-            let error = fixture.run(SlashCommand, json!({ "command": command })).await.unwrap_err();
+            let error = fixture.plan(SlashCommand, json!({ "command": command })).await.unwrap_err();
             assert_eq!(error.kind, kind, "{command}: {error}");
             assert!(error.model_text().contains(expected), "{command}: {}", error.model_text());
         }

@@ -107,6 +107,7 @@ impl Fixture {
             sandbox: None,
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
+            ask: None,
             cancel: self.cancel.clone(),
             progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
         }
@@ -138,7 +139,11 @@ impl Fixture {
         match plan.action {
             Action::Run(run) => run(context).await,
             Action::Change(_) => panic!("the tool makes a change set"),
-            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+            Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_)
+            | Action::Use(_) => {
                 panic!("the tool wants the session")
             }
         }

@@ -73,7 +73,7 @@ impl Document {
 
     fn item(&mut self, item: &Item) {
         match &item.body {
-            ItemBody::UserMessage { text, attachments, steered } => {
+            ItemBody::UserMessage { text, attachments, steered, command: _ } => {
                 let who = if *steered { "You, while it worked" } else { "You" };
                 self.line(&format!("## {who} ({})\n", item.timestamp.strftime("%Y-%m-%d %H:%M:%S UTC")));
                 for line in text.lines() {
@@ -121,6 +121,10 @@ impl Document {
                     self.fence("diff", patch);
                 }
                 self.line("\n</details>");
+            }
+            ItemBody::Command { name, arguments, text, data: _, failed: _, go_to: _ } => {
+                let typed = format!("/{name} {arguments}");
+                self.line(&format!("{}\n\n{text}", code(typed.trim_end())));
             }
             ItemBody::Notice { level, text, hint, kind: _ } => {
                 let mark = match level {

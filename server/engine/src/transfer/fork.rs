@@ -89,6 +89,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Streamed { item }
         | Record::Item { item, .. } => (Some(&item.id), &[]),
         Record::Attached { item, .. }
+        | Record::Commanded { item, .. }
         | Record::Grown { item, .. }
         | Record::CallMoved { item, .. }
         | Record::CallEnded { item, .. } => (Some(item), &[]),
@@ -98,8 +99,11 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::QueueChanged { .. }
         | Record::Drafted { .. }
         | Record::Remark { .. }
+        | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Decided { .. }
+        | Record::Granted { .. }
+        | Record::Equipped { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }
@@ -143,6 +147,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
             Some(Record::InAgent { agent, record })
         }
         Record::Attached { .. }
+        | Record::Commanded { .. }
         | Record::Steered { .. }
         | Record::Answer { .. }
         | Record::Streamed { .. }
@@ -151,6 +156,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
         | Record::Remark { .. }
+        | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
@@ -165,6 +171,8 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::QueueChanged { .. }
         | Record::Drafted { .. }
         | Record::Decided { .. }
+        | Record::Granted { .. }
+        | Record::Equipped { .. }
         | Record::Charged { .. }
         | Record::Archived { .. }
         | Record::Edits { .. }

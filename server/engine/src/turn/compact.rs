@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::meter::{Measured, Whole, scaled};
 use crate::context::tokens::Counter;
-use crate::event::{CompressionStep, Event, NoticeLevel, TurnEnd};
+use crate::event::{CompressionStep, Event, NoticeKind, NoticeLevel, TurnEnd};
 use crate::ids::{TurnId, WindowId};
 use crate::journal::Record;
 use crate::model::profile::Profile;
@@ -82,6 +82,8 @@ pub(crate) enum Outcome {
     Unchanged,
     /// It is as it was: the turn was cancelled.
     Cancelled,
+    /// It is as it was: a hook held it back, for this reason.
+    HeldBack(String),
 }
 
 /// What a conversation is before it is compacted.
@@ -124,19 +126,26 @@ pub(crate) fn asked(prompt: &str) -> Option<&str> {
 pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) {
     // A profile that cannot be used is told of by the call.
     let Ok(profile) = next_profile(conversation, turn) else { return };
-    let Some(trigger) = conversation.measure(profile).usage.trigger else { return };
+    let Some(trigger) = conversation.measure(&profile).usage.trigger else { return };
     let useless = &conversation.useless_compactions;
-    if conversation.measure_well(profile, trigger).await.usage.tokens < trigger
+    if conversation.measure_well(&profile, trigger).await.usage.tokens < trigger
         || useless.load(Ordering::Relaxed) >= MAX_USELESS
     {
         return;
     }
     let request = Request { cause: Cause::Threshold, focus: None };
-    let outcome = compact_for(conversation, turn, profile, request, cancel).await;
-    if outcome == Outcome::Cancelled {
-        return;
+    let outcome = compact_for(conversation, turn, &profile, request, cancel).await;
+    match outcome {
+        Outcome::Cancelled => return,
+        Outcome::HeldBack(reason) => {
+            // It is asked again with the next prompt.
+            useless.store(MAX_USELESS, Ordering::Relaxed);
+            tell_held_back(conversation, turn, &reason);
+            return;
+        }
+        Outcome::Compacted | Outcome::PicturesLeftOut | Outcome::Unchanged => {}
     }
-    if conversation.measure(profile).usage.tokens < trigger {
+    if conversation.measure(&profile).usage.tokens < trigger {
         useless.store(0, Ordering::Relaxed);
     } else if useless.fetch_add(1, Ordering::Relaxed) + 1 == MAX_USELESS {
         let text = "The conversation cannot be made short enough for the model's context window.".to_owned();
@@ -150,15 +159,15 @@ pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, 
 ///
 /// # Errors
 /// When its own cannot be used.
-pub(crate) fn narrower<'a>(conversation: &Conversation<'a>, asked: &str) -> Result<&'a Profile, ModelError> {
-    let models = &conversation.session.models;
+pub(crate) fn narrower(conversation: &Conversation<'_>, asked: &str) -> Result<Profile, ModelError> {
+    let models = conversation.session.models();
     let own = models.profile(&conversation.model())?;
     let is_narrower = |asked: &&Profile| asked.context_window < own.context_window;
-    Ok(models.profile(asked).ok().filter(is_narrower).unwrap_or(own))
+    Ok(models.profile(asked).ok().filter(is_narrower).unwrap_or(own).clone())
 }
 
 /// As [`narrower`], for the profile that is asked next.
-fn next_profile<'a>(conversation: &Conversation<'a>, turn: &TurnId) -> Result<&'a Profile, ModelError> {
+fn next_profile(conversation: &Conversation<'_>, turn: &TurnId) -> Result<Profile, ModelError> {
     let asked = Route::begin(conversation, turn, false)?.profile().to_owned();
     narrower(conversation, &asked)
 }
@@ -179,7 +188,16 @@ pub(crate) async fn on_request(
             TurnEnd::EndTurn
         }
         Outcome::Cancelled => TurnEnd::Cancelled,
+        Outcome::HeldBack(reason) => {
+            tell_held_back(conversation, turn, &reason);
+            TurnEnd::EndTurn
+        }
     }
+}
+
+fn tell_held_back(conversation: &Conversation<'_>, turn: &TurnId, reason: &str) {
+    let text = format!("A hook held the compaction back: {reason}");
+    conversation.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, ""));
 }
 
 /// Compacts the conversation, whatever it has grown to. Nobody may add to it meanwhile.
@@ -190,7 +208,7 @@ pub(crate) async fn compact(
     cancel: &CancellationToken,
 ) -> Outcome {
     let Ok(profile) = next_profile(conversation, turn) else { return Outcome::Unchanged };
-    compact_for(conversation, turn, profile, request, cancel).await
+    compact_for(conversation, turn, &profile, request, cancel).await
 }
 
 /// Compacts the conversation for the model of a profile. Nobody may add to it meanwhile.
@@ -229,6 +247,11 @@ pub(crate) async fn compact_for(
     if before.messages.len() < MIN_MESSAGES || kept_from == 0 {
         return unchanged(Outcome::Unchanged, "there is nothing to leave out");
     }
+    let sizes = (count(before.messages.len()), before.measured.usage.tokens);
+    let asked = (request.cause, request.focus.as_deref());
+    if let Some(reason) = conversation.before_compaction(turn, asked, sizes, cancel).await {
+        return unchanged(Outcome::HeldBack(reason), "a hook held it back");
+    }
     let written = |written| tell(CompressionStep::Progress { written });
     let summary = summary::summarize(
         conversation,
@@ -251,7 +274,8 @@ pub(crate) async fn compact_for(
         return unchanged(Outcome::Unchanged, "it would not become shorter");
     }
     let compaction = record(&before, &after, turn, request, started);
-    commit(conversation, turn, compaction, after);
+    commit(conversation, turn, compaction.clone(), after);
+    conversation.after_compaction(turn, &compaction, cancel).await;
     conversation.session.sync().await;
     Outcome::Compacted
 }

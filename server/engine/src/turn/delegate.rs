@@ -4,7 +4,7 @@
 //! sub-agent never has more tools or rights than the conversation that called it, and its tokens count to its turn.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -13,8 +13,9 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::AgentType;
+use crate::agents::{AgentType, notes};
 use crate::event::{ItemBody, TurnEnd};
+use crate::extension::ExtensionKind;
 use crate::ids::AgentId;
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
@@ -31,6 +32,7 @@ use crate::turn::pipeline::cancelled;
 use crate::turn::sample::Call;
 use crate::turn::taken_up::{Again, TakenUp, is_left_open};
 use crate::turn::{self, Ended, Spent};
+use crate::workspace::blocking;
 
 /// The most model calls of a sub-agent for one call.
 pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
@@ -65,12 +67,16 @@ pub(super) fn run<'a>(
             () = cancel.cancelled() => return Err(cancelled()),
             place = agents.place(parent.depth()) => place,
         };
-        let conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
+        let mut conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
+        if let Some(assignment) = &mut conversation.assignment {
+            assignment.prompt.push_str(&beginning(parent, call, kind, cancel).await);
+        }
         let work = async {
             match again {
                 Some((_, taken_up)) => turn::go_on(&conversation, &call.turn, taken_up, cancel).await,
                 None => {
                     begin(&conversation, call, kind, &delegation, &id);
+                    conversation.fire_subagent_start(&call.turn, cancel).await;
                     turn::run(&conversation, &call.turn, cancel).await
                 }
             }
@@ -126,7 +132,7 @@ fn conversation<'a>(
         None => known.or_else(|| parent.session.model_named(kind.model.as_deref()?).ok()).or_else(|| {
             // Where nothing is said about sub-agents, they have the model of the session.
             let task = parent.session.pointer(Pointer::Task);
-            (kind.file.is_none() && task != parent.session.models.default_name()).then_some(task)
+            (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
         }),
     };
     let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
@@ -143,6 +149,41 @@ fn conversation<'a>(
         tell: teller(progress),
     };
     Ok(Conversation::of_assignment(parent.session, id, tools, limit, assignment))
+}
+
+/// What stands behind the prompt of its type: the skills that it begins with, and its notes.
+async fn beginning(
+    parent: &Conversation<'_>,
+    call: &Call,
+    kind: &AgentType,
+    cancel: &CancellationToken,
+) -> String {
+    let (session, mut text) = (parent.session, String::new());
+    let catalog = session.catalog();
+    for name in &kind.skills {
+        let expanded = match catalog.find(ExtensionKind::Skill, name) {
+            Some(skill) => session.expand(&call.turn, skill, "", cancel).await,
+            None => Err("there is no such skill".to_owned()),
+        };
+        match expanded {
+            Ok(expanded) => text.push_str(&format!("\n\n# Skill {}", expanded.text)),
+            Err(reason) => {
+                tracing::warn!(skill = name, agent = kind.name, reason, "a sub-agent begins without a skill");
+                text.push_str(&format!("\n\nThe skill {name} cannot be given to you: {reason}."));
+            }
+        }
+    }
+    if kind.memory.is_some() {
+        let (kind, workspace) = (kind.clone(), Arc::clone(&session.workspace));
+        let told = blocking(move || {
+            let project = workspace.roots().first().cloned().unwrap_or_else(|| workspace.cwd());
+            notes::told(&kind, &project)
+        });
+        if let Some(notes) = told.await {
+            text.push_str(&format!("\n\n# Notes\n{notes}"));
+        }
+    }
+    text
 }
 
 /// Writes the beginning: that there is the sub-agent, and what it is asked.
@@ -205,6 +246,7 @@ fn result(
         TurnEnd::Repetition => "made the same call over and over".to_owned(),
         TurnEnd::IncompleteIntent => "only announced what it was going to do".to_owned(),
         TurnEnd::NotChosen | TurnEnd::ChatDisabled => "was not asked".to_owned(),
+        TurnEnd::Hook => "was stopped by a hook".to_owned(),
         TurnEnd::Refusal => "declined to answer".to_owned(),
         TurnEnd::Error => {
             format!("failed: {}", ended.failure.as_deref().unwrap_or("a fault in kode-ls itself"))
@@ -221,6 +263,7 @@ fn result(
         | TurnEnd::Repetition
         | TurnEnd::IncompleteIntent
         | TurnEnd::NotChosen
+        | TurnEnd::Hook
         | TurnEnd::ChatDisabled => {
             (ToolErrorKind::Failed, "Pass its id as `resume` to let it go on, or do the rest yourself.")
         }

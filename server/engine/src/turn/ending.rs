@@ -36,6 +36,11 @@ impl Ended {
         Self { reason: TurnEnd::EndTurn, spent: Spent::default(), duration_ms: 0, phases, failure: None }
     }
 
+    /// The end of a turn whose prompt a hook has refused.
+    pub(crate) fn by_hook() -> Self {
+        Self { reason: TurnEnd::Hook, ..Self::without_model() }
+    }
+
     /// The record of the turn's end.
     pub(crate) fn record(&self, turn: &TurnId) -> Record {
         let Spent { usage, model_calls, tool_calls } = self.spent;
@@ -173,6 +178,8 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
     match reason {
         TurnEnd::EndTurn => {}
         TurnEnd::NotChosen => {}
+        // The user was told when the hook said so.
+        TurnEnd::Hook => seal(conversation, "a hook stopped the turn"),
         TurnEnd::Cancelled => {
             seal(conversation, "the user interrupted the turn");
             conversation.commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() });

@@ -22,6 +22,8 @@ pub enum Moment {
     Answered,
     /// The calls of the answer have results.
     ToolsRan,
+    /// A hook has the agent go on although it had said all.
+    HeldBack,
 }
 
 /// What the decision depends on.
@@ -41,6 +43,8 @@ pub struct Facts<'a> {
     pub announced: u32,
     /// How often in a row the model was asked to go on after its token limit.
     pub continued: u32,
+    /// Whether a hook has stopped the turn.
+    pub stopped: bool,
     /// Whether the user has cancelled the turn.
     pub cancelled: bool,
     /// Whether the user has said something to the running turn that the model has not heard.
@@ -95,6 +99,8 @@ pub enum Why {
     Paused,
     /// The user has said something meanwhile.
     Steered,
+    /// A hook wants something done before the end, which the conversation says.
+    Hook,
     /// Its answer was cut off.
     Cut(Cut),
     /// It only announced what it was going to do; the fallback model is asked instead where `fallback` says so.
@@ -135,9 +141,13 @@ pub fn next(moment: Moment, facts: &Facts<'_>) -> Next {
     if facts.cancelled {
         return Next::Stop(TurnEnd::Cancelled);
     }
+    if facts.stopped {
+        return Next::Stop(TurnEnd::Hook);
+    }
     match (moment, facts.stop_reason) {
         (Moment::ToolsRan, _) if facts.exit && !facts.steered => Next::Stop(TurnEnd::EndTurn),
         (Moment::ToolsRan, _) => ask(Why::Results, facts),
+        (Moment::HeldBack, _) => ask(Why::Hook, facts),
         (Moment::Answered, StopReason::Refusal) => Next::Stop(TurnEnd::Refusal),
         (Moment::Answered, StopReason::MaxTokens) if facts.continued < CONTINUED_LIMIT => {
             // No call of such an answer runs: the provider says that it is not what the model wanted to say.
@@ -199,6 +209,7 @@ mod tests {
             intent: IncompleteIntent::Retry,
             announced: 0,
             continued: 0,
+            stopped: false,
             cancelled: false,
             steered: false,
             exit: false,

@@ -37,9 +37,19 @@ fn collide(one: &Touch, other: &Touch) -> bool {
         (Touch::Write(one), Touch::Write(other) | Touch::Read(other))
         | (Touch::Read(one), Touch::Write(other)) => overlap(one, other),
         // A command is known to do no more than it says only to the gate.
-        (Touch::Command { .. }, _) | (_, Touch::Command { .. }) => true,
-        (Touch::Read(_) | Touch::Fetch { .. } | Touch::Named { .. }, _)
-        | (Touch::Write(_), Touch::Fetch { .. } | Touch::Named { .. }) => false,
+        (Touch::Command { .. } | Touch::Foreign { only_looks: false, .. }, _)
+        | (_, Touch::Command { .. } | Touch::Foreign { only_looks: false, .. }) => true,
+        (
+            Touch::Read(_)
+            | Touch::Fetch { .. }
+            | Touch::Named { .. }
+            | Touch::Foreign { only_looks: true, .. },
+            _,
+        )
+        | (
+            Touch::Write(_),
+            Touch::Fetch { .. } | Touch::Named { .. } | Touch::Foreign { only_looks: true, .. },
+        ) => false,
     }
 }
 

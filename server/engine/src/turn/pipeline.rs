@@ -6,23 +6,31 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::edit::diff;
 use crate::edit::ledger::Change;
 use crate::event::{CallOutcome, CallState, Event, NoticeLevel};
+use crate::hooks::HookEvent;
+use crate::hooks::output::Choice;
+use crate::hooks::tool::{Answered as HookAnswer, BY_HOOK, Before, Looked};
 use crate::ids::{ChangeId, HunkId, PermissionId};
 use crate::journal::Record;
 use crate::journal::record::Executed;
 use crate::model::Block;
 use crate::paths::AbsPath;
 use crate::permission::gate::{Case, Standing, Verdict};
-use crate::permission::{Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, Scope};
+use crate::permission::{
+    Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, PermissionPrompt, Scope,
+};
+use crate::question::{Draft, Reply};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::conversation::Conversation;
@@ -30,11 +38,13 @@ use crate::session::guard::Judged;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
 use crate::tools::{
-    Action, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput, Touch,
+    Action, Asker, CallContext, ErasedTool, Plan, RunFn, ToolError, ToolErrorKind, ToolKind, ToolOutput,
+    Touch,
 };
 use crate::turn::sample::Call;
 use crate::turn::taken_up::{Again, is_call_left_open};
-use crate::turn::{act, delegate, prompt};
+use crate::turn::uses::Used;
+use crate::turn::{act, delegate, prompt, uses};
 use crate::workspace::KnownText;
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
@@ -56,7 +66,10 @@ enum Stage {
 pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: CancellationToken) {
     let started = Instant::now();
     let session = conversation.session;
-    let pipeline = Pipeline { conversation, session, call: &call, cancel: &cancel };
+    let (asks, asked) = mpsc::channel(1);
+    let asked = tokio::sync::Mutex::new(asked);
+    let pipeline =
+        Pipeline { conversation, session, call: &call, cancel: &cancel, asks: &asks, asked: &asked };
     let mut instructed = Vec::new();
     // A fault in a tool ends its call and nothing else.
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
@@ -87,38 +100,78 @@ struct Confirmed {
     sandbox: Option<Arc<Sandbox>>,
 }
 
+/// A call that hooks have looked at.
+struct Hooked {
+    plan: Plan,
+    judged: Judged,
+    /// The arguments, where a hook has changed them.
+    input: Option<Value>,
+    /// What the model is told with the result.
+    context: Vec<String>,
+    /// Whether a hook has said that nobody need be asked.
+    is_allowed: bool,
+}
+
+#[derive(Clone, Copy)]
 struct Pipeline<'a> {
     conversation: &'a Conversation<'a>,
     session: &'a Session,
     call: &'a Call,
     cancel: &'a CancellationToken,
+    /// What the running call asks the user, with where the answer goes.
+    asks: &'a mpsc::Sender<Ask>,
+    asked: &'a tokio::sync::Mutex<mpsc::Receiver<Ask>>,
 }
+
+/// A question of a running call, with where the answer goes.
+type Ask = (Draft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
     /// Goes through all stages. Notes in `instructed` the folders whose instructions are in the result.
     async fn run(&self, instructed: &mut Vec<AbsPath>) -> Result<ToolOutput, ToolError> {
         trace(self.call, Stage::Discovery);
         let tool = self.discover()?;
-        let mut context = self.context();
+        let context = self.context();
 
         trace(self.call, Stage::Permission);
         if let Some(Again::Permission(_, known)) = &self.call.again {
             known.iter().for_each(|known| self.session.workspace.recall(known));
         }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
-        let judged = self.judge(tool.as_ref(), &plan, &self.call.input)?;
+        let judged = self.look(tool.as_ref(), &plan, &self.call.input);
 
-        // Hooks join here: they may refuse, ask, or change the arguments, which then are planned and judged anew.
         trace(self.call, Stage::PreHook);
+        let hooked = self.pre_hook(tool.as_ref(), plan, judged, &context).await?;
+        // From here on the call is what the hooks have made of it.
+        let call = match &hooked.input {
+            Some(input) => &Call { input: input.clone(), ..self.call.clone() },
+            None => self.call,
+        };
+        let pipeline = Pipeline { call, ..*self };
+        pipeline.carry_out(tool, hooked, context, instructed).await
+    }
 
+    /// Goes through the stages from the confirmation on.
+    async fn carry_out(
+        &self,
+        tool: Arc<dyn ErasedTool>,
+        hooked: Hooked,
+        mut context: CallContext,
+        instructed: &mut Vec<AbsPath>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Hooked { plan, judged, input: changed, context: told, is_allowed } = hooked;
         trace(self.call, Stage::Confirmation);
         let confirmed = match judged.verdict.decision {
             // Its sub-agent was let go to work before, and asks for what it does itself.
             _ if self.goes_on() => {
                 Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
             }
+            GateDecision::Ask if is_allowed && is_only_unspoken_for(&judged.verdict) => {
+                self.note_allowed(BY_HOOK).await;
+                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
+            }
             GateDecision::Ask if self.is_spared(&judged.verdict) => {
-                self.note_spared().await;
+                self.note_allowed(self.call.spared_by.as_deref().unwrap_or_default()).await;
                 Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
             }
             GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
@@ -137,10 +190,18 @@ impl Pipeline<'_> {
             _ => None,
         };
         context.sandbox = confirmed.sandbox;
+        let touches = confirmed.plan.touches.clone();
+        let began = Instant::now();
         let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
         self.session.withdraw_proposals(&confirmed.names);
+
+        trace(self.call, Stage::PostHook);
+        let result = self.post_hook(tool.as_ref(), &touches, result, began.elapsed(), told).await;
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
+        if let Some(input) = changed {
+            output.model_text.insert_str(0, &format!("A hook changed the arguments to {input}\n"));
+        }
         let agent = self.conversation.agent.as_ref();
         let beside = match read {
             Some(read) => self.session.instructions_beside(agent, &read).await,
@@ -151,10 +212,100 @@ impl Pipeline<'_> {
             output.model_text.push_str(&beside.text);
             *instructed = beside.folders;
         }
-
-        // Hooks join here: they may add to the result.
-        trace(self.call, Stage::PostHook);
         Ok(output)
+    }
+
+    /// Has hooks look at a call that no rule refuses: they may refuse it, have the user asked, or change the arguments, which
+    /// then are planned and judged anew.
+    async fn pre_hook(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        judged: Judged,
+        context: &CallContext,
+    ) -> Result<Hooked, ToolError> {
+        if self.session.hooks.has_stopped(&self.call.turn) {
+            return Err(stopped(&plan.title));
+        }
+        let is_refused_by_rule =
+            judged.verdict.decision == GateDecision::Deny && judged.verdict.rule.is_some();
+        // A call whose sub-agent goes on was looked at when it began.
+        if is_refused_by_rule || self.goes_on() || !self.conversation.has_tool_hooks(HookEvent::PreToolUse) {
+            let judged = unless_refused(&plan, judged)?;
+            return Ok(Hooked { plan, judged, input: None, context: Vec::new(), is_allowed: false });
+        }
+        let before = {
+            let case = self.case(tool, &self.call.input, &plan.touches);
+            self.conversation.before_call(self.looked(&case), self.cancel).await
+        };
+        let Before { choice, input, context: told, is_stopped } = before;
+        if is_stopped {
+            return Err(stopped(&plan.title));
+        }
+        if let Some((Choice::Deny, reason)) = &choice {
+            return Err(refused_by_hook(&plan.title, reason, &told));
+        }
+        if self.cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        let (plan, judged) = match &input {
+            None => (plan, judged),
+            Some(input) => {
+                let of_hook = |error: ToolError| ToolError {
+                    message: format!("A hook changed the arguments to {input}\n{}", error.message),
+                    ..error
+                };
+                let plan = self.plan(tool, input.clone(), context).await.map_err(of_hook)?;
+                let judged = self.look(tool, &plan, input);
+                (plan, judged)
+            }
+        };
+        let mut judged = unless_refused(&plan, judged)?;
+        let is_allowed = matches!(choice, Some((Choice::Allow, _)));
+        if let Some((Choice::Ask | Choice::Defer, reason)) = choice {
+            let verdict = &judged.verdict;
+            let decision = match self.session.in_force().mode(self.mode()) {
+                Mode::DontAsk => GateDecision::Deny,
+                Mode::Default
+                | Mode::AcceptEdits
+                | Mode::Plan
+                | Mode::BypassPermissions
+                | Mode::Approval
+                | Mode::Readonly => GateDecision::Ask,
+            };
+            let reason = format!("a hook asks for it: {reason}");
+            judged.verdict =
+                Verdict { decision, reason, rule: verdict.rule.clone(), standing: Standing::Never };
+            judged = unless_refused(&plan, judged)?;
+        }
+        Ok(Hooked { plan, judged, input, context: told, is_allowed })
+    }
+
+    /// Has hooks look at how the call ended.
+    async fn post_hook(
+        &self,
+        tool: &dyn ErasedTool,
+        touches: &[Touch],
+        result: Result<ToolOutput, ToolError>,
+        took: Duration,
+        told: Vec<String>,
+    ) -> Result<ToolOutput, ToolError> {
+        let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
+        let is_refused = result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Denied);
+        if told.is_empty() && (is_refused || !self.conversation.has_tool_hooks(event)) {
+            return result;
+        }
+        let case = self.case(tool, &self.call.input, touches);
+        self.conversation.after_call(self.looked(&case), result, took, told, self.cancel).await
+    }
+
+    fn case<'c>(&self, tool: &dyn ErasedTool, input: &'c Value, touches: &'c [Touch]) -> Case<'c> {
+        let facts = tool.facts();
+        Case { tool: facts.name, kind: facts.kind, input, touches }
+    }
+
+    fn looked<'c>(&'c self, case: &'c Case<'c>) -> Looked<'c> {
+        Looked { turn: &self.call.turn, call: &self.call.id, case }
     }
 
     fn discover(&self) -> Result<Arc<dyn ErasedTool>, ToolError> {
@@ -191,7 +342,7 @@ impl Pipeline<'_> {
     /// Whether the user has seen the call in the answer they chose and let it run. That speaks for what is asked only
     /// because nothing allows it: an ask rule, a guarded place and what is proposed first ask all the same.
     fn is_spared(&self, verdict: &Verdict) -> bool {
-        self.call.spared_by.is_some() && verdict.rule.is_none() && verdict.standing == Standing::Rule
+        self.call.spared_by.is_some() && is_only_unspoken_for(verdict)
     }
 
     /// Whether the user was asked for permission when the server ended, and has not answered.
@@ -205,13 +356,13 @@ impl Pipeline<'_> {
     }
 
     /// Notes who let the call run.
-    async fn note_spared(&self) {
+    async fn note_allowed(&self, by: &str) {
         let decision = Decision {
             id: PermissionId::generate(),
             call: self.call.id.clone(),
             outcome: Outcome::Allow,
             scope: Scope::Once,
-            by: self.call.spared_by.clone().unwrap_or_default(),
+            by: by.to_owned(),
             feedback: None,
         };
         self.session.commit(Record::Decided { decision, grants: Vec::new() });
@@ -225,17 +376,12 @@ impl Pipeline<'_> {
 
     /// What is in force now says of a call; a refusal is the error.
     fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Judged, ToolError> {
-        let facts = tool.facts();
-        let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
-        let judged = self.session.judge(&case, self.mode());
-        match judged.verdict.decision {
-            GateDecision::Allow | GateDecision::Ask => Ok(judged),
-            GateDecision::Deny => Err(ToolError::new(
-                ToolErrorKind::Denied,
-                format!("{} was refused: {}.", plan.title, judged.verdict.reason),
-                "Do not try it another way; go on without it.",
-            )),
-        }
+        unless_refused(plan, self.look(tool, plan, input))
+    }
+
+    /// What is in force now says of a call.
+    fn look(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Judged {
+        self.session.judge(&self.case(tool, input, &plan.touches), self.mode())
     }
 
     /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
@@ -250,28 +396,37 @@ impl Pipeline<'_> {
         let prompt = prompt::prompt(self.conversation, tool, self.call, &plan, &judged);
         let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
+        let answered_by_hook = {
+            let case = self.case(tool, &self.call.input, &plan.touches);
+            self.conversation.answer_for_user(self.looked(&case), &offers, self.cancel).await
+        };
+        let is_by_hook = answered_by_hook.is_some();
         let proposal = match &plan.action {
+            _ if is_by_hook => Proposal::default(),
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
             Action::Run(_)
             | Action::Ask(_)
             | Action::SetMode(_)
             | Action::SetTodos(_)
-            | Action::Delegate(_) => Proposal::default(),
+            | Action::Delegate(_)
+            | Action::Use(_) => Proposal::default(),
         };
-        let known = self.known_texts(&plan);
-        self.conversation.call_waits(&self.call.item, &plan.title, Some(&id), known);
-        self.session.begin_waiting();
-        let answered = self.session.broker.ask(prompt, self.cancel).await;
-        self.session.end_waiting();
-        let answer = match answered {
-            Answered::By(answer) => {
-                self.session.note_answer();
+        let mut hook_grants = Vec::new();
+        let answer = match answered_by_hook {
+            Some(HookAnswer { answer, grants, interrupt }) => {
+                hook_grants = grants;
+                if interrupt {
+                    self.conversation.ask_to_stop();
+                }
                 answer
             }
-            Answered::Cancelled => {
-                self.session.withdraw_proposals(&proposal.names());
-                return Err(cancelled());
-            }
+            None => match self.ask_user(prompt, self.known_texts(&plan)).await {
+                Some(answer) => answer,
+                None => {
+                    self.session.withdraw_proposals(&proposal.names());
+                    return Err(cancelled());
+                }
+            },
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
             None if !answer.allow => Ok((plan, judged)),
@@ -291,13 +446,14 @@ impl Pipeline<'_> {
                 })
             }
         };
-        let grants = match &planned {
+        let mut grants = match &planned {
             // What stands from now on is what runs now, not what the model had asked for.
             Ok((plan, _)) if answer.allow && answer.scope != Scope::Once => {
                 prompt::grants(self.session, plan)
             }
             _ => Vec::new(),
         };
+        grants.extend(hook_grants);
         let decision = Decision {
             id,
             call: self.call.id.clone(),
@@ -312,7 +468,27 @@ impl Pipeline<'_> {
         // Even if no file could be written, the same call is not asked for again.
         self.session.commit(Record::Decided { decision, grants });
         self.session.sync().await;
-        let accepted = match (&answer.updated_input, answer.allow) {
+        let accepted = self.accepted(&answer, proposal);
+        self.session.reject_proposals(&accepted.rejected);
+        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
+        let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
+        if !answer.allow || nothing_is_left {
+            let feedback = answer.feedback.as_deref();
+            return Err(match is_by_hook {
+                true => refused_by_hook(&plan.title, feedback.unwrap_or("it gives no reason"), &[]),
+                false => refused(&plan.title, feedback),
+            });
+        }
+        let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
+        if is_by_hook {
+            confirmed.remark = confirmed.remark.replacen("The user", "A hook", 1);
+        }
+        Ok(confirmed)
+    }
+
+    /// What of the proposed hunks the answer takes and what it refuses.
+    fn accepted(&self, answer: &Answer, proposal: Proposal) -> Accepted {
+        match (&answer.updated_input, answer.allow) {
             (_, false) => proposal.accepted(Some(&[])),
             (Some(_), true) => proposal.accepted(None),
             (None, true) => match &answer.hunks {
@@ -324,14 +500,24 @@ impl Pipeline<'_> {
                     proposal.accepted(Some(&names))
                 }
             },
-        };
-        self.session.reject_proposals(&accepted.rejected);
-        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
-        let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
-        if !answer.allow || nothing_is_left {
-            return Err(refused(&plan.title, answer.feedback.as_deref()));
         }
-        Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
+    }
+
+    /// Asks the user; nothing when the call was cancelled first.
+    async fn ask_user(&self, prompt: PermissionPrompt, known: Vec<KnownText>) -> Option<Answer> {
+        self.conversation.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
+        let message = format!("kode-ls needs your permission to use {}: {}", prompt.tool, prompt.title);
+        self.session.notify("permission_prompt", "Permission needed", message);
+        self.session.begin_waiting();
+        let answered = self.session.broker.ask(prompt, self.cancel).await;
+        self.session.end_waiting();
+        match answered {
+            Answered::By(answer) => {
+                self.session.note_answer();
+                Some(answer)
+            }
+            Answered::Cancelled => None,
+        }
     }
 
     /// What is known of the texts that a plan changes.
@@ -397,14 +583,33 @@ impl Pipeline<'_> {
         names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        if let Action::Delegate(delegation) = plan.action {
-            // It takes no place: its own calls do.
-            if !self.goes_on() {
-                self.conversation.call_begins(&self.call.item, &plan.title);
+        let Plan { title, touches: _, action } = plan;
+        let (action, delegation) = match action {
+            // These take no place: what comes of them has its own.
+            Action::Delegate(delegation) => {
+                if !self.goes_on() {
+                    self.conversation.call_begins(&self.call.item, &title);
+                }
+                (None, Some(*delegation))
             }
+            Action::Use(wanted) => {
+                self.conversation.call_begins(&self.call.item, &title);
+                match uses::expand(self.conversation, self.call, &wanted, self.cancel).await? {
+                    Used::Told(output) => return Ok(output),
+                    Used::Delegated(delegation) => (None, Some(*delegation)),
+                }
+            }
+            Action::Run(_)
+            | Action::Change(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_) => (Some(action), None),
+        };
+        if let Some(delegation) = delegation {
             let progress = Arc::clone(&context.progress);
-            return delegate::run(self.conversation, self.call, *delegation, progress, self.cancel).await;
+            return delegate::run(self.conversation, self.call, delegation, progress, self.cancel).await;
         }
+        let Some(action) = action else { return Err(fault(self.call)) };
         let kind = tool.facts().kind;
         // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
         // command has changed is told from what was there before.
@@ -424,13 +629,13 @@ impl Pipeline<'_> {
         };
         // A question that is asked again has begun nothing.
         if !matches!(self.call.again, Some(Again::Question(_))) {
-            self.conversation.call_begins(&self.call.item, &plan.title);
+            self.conversation.call_begins(&self.call.item, &title);
         }
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
             self.session.sync().await;
         }
-        match plan.action {
+        match action {
             Action::Change(change) => {
                 let summary = change.summary.clone();
                 let applied = self.session.apply_change(change, &self.change(None), names, self.cancel).await;
@@ -451,11 +656,11 @@ impl Pipeline<'_> {
             Action::Run(work) => self.work(work, context, tool.timeout()).await,
             Action::Ask(draft) => {
                 drop(place);
-                act::ask(self.conversation, self.call, &plan.title, *draft, self.cancel).await
+                act::ask(self.conversation, self.call, &title, *draft, self.cancel).await
             }
             Action::SetMode(mode) => act::set_mode(self.conversation, mode),
             Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
-            Action::Delegate(_) => Err(fault(self.call)),
+            Action::Delegate(_) | Action::Use(_) => Err(fault(self.call)),
         }
     }
 
@@ -474,7 +679,10 @@ impl Pipeline<'_> {
                 None => std::future::pending().await,
             }
         };
-        let ended = tokio::select! {
+        let mut asked = self.asked.lock().await;
+        let mut over = pin!(over);
+        let ended = loop {
+            break tokio::select! {
             biased;
             ended = &mut task => ended,
             () = self.cancel.cancelled() => match within_grace(&mut task).await {
@@ -484,13 +692,22 @@ impl Pipeline<'_> {
                     return Err(cancelled());
                 }
             },
-            () = over => {
+            ask = asked.recv() => {
+                if let Some((draft, answer)) = ask {
+                    let reply = self.conversation.ask_beside(&self.call.id, &self.call.item, draft, self.cancel);
+                    // Who asked may have given up meanwhile.
+                    drop(answer.send(reply.await));
+                }
+                continue;
+            }
+            () = &mut over => {
                 stop.cancel();
                 if within_grace(&mut task).await.is_none() {
                     task.abort();
                 }
                 return Err(timed_out(self.call, limit.unwrap_or_default()));
             }
+            };
         };
         ended.unwrap_or_else(|_| Err(fault(self.call)))
     }
@@ -499,6 +716,15 @@ impl Pipeline<'_> {
         let (session, call) = (self.session, self.call);
         let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(session.events()));
         let latest = Mutex::new(String::new());
+        let asks = self.asks.clone();
+        let ask: Asker = Arc::new(move |draft| {
+            let asks = asks.clone();
+            Box::pin(async move {
+                let (sender, receiver) = oneshot::channel();
+                asks.send((draft, sender)).await.ok()?;
+                receiver.await.ok()?
+            })
+        });
         CallContext {
             call_id: call.id.clone(),
             workspace: Arc::clone(&session.workspace),
@@ -507,6 +733,7 @@ impl Pipeline<'_> {
             agents: Arc::new(session.known_agents()),
             may_read: session.may_read(self.mode()),
             cancel: self.cancel.child_token(),
+            ask: Some(ask),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
                 if *latest != text {
@@ -544,6 +771,40 @@ pub(super) fn cancelled() -> ToolError {
         ToolErrorKind::Cancelled,
         "The user cancelled this call.",
         "Do not repeat it unless asked to.",
+    )
+}
+
+/// The judgment, unless it refuses the call.
+fn unless_refused(plan: &Plan, judged: Judged) -> Result<Judged, ToolError> {
+    match judged.verdict.decision {
+        GateDecision::Allow | GateDecision::Ask => Ok(judged),
+        GateDecision::Deny => Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("{} was refused: {}.", plan.title, judged.verdict.reason),
+            "Do not try it another way; go on without it.",
+        )),
+    }
+}
+
+/// Whether a call is asked about only because nothing allows it: no rule asks for it, and it is at no guarded place.
+fn is_only_unspoken_for(verdict: &Verdict) -> bool {
+    verdict.rule.is_none() && verdict.standing == Standing::Rule
+}
+
+fn refused_by_hook(title: &str, reason: &str, told: &[String]) -> ToolError {
+    let mut hint = "Do not try it another way; do what the hook asks for, or go on without it.".to_owned();
+    for text in told {
+        hint.push_str(&format!("\n\n{text}"));
+    }
+    ToolError::new(ToolErrorKind::Denied, format!("A hook refused: {title}. Its reason: {reason}"), hint)
+}
+
+fn stopped(title: &str) -> ToolError {
+    let hint = "Wait for what the user says next.";
+    ToolError::new(
+        ToolErrorKind::Denied,
+        format!("A hook stopped the turn, so this does not run: {title}."),
+        hint,
     )
 }
 

@@ -74,6 +74,7 @@ pub(super) fn offers(
     let session = conversation.session;
     let cut = plan.touches.iter().any(|touch| match touch {
         Touch::Command { command, .. } => command.len() > SHOWN_WHOLE,
+        Touch::Foreign { shown, .. } => shown.len() > SHOWN_WHOLE,
         Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
     });
     if cut || verdict.standing == Standing::Never {
@@ -112,9 +113,11 @@ fn covering(session: &Session, case: &Case<'_>, mode: Mode, root: Option<&AbsPat
     for touch in standing::files(case.touches) {
         let (tool, kind) = match touch {
             Touch::Write(_) => ("Edit", ToolKind::Write),
-            Touch::Read(_) | Touch::Command { .. } | Touch::Fetch { .. } | Touch::Named { .. } => {
-                ("Read", ToolKind::ReadOnly)
-            }
+            Touch::Read(_)
+            | Touch::Command { .. }
+            | Touch::Fetch { .. }
+            | Touch::Named { .. }
+            | Touch::Foreign { .. } => ("Read", ToolKind::ReadOnly),
         };
         let touches = [touch];
         let file = Case { tool, kind, input: &Value::Null, touches: &touches };
@@ -145,6 +148,7 @@ fn preview(session: &Session, plan: &Plan) -> Preview {
                     }
                     Touch::Fetch { url } => Some(url.to_string()),
                     Touch::Named { name, .. } => Some(name.clone()),
+                    Touch::Foreign { shown, .. } => Some(shown.clone()),
                     Touch::Command { .. } => None,
                 })
                 .collect(),
@@ -202,6 +206,10 @@ fn risks(plan: &Plan, judged: &Judged, contains: impl Fn(&Target) -> bool) -> Ve
                 (Some(risk.to_owned()), url.domain())
             }
             Touch::Named { .. } => (None, None),
+            Touch::Foreign { shown, .. } => {
+                let risk = "An MCP server does it; what it changes outside the workspace cannot be undone from here.";
+                (Some(risk.to_owned()), Some(shown.as_str()))
+            }
         };
         if let Some(word) = text.and_then(mixed_word) {
             risks.push(format!(

@@ -75,7 +75,7 @@ impl<'a> Route<'a> {
         fallback_first: bool,
     ) -> Result<Self, ModelError> {
         let own = conversation.model();
-        conversation.session.models.profile(&own)?;
+        conversation.session.models().profile(&own)?;
         let mut route = Self { conversation, turn, asked: own.clone(), own, has_turned: false };
         if fallback_first && route.fall_back(Trigger::IncompleteIntent, None) {
             // The own model was not asked for this answer.
@@ -169,12 +169,13 @@ impl<'a> Route<'a> {
 
     /// The profile to ask instead of the own, if it is named for this trigger, or for any where none is given.
     fn fallback(&self, trigger: Option<Trigger>) -> Option<String> {
-        fallback(&self.conversation.session.models, &self.own, trigger)
+        fallback(&self.conversation.session.models(), &self.own, trigger)
     }
 
     /// The model of a profile as the provider knows it.
     fn model_of(&self, profile: &str) -> String {
-        let known = self.conversation.session.models.profile(profile);
+        let models = self.conversation.session.models();
+        let known = models.profile(profile);
         known.map_or_else(|_| profile.to_owned(), |profile| profile.model.clone())
     }
 }
@@ -186,7 +187,7 @@ pub(super) fn by_rest(conversation: &Conversation<'_>, names: &[&str]) -> Vec<St
     let (mut order, mut resting) = (Vec::new(), Vec::new());
     for name in names {
         if session.resting.rests(name) {
-            let fallback = fallback(&session.models, name, None);
+            let fallback = fallback(&session.models(), name, None);
             order.extend(fallback.filter(|fallback| !session.resting.rests(fallback)));
             resting.push((*name).to_owned());
         } else {

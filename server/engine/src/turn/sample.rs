@@ -9,18 +9,23 @@ mod stream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::TASK;
 use crate::context;
 use crate::context::meter::ContextUse;
 use crate::ids::{CallId, ItemId, TurnId};
+use crate::journal::Record;
 use crate::model::fallback::Trigger;
 use crate::model::profile::Profile;
 use crate::model::retry::{self, Retry};
-use crate::model::{Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, StopReason, Usage};
+use crate::model::{
+    Block, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, StopReason, Usage,
+};
 use crate::session::conversation::Conversation;
+use crate::tools::task::Delegation;
 use crate::turn::attempt::{charge_beside, jitter, tell_retry, usage_of};
 use crate::turn::candidates;
 use crate::turn::compact;
@@ -169,7 +174,8 @@ pub(super) async fn sample(
                 }
                 // That can happen once: then they are few enough.
                 compact::Outcome::PicturesLeftOut => continue,
-                compact::Outcome::Unchanged | compact::Outcome::Cancelled => {}
+                compact::Outcome::Unchanged | compact::Outcome::Cancelled | compact::Outcome::HeldBack(_) => {
+                }
             }
         }
         keep_partial(&asker, &fault.error, &mut fault.shown);
@@ -178,6 +184,39 @@ pub(super) async fn sample(
         }
         return Sample::Failed { error: fault.error, attempts: fault.attempts };
     }
+}
+
+/// Records a call of Task that the user has made and not the model.
+pub(super) fn call_of_task(conversation: &Conversation<'_>, turn: &TurnId, delegation: Delegation) -> Call {
+    let Delegation { kind, description, prompt, model, resume: _ } = delegation;
+    let mut input = json!({ "description": description, "prompt": prompt, "subagent_type": kind });
+    if let Some(model) = model {
+        input["model"] = Value::String(model);
+    }
+    let id = CallId::generate();
+    let item =
+        conversation.new_item(turn, stream::pending_call(conversation, id.as_str(), TASK, input.clone()));
+    let call = Call {
+        turn: turn.clone(),
+        id: id.clone(),
+        item: item.id.clone(),
+        name: TASK.to_owned(),
+        input: input.clone(),
+        input_error: None,
+        spared_by: None,
+        again: None,
+    };
+    let (name, id) = (TASK.to_owned(), id.as_str().to_owned());
+    let message = Message::assistant(vec![Block::ToolUse { id, name, input, input_error: None }]);
+    conversation.commit(Record::Answer {
+        turn: turn.clone(),
+        message,
+        items: vec![item],
+        usage: Usage::default(),
+        streamed: Vec::new(),
+        duration_ms: None,
+    });
+    call
 }
 
 /// Compacts a conversation that the model of profile `asked` cannot read.
@@ -189,7 +228,7 @@ async fn makes_room(
 ) -> compact::Outcome {
     let (began, request) = (Instant::now(), compact::Request { cause: compact::Cause::TooLong, focus: None });
     let Ok(profile) = compact::narrower(conversation, asked) else { return compact::Outcome::Unchanged };
-    let outcome = compact::compact_for(conversation, turn, profile, request, cancel).await;
+    let outcome = compact::compact_for(conversation, turn, &profile, request, cancel).await;
     conversation.note_phase(Phase::CompactCheck, began);
     outcome
 }
@@ -225,7 +264,7 @@ impl<'a> Asker<'a> {
         profile: &str,
         cancel: &'a CancellationToken,
     ) -> Result<Self, ModelError> {
-        let models = &conversation.session.models;
+        let models = conversation.session.models();
         let model = tokio::select! {
             model = models.connect(profile) => model?,
             () = cancel.cancelled() => {
@@ -307,6 +346,6 @@ impl<'a> Asker<'a> {
     /// How full the narrower of the context windows is: that of the conversation's own model or of the one that is asked.
     fn context(&self) -> Option<ContextUse> {
         let profile = compact::narrower(self.conversation, &self.profile.name);
-        profile.ok().map(|profile| self.conversation.measure(profile).usage)
+        profile.ok().map(|profile| self.conversation.measure(&profile).usage)
     }
 }

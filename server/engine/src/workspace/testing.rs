@@ -229,6 +229,7 @@ impl Rig {
             sandbox: None,
             agents: Arc::default(),
             may_read: Arc::new(|_, _| true),
+            ask: None,
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
         }
@@ -329,7 +330,11 @@ impl Rig {
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(diff::report(&summary, &applied, &context.workspace))
             }
-            Action::Ask(_) | Action::SetMode(_) | Action::SetTodos(_) | Action::Delegate(_) => {
+            Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_)
+            | Action::Delegate(_)
+            | Action::Use(_) => {
                 panic!("{tool} wants a session")
             }
         }
@@ -343,7 +348,8 @@ impl Rig {
             | Action::Ask(_)
             | Action::SetMode(_)
             | Action::SetTodos(_)
-            | Action::Delegate(_) => {
+            | Action::Delegate(_)
+            | Action::Use(_) => {
                 panic!("{tool} plans no change")
             }
         }

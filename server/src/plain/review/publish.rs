@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kode_engine::event::{Item, ItemBody};
 use kode_engine::ids::{CallId, SessionId};
+use kode_engine::permission::rules::Problem;
 use kode_engine::session::Session;
 use lsp_types::{Diagnostic, MessageType, Url};
 use tokio::time::sleep;
@@ -45,6 +46,9 @@ struct State {
     lenses_changed: bool,
     refresh: Refresh,
     published: BTreeMap<Url, Vec<Diagnostic>>,
+    /// What is wrong with files of agents, skills and commands, and whether that has to be looked at again.
+    problems: Vec<Problem>,
+    problems_stale: bool,
     tools: HashMap<SessionId, HashMap<CallId, Option<String>>>,
     decided_last: Option<SessionId>,
 }
@@ -69,8 +73,10 @@ impl ReviewPublisher {
         Self::schedule(shared);
     }
 
-    /// Tells the editor soon that something else is wrong with the settings, or nothing any more.
+    /// Tells the editor soon that something else is wrong with files of settings, agents, skills or commands, or nothing any
+    /// more.
     pub(crate) fn settings_changed(shared: &Arc<Shared>) {
+        shared.review.lock().problems_stale = true;
         Self::schedule(shared);
     }
 
@@ -130,8 +136,9 @@ pub(crate) fn tell(shared: &Arc<Shared>, text: &str) {
 
 async fn tell_all(shared: &Arc<Shared>) {
     let _one_after_the_other = shared.review.telling.lock().await;
+    let problems = problems(shared).await;
     let mut now = if wanted(shared) { current(shared) } else { Vec::new() };
-    for (uri, found) in settings::current(shared) {
+    for (uri, found) in settings::current(shared, &problems) {
         match now.iter_mut().find(|(known, _, _)| *known == uri) {
             Some((_, _, diagnostics)) => diagnostics.extend(found),
             None => now.push((uri, None, found)),
@@ -141,6 +148,16 @@ async fn tell_all(shared: &Arc<Shared>) {
     for (uri, version, diagnostics) in news {
         shared.client.publish_diagnostics(uri, diagnostics, version).await;
     }
+}
+
+/// What is wrong with files of agents, skills and commands of the workspace.
+async fn problems(shared: &Arc<Shared>) -> Vec<Problem> {
+    let is_stale = std::mem::take(&mut shared.review.lock().problems_stale);
+    if let (true, Some(agent)) = (is_stale, shared.live_agent()) {
+        let found = agent.engine.file_problems(agent.folders()).await;
+        shared.review.lock().problems = found;
+    }
+    shared.review.lock().problems.clone()
 }
 
 /// Whether hunks are to be diagnostics: as the user says, and by themselves where the client shows no hunks.

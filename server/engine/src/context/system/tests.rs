@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::{Memory, Places};
-use crate::style::Style;
+use crate::style::{Style, Styles};
 
 fn compose_in(mode: Mode, agent: Option<&str>, standing: &Standing) -> String {
     let root = |path| AbsPath::new(path).unwrap();
@@ -44,7 +44,7 @@ fn the_plain_prompt_names_identity_tools_tasks_limits_and_style() {
 fn everything_comes_in_its_order() {
     let standing = Standing {
         memory: memory(),
-        style: Style::find("explanatory", &[], None).unwrap(),
+        style: Styles::default().find("explanatory").unwrap().clone(),
         language: Some("Français".into()),
         appended: Some("Say please.\n".into()),
         branch: Some("main".into()),

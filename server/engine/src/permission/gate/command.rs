@@ -9,7 +9,7 @@ use crate::permission::gate::file::{self, Access as FileAccess};
 use crate::permission::gate::guess::{self, Guess};
 use crate::permission::gate::{Circumstances, Confinement, Decision, Verdict};
 use crate::permission::mode::{Act, Mode, Stance};
-use crate::permission::rules::{Behavior, Commands, PlacedRule};
+use crate::permission::rules::{Behavior, Commands, Order, PlacedRule};
 use crate::permission::shell::{Access, Analysis, Effect, FileTouch, SimpleCommand, TouchedPath, analyse};
 
 /// So many characters of a command stand in a reason.
@@ -77,7 +77,8 @@ impl Judge<'_> {
         if let Some(rule) = concerns(Behavior::Deny) {
             return Verdict::by_rule(Decision::Deny, rule);
         }
-        let asked = concerns(Behavior::Ask).map(|rule| Verdict::by_rule(Decision::Ask, rule));
+        let asked = concerns(Behavior::Ask).filter(|_| !self.allow_beats_ask());
+        let asked = asked.map(|rule| Verdict::by_rule(Decision::Ask, rule));
         let files = self.touches().flat_map(|(command, touch)| {
             let paths = match &touch.path {
                 TouchedPath::Known(path) => vec![path.clone()],
@@ -268,6 +269,15 @@ impl Judge<'_> {
             .grants
             .iter()
             .any(|grant| grant.covers_command(command, directory, outside_sandbox))
+    }
+
+    /// Whether rules allow every command of the line, in an order in which they win over those that ask.
+    fn allow_beats_ask(&self) -> bool {
+        let commands = &self.analysis.commands;
+        self.circumstances.rules.order() == Order::AllowFirst
+            && self.analysis.unknowns.is_empty()
+            && !commands.is_empty()
+            && commands.iter().all(|command| self.rule_for(command).is_some())
     }
 
     /// The first rule that allows a command.

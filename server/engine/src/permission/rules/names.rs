@@ -28,7 +28,7 @@ struct Tool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [Tool; 23] = [
+const TOOLS: [Tool; 25] = [
     Tool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -123,6 +123,18 @@ const TOOLS: [Tool; 23] = [
         takes: Takes::Nothing,
         parameters: &["query", "allowed_domains", "blocked_domains"],
     },
+    Tool {
+        name: "ListMcpResourcesTool",
+        aliases: &["ListMcpResources"],
+        takes: Takes::Nothing,
+        parameters: &["server"],
+    },
+    Tool {
+        name: "ReadMcpResourceTool",
+        aliases: &["ReadMcpResource"],
+        takes: Takes::Nothing,
+        parameters: &["server", "uri"],
+    },
     Tool { name: "Diagnostics", aliases: &[], takes: Takes::Nothing, parameters: &["path", "file_path"] },
     Tool { name: "Think", aliases: &[], takes: Takes::Nothing, parameters: &["thought"] },
 ];
@@ -138,6 +150,11 @@ pub(crate) const MCP_PREFIX: &str = "mcp__";
 #[must_use]
 pub fn canonical(name: &str) -> &str {
     find(name).map_or(name, |tool| tool.name)
+}
+
+/// All names of the tool that a name means, where it is built in.
+pub fn all_names(name: &str) -> impl Iterator<Item = &'static str> {
+    find(name).into_iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
 }
 
 /// Whether a name, canonical or an alias, is one of a tool that is built in.

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitStatus, geteuid, getpid, kill_process, set_child_subreaper};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::unix::pipe;
 
 use super::limits::ProcessGroup;
@@ -33,6 +33,8 @@ use crate::sandbox::policy::{Failure, GuardReport, Input, Kind, Policy, Report, 
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// The variable for the folder of temporary files.
 const TMPDIR: &str = "TMPDIR";
+/// Where this process's standard error can be opened.
+const STDERR: &str = "/proc/self/fd/2";
 /// The file in the control folder that stands in for hidden ones.
 const EMPTY: &str = "empty";
 
@@ -75,7 +77,8 @@ struct Front<'a> {
     proxy: Option<&'a Path>,
     places: Places,
     held: Vec<PathBuf>,
-    kept: Kept,
+    /// What is put back afterwards.
+    kept: Option<Kept>,
 }
 
 impl<'a> Front<'a> {
@@ -89,8 +92,9 @@ impl<'a> Front<'a> {
         let survey = places.survey();
         let held = places.held(&survey);
         let kept = match policy.kind {
-            Kind::Bubblewrap { .. } => Kept::links(survey),
-            Kind::Landlock => Kept::contents(survey),
+            _ if policy.lasting => None,
+            Kind::Bubblewrap { .. } => Some(Kept::links(survey)),
+            Kind::Landlock => Some(Kept::contents(survey)),
         };
         let is_wanted = policy.network.needs_proxy() && matches!(policy.kind, Kind::Bubblewrap { .. });
         let proxy = request.proxy.as_ref().filter(|_| is_wanted).map(AbsPath::as_path);
@@ -103,7 +107,9 @@ impl<'a> Front<'a> {
         let over = self.start_and_wait(command, group.is_some());
         kill_all_below(&[]);
         drop(group);
-        let guarded = self.kept.restore(&self.places.survey(), &self.control.with_file_name(ASIDE));
+        let aside = self.control.with_file_name(ASIDE);
+        let guarded = self.kept.as_ref().map(|kept| kept.restore(&self.places.survey(), &aside));
+        let guarded = guarded.unwrap_or_default();
         match over {
             Ok(over) => self.report(over, guarded),
             Err(error) => failed(error.to_string()),
@@ -127,7 +133,7 @@ impl<'a> Front<'a> {
             let child = prepared.spawn()?;
             Ok(Pid::from_child(&child))
         };
-        supervise(start, forward, PATIENCE, starter_is_gone(self.policy.input))
+        supervise(start, forward, PATIENCE, starter_is_gone(self.policy))
     }
 
     fn write_plan(&self, is_grouped: bool) -> io::Result<()> {
@@ -199,7 +205,8 @@ impl<'a> Front<'a> {
                 prepared
             }
         };
-        prepared.args(command).env_clear().envs(environment()).env(TMPDIR, &self.places.scratch);
+        prepared.args(command).env_clear().envs(environment());
+        prepared.envs(&self.policy.variables).env(TMPDIR, &self.places.scratch);
         if self.policy.input == Input::None {
             prepared.stdin(Stdio::null());
         }
@@ -243,15 +250,31 @@ fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| OsStr::to_str(name).is_some_and(keeps))
 }
 
-/// Waits until whoever started this is gone. They hold the other end of standard input while they live.
-async fn starter_is_gone(input: Input) {
-    let stdin = match input {
+/// Waits until whoever started this is gone. They hold the other end of standard input while they live; where that is the
+/// command's, the other end of standard error.
+async fn starter_is_gone(policy: &Policy) {
+    if policy.lasting {
+        return nobody_reads_errors().await;
+    }
+    let stdin = match policy.input {
         Input::None => io::stdin().as_fd().try_clone_to_owned(),
         Input::Rest => return pending().await,
     };
     let Ok(mut stdin) = stdin.and_then(pipe::Receiver::from_owned_fd) else { return pending().await };
     let mut byte = [0];
     while stdin.read(&mut byte).await.is_ok_and(|length| length > 0) {}
+}
+
+/// Waits until the other end of standard error is gone, if that is a pipe. It is opened anew, so that the command's does not
+/// become one that never waits.
+async fn nobody_reads_errors() {
+    let Ok(errors) = pipe::OpenOptions::new().open_sender(STDERR) else { return pending().await };
+    while let Ok(ready) = errors.ready(Interest::ERROR).await {
+        if ready.is_error() || ready.is_write_closed() {
+            return;
+        }
+    }
+    pending().await
 }
 
 #[cfg(test)]

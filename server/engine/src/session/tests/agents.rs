@@ -113,7 +113,7 @@ async fn a_sub_agent_works_apart_and_its_call_gets_its_last_words() {
     assert_eq!(tools, ["Act", "Probe", "SafeProbe"]);
     let main = &team.bench.requests()[0];
     let described = &main.tools.iter().find(|tool| tool.name == "Task").unwrap().description;
-    assert!(described.contains("\n- explore: "), "{described}");
+    assert!(described.contains("\n- Explore: "), "{described}");
     // The session's transcript has the call and nothing of the work, and its turn paid for both.
     let items = session.snapshot(usize::MAX).items;
     assert_eq!(items.len(), 3);
@@ -205,7 +205,7 @@ async fn a_type_has_its_own_tools_mode_and_limit_and_the_call_must_be_right() {
     until(&mut events, is_done).await;
     let answers = team.results();
     for ((id, content, is_error), expected) in answers.iter().zip([
-        "Use one of: careful, explore, general-purpose, lost, plan, review, short.",
+        "Use one of: careful, Explore, general-purpose, lost, Plan, review, short, statusline-setup.",
         "There is no sub-agent `agent_0`",
         "several Task calls",
         "`nothing`",
@@ -305,7 +305,9 @@ async fn a_sub_agent_goes_on_with_all_it_knows_also_after_the_server_has_ended()
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     let turn = match session.submit(prompt("go on")).unwrap() {
         Submitted::Started(turn) => turn,
-        Submitted::Queued(_) | Submitted::Steering { .. } => panic!("nothing runs"),
+        Submitted::Queued(_) | Submitted::Steering { .. } | Submitted::Answered { .. } => {
+            panic!("nothing runs")
+        }
     };
     until(&mut events, is_done).await;
     let request = team.asked("first").remove(0);

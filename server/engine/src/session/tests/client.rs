@@ -146,7 +146,7 @@ impl Client {
                         *complete
                     }
                     ItemBody::ToolCall(call) => call.state.is_final(),
-                    ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => true,
+                    ItemBody::UserMessage { .. } | ItemBody::Notice { .. } | ItemBody::Command { .. } => true,
                 });
             }
             _ => {}
@@ -164,7 +164,7 @@ pub(super) fn is_transient(event: &Event) -> bool {
     let grows = |item: &Item| match &item.body {
         ItemBody::AgentMessage { complete, .. } | ItemBody::Thinking { complete, .. } => !complete,
         ItemBody::ToolCall(call) => call.state == CallState::Pending,
-        ItemBody::UserMessage { .. } | ItemBody::Notice { .. } => false,
+        ItemBody::UserMessage { .. } | ItemBody::Notice { .. } | ItemBody::Command { .. } => false,
     };
     match event {
         Event::TextChunk { .. }
@@ -175,6 +175,7 @@ pub(super) fn is_transient(event: &Event) -> bool {
         | Event::Reminder { .. }
         | Event::TodoReminder { .. }
         | Event::ConfigChanged { .. }
+        | Event::ExtensionsChanged { .. }
         | Event::PermissionRequired { .. }
         | Event::PermissionDecided { .. }
         | Event::QuestionAsked { .. }

@@ -150,7 +150,8 @@ async fn sizes_are_those_of_the_messages_whoever_measures_meanwhile() {
     }
     let stop = std::sync::atomic::AtomicBool::new(false);
     let conversation = Conversation::main(&session);
-    let profile = session.models.profile(&conversation.model()).unwrap();
+    let models = session.models();
+    let profile = models.profile(&conversation.model()).unwrap();
     let handle = tokio::runtime::Handle::current();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -174,7 +175,8 @@ async fn what_stands_in_every_request_is_counted_again_when_the_mode_is_another(
     let session = bench.session();
     turn(&session, "go").await;
     let conversation = Conversation::main(&session);
-    let profile = session.models.profile(&conversation.model()).unwrap();
+    let models = session.models();
+    let profile = models.profile(&conversation.model()).unwrap();
     let before = conversation.measure(profile).usage;
     assert_eq!(conversation.measure(profile).usage, before);
     session.configure(Some(Mode::Plan), None);

@@ -32,7 +32,8 @@ impl Thread {
             | ItemBody::UserMessage { .. }
             | ItemBody::Thinking { .. }
             | ItemBody::ToolCall(_)
-            | ItemBody::Notice { .. } => None,
+            | ItemBody::Notice { .. }
+            | ItemBody::Command { .. } => None,
         });
         let message = Message::assistant(said.collect());
         let streamed = items.iter().map(|item| item.id.clone()).collect();
@@ -57,7 +58,10 @@ impl Thread {
                 text.push_str(&more);
                 Some(Event::ThinkChunk { item: id, text: more })
             }
-            ItemBody::UserMessage { .. } | ItemBody::ToolCall(_) | ItemBody::Notice { .. } => None,
+            ItemBody::UserMessage { .. }
+            | ItemBody::ToolCall(_)
+            | ItemBody::Notice { .. }
+            | ItemBody::Command { .. } => None,
         }
     }
 }

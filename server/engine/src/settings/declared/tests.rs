@@ -138,16 +138,7 @@ fn only_the_user_approves_servers_by_name_and_projects_switch_off_alone() {
     assert!(settings.declared.servers.iter().all(|entry| !entry.is_in_force()));
     assert_eq!(settings.declared.switches.disable_all_hooks, None);
     let keys: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.key.as_str()).collect();
-    assert_eq!(
-        keys,
-        [
-            "enableAllProjectMcpServers",
-            "enabledMcpjsonServers",
-            "disableAllHooks",
-            "mcpServers.a",
-            "mcpServers.b"
-        ]
-    );
+    assert_eq!(keys, ["disableAllHooks", "mcpServers.a", "mcpServers.b"]);
     files.write(
         "home/.claude/settings.json",
         r#"{"enabledMcpjsonServers": ["a", "c"], "disableAllHooks": true}"#,

@@ -310,9 +310,10 @@ fn what_was_not_shown_is_not_approved() {
     let fixture = Fixture::new();
     let allow = |rules: &[&str]| json!({ "permissions": { "allow": rules } }).to_string();
     let file = fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(pwd)"]));
-    let shown: Vec<_> = fixture.load().withheld.iter().map(|withheld| Shown::from(&withheld.wish)).collect();
+    let shown: Vec<_> = fixture.load().withheld.iter().map(|withheld| withheld.wish.digest()).collect();
+    assert!(fixture.load().withheld.iter().all(|withheld| withheld.wish.file == file));
     fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(rm:*)"]));
-    assert_eq!(fixture.sources.trust().approve_shown(&fixture.load(), &file, &shown).unwrap(), 1);
+    assert_eq!(fixture.sources.trust().approve_digests(&fixture.load(), &shown).unwrap(), 1);
     assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
     assert_eq!(told(&fixture.load().untrusted), ["allow Bash(rm:*)"]);
 }
@@ -387,4 +388,96 @@ fn in_the_home_folder_the_users_files_are_the_users() {
     let settings = fixture.load();
     assert_eq!(settings.rules.iter().map(|rule| rule.source.layer).collect::<Vec<_>>(), [Layer::User]);
     assert_eq!(settings.untrusted, []);
+}
+
+#[test]
+fn variables_are_put_into_what_the_user_says_and_not_into_what_a_workspace_says_at_once() {
+    let mut fixture = Fixture::new();
+    fixture.sources.variable = |name| (name == "SECRET").then(|| "s3".to_owned());
+    let user = r#"{ "language": "${LANGUAGE_NOT_SET:-German}", "outputStyle": "${NOT_SET_AT_ALL}",
+        "permissions": { "deny": ["Bash(echo ${SECRET})"] } }"#;
+    fixture.write("home/.kode/settings.json", user);
+    let settings = fixture.load();
+    assert_eq!(settings.values.stated.language.as_deref(), Some("German"));
+    assert_eq!(settings.values.stated.output_style.as_deref(), Some("${NOT_SET_AT_ALL}"));
+    assert_eq!(told(&settings.rules), ["deny Bash(echo ${SECRET})"], "a rule means what it says");
+    assert!(settings.problems.iter().any(|problem| problem.message.contains("`NOT_SET_AT_ALL` is not set")));
+    fixture.write("work/.kode/settings.json", r#"{ "language": "${SECRET}" }"#);
+    assert_eq!(fixture.load().values.stated.language.as_deref(), Some("${SECRET}"), "it reaches the model");
+}
+
+#[test]
+fn a_config_file_stands_behind_the_settings_of_its_layer_and_speaks_blades_names() {
+    let fixture = Fixture::new();
+    fixture.write(
+        "home/.blade/config.json",
+        r#"{ "permissionMode": "autoEdit", "maxTurns": 7, "language": "Welsh" }"#,
+    );
+    fixture.write("home/.kode-ls/config.json", r#"{ "language": "German" }"#);
+    fixture.write("home/.claude/settings.json", r#"{ "language": "French" }"#);
+    fixture.write("home/.claude/config.json", r#"{ "maxTurns": 1 }"#);
+    let settings = fixture.load();
+    let stated = &settings.values.stated;
+    assert_eq!((stated.language.as_deref(), stated.max_turns), (Some("French"), Some(7)));
+    assert_eq!(settings.values.default_mode.map(|mode| mode.value), Some(Mode::AcceptEdits));
+}
+
+#[test]
+fn slips_are_told_what_means_nothing_here_is_said_and_what_is_unknown_is_left_alone() {
+    let fixture = Fixture::new();
+    fixture.write(
+        "home/.kode/settings.json",
+        r#"{ "permissions": { "alow": [] }, "theme": "dark", "agent": "x", "somethingOfMine": {}, "defaultShell": "powershell" }"#,
+    );
+    let told: Vec<_> =
+        fixture.load().problems.into_iter().map(|problem| (problem.severity, problem.message)).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    let said =
+        |severity, text: &str| told.iter().any(|(of, message)| *of == severity && message.contains(text));
+    assert!(said(Severity::Warning, "did you mean `permissions.allow`"), "{told:?}");
+    assert!(said(Severity::Information, "`agent` does nothing"), "{told:?}");
+    assert!(said(Severity::Warning, "`defaultShell` is ignored"), "{told:?}");
+}
+
+#[test]
+fn blades_order_of_rules_is_the_users_to_choose_and_told_where_it_differs() {
+    use crate::permission::rules::Order;
+    let fixture = Fixture::new();
+    fixture.write(
+        "home/.blade/settings.json",
+        r#"{ "permissions": { "allow": ["Bash(git:*)"], "ask": ["Bash(git push:*)", "WebFetch"] } }"#,
+    );
+    let settings = fixture.load();
+    let [told] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
+    assert!(told.severity == Severity::Information && told.message.contains("In Blade"), "{told:?}");
+    let blade = r#"{ "permissions": { "order": "blade" } }"#;
+    fixture.write("work/.kode/settings.json", blade);
+    assert_eq!(fixture.load().values.order, None, "it loosens");
+    assert_eq!(fixture.load().withheld[0].wish.key, "permissions.order");
+    fixture.write("home/.kode/settings.json", blade);
+    assert_eq!(fixture.load().values.order, Some(Order::AllowFirst));
+}
+
+#[test]
+fn the_reader_takes_what_fits_a_key_of_the_table_and_tells_what_does_not() {
+    use crate::settings::keys::{KEYS, Shape};
+    for key in KEYS.iter().filter(|key| key.is_in_use()) {
+        let (good, bad) = match key.shape {
+            Shape::Switch => (json!(true), json!("x")),
+            Shape::Whole { .. } => (json!(3), json!("x")),
+            Shape::Number { .. } => (json!(0.5), json!("x")),
+            Shape::Choice(names) => (json!(names[0]), json!(7)),
+            // Lists have tests of their own, and what else a text may not be is for whoever uses it.
+            _ => continue,
+        };
+        for (value, is_taken) in [(good, true), (bad, false)] {
+            let fixture = Fixture::new();
+            let nested = key.path.split('.').rev().fold(value.clone(), |inner, name| json!({ name: inner }));
+            fixture.write("home/.kode/settings.json", &nested.to_string());
+            let settings = fixture.load();
+            let standing = settings.statements[0].standing;
+            let expected = if is_taken { Standing::InForce } else { Standing::Ignored };
+            assert_eq!(standing, expected, "{} = {value}: {:?}", key.path, settings.problems);
+        }
+    }
 }

@@ -169,7 +169,7 @@ fn writers_at_the_same_time_lose_nothing() {
         for writer in 0..2 {
             // Each as another process would: with approvals of its own.
             let mut sources = fixture.sources.clone();
-            sources.trust = Arc::new(Trust::new(&sources.state));
+            sources.trust = Arc::new(Trust::new(&sources.state, Editor::default()));
             scope.spawn(move || {
                 for number in 0..RULES {
                     let rule = rule(&format!("Bash(w{writer} n{number})"));

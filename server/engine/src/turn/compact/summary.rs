@@ -82,7 +82,7 @@ pub(super) async fn summarize(
     written: &(dyn Fn(u64) + Sync),
     cancel: &CancellationToken,
 ) -> Result<Summary, String> {
-    let models = &conversation.session.models;
+    let models = conversation.session.models();
     let (named, own) = (conversation.session.pointer(Pointer::Compact), conversation.model());
     let mut failure = String::new();
     // Where the model that is set for it cannot do it, the conversation's own may.

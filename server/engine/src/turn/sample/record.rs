@@ -110,7 +110,8 @@ fn note_duration<'a>(items: impl DoubleEndedIterator<Item = &'a mut Item>, took:
         ItemBody::UserMessage { .. }
         | ItemBody::Thinking { .. }
         | ItemBody::ToolCall(_)
-        | ItemBody::Notice { .. } => None,
+        | ItemBody::Notice { .. }
+        | ItemBody::Command { .. } => None,
     });
     if let Some(duration_ms) = last {
         *duration_ms = took;

@@ -1,0 +1,136 @@
+//! Hooks: what the user has run at certain moments of a session.
+//!
+//! Rule: a hook is told of by where it stands and how it ended; what it read and printed is not.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::permission::SettingsProblem;
+use crate::text::{SessionId, Timestamp};
+
+/// Whose hooks are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListHooksParams {
+    /// The session; without one those that new sessions of the workspace would have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// The hooks, as the settings say now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListHooksResult {
+    /// Whether all of them are switched off.
+    pub disabled: bool,
+    /// The hooks, the strongest source first.
+    pub hooks: Vec<HookInfo>,
+    /// What is wrong with them, and where.
+    pub problems: Vec<SettingsProblem>,
+}
+
+/// A hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookInfo {
+    /// The event it is for, as its file names it.
+    pub event: String,
+    /// Whether that event ever comes here.
+    pub fired: bool,
+    /// What it is for, as its file says it; absent for everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matcher: Option<String>,
+    /// The type of the handler: `command`, `http`, `prompt`, or what the file says.
+    pub kind: String,
+    /// The beginning of what it runs.
+    pub name: String,
+    /// Where it stands, for people.
+    pub source: String,
+    /// The path of its file, if it is from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Whether it may run.
+    pub approval: HookApproval,
+    /// Why it does not run, or not quite as it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// How it ended last in the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<HookLastRun>,
+}
+
+/// Whether a hook may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HookApproval {
+    /// It is the user's own, or the administrator's.
+    NotNeeded,
+    /// The user has approved it as it stands.
+    Approved,
+    /// It does not run until the user approves it.
+    Waiting,
+}
+
+/// How a hook ended last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookLastRun {
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub outcome: HookOutcome,
+    /// Milliseconds it took.
+    pub duration_ms: u64,
+    /// What it said, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// How a run of a hook ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HookOutcome {
+    /// It had nothing against what happens.
+    Ok,
+    /// It refused or held back what was about to happen, or had something done again.
+    Blocked,
+    /// It asked for a person's decision.
+    Asked,
+    /// It changed something, or added to what the model is told.
+    Changed,
+    /// It stopped the turn.
+    Stopped,
+    /// It failed, and nothing came of it.
+    Failed,
+    /// What it is to run is not there or cannot be started.
+    NotSetUp,
+    /// It took too long.
+    TimedOut,
+    /// The turn or the session was cancelled while it ran.
+    Cancelled,
+    /// It runs on by itself.
+    InBackground,
+    /// An outcome that this build does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// A hook ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookRan {
+    /// The event it ran at.
+    pub event: String,
+    /// The beginning of what it runs.
+    pub name: String,
+    /// Milliseconds it took.
+    pub duration_ms: u64,
+    /// How it ended.
+    pub outcome: HookOutcome,
+    /// What it said, in one line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}

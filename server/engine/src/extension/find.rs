@@ -1,0 +1,333 @@
+//! Looks for skills and commands in folders.
+//!
+//! Rule: what is found depends on the folders and the files that are named, and on nothing else. A file of a workspace must
+//! not lead out of it: its text reaches the model.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::front_matter::{self, FrontMatter};
+use super::template::Template;
+use super::{Catalog, Extension, ExtensionKind, FOLDERS, MAX_LISTED, Scope, Shadowed};
+use crate::extension::places::project_folders;
+use crate::paths::AbsPath;
+
+/// The most bytes of a skill or command.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// The most skills and the most commands of one folder.
+const MAX_ENTRIES: usize = 200;
+
+/// So many folders deep commands are looked for.
+const MAX_DEPTH: usize = 6;
+
+/// The most characters of a skill's name.
+const MAX_NAME: usize = 64;
+
+/// So many folders with skills of their own are looked into beneath a workspace.
+const MAX_BELOW: usize = 100;
+
+/// Where something lies.
+struct Place<'a> {
+    scope: Scope,
+    root: &'a AbsPath,
+}
+
+impl Catalog {
+    /// Looks for what there is in these workspace folders, in the folders above them in their repositories, and in this
+    /// home. A skill of the user wins over one of the project, a command of the project over one of the user.
+    #[must_use]
+    pub fn load(roots: &[AbsPath], home: Option<&AbsPath>) -> Self {
+        let mut catalog = Self::default();
+        // Where the home folder is open as a workspace, what is in it is the user's.
+        let own: Vec<_> = roots.iter().filter(|root| Some(*root) != home).collect();
+        let above: Vec<AbsPath> = own
+            .iter()
+            .flat_map(|root| project_folders(root, home).into_iter().skip(1))
+            .filter(|folder| !roots.contains(folder))
+            .collect();
+        let of_user = home.into_iter().map(|root| Place { scope: Scope::User, root });
+        let of_project = || own.iter().map(|root| Place { scope: Scope::Project, root });
+        let of_above = || above.iter().map(|root| Place { scope: Scope::Above, root });
+        for place in of_user.clone().chain(of_project()).chain(of_above()) {
+            for folder in FOLDERS {
+                catalog.find_skills(&place, &place.root.join(folder).join("skills"));
+            }
+        }
+        for place in of_project().chain(of_above()).chain(of_user) {
+            for folder in FOLDERS {
+                // There the folders are a name space for people, and the name is that of the file.
+                let by_file_name = folder == ".blade";
+                let top = place.root.join(folder).join("commands");
+                catalog.find_commands(&place, &top, &mut Vec::new(), by_file_name);
+            }
+        }
+        for (path, reason) in &catalog.problems {
+            tracing::warn!(path = %path.display(), %reason, "a skill or command is left out");
+        }
+        catalog
+    }
+
+    /// The same once these files of these workspace folders were read or changed: with the skills of the folders they lie
+    /// in, and with those in use that are for such files alone.
+    #[must_use]
+    pub fn having_touched(mut self, roots: &[AbsPath], files: &[AbsPath]) -> Self {
+        let mut below: Vec<AbsPath> = Vec::new();
+        for file in files {
+            let Some(root) = roots.iter().find(|root| file.is_within(root)) else { continue };
+            let mut folder = file.parent();
+            while let Some(found) = folder.take_if(|found| *found != *root && found.is_within(root)) {
+                if below.len() >= MAX_BELOW || below.contains(&found) {
+                    break;
+                }
+                folder = found.parent();
+                below.push(found);
+            }
+        }
+        below.sort();
+        for root in &below {
+            let place = Place { scope: Scope::Below, root };
+            for folder in FOLDERS {
+                self.find_skills(&place, &root.join(folder).join("skills"));
+            }
+        }
+        for skill in self.skills.values_mut().filter(|skill| skill.is_dormant) {
+            let Some(patterns) = glob_set(&skill.paths) else { continue };
+            let bases: Vec<&AbsPath> = match skill.scope {
+                Scope::User => roots.iter().collect(),
+                Scope::Project | Scope::Above | Scope::Below => vec![&skill.root],
+            };
+            let is_meant = |file: &AbsPath| {
+                let relative = bases.iter().filter_map(|base| file.as_path().strip_prefix(base).ok());
+                relative.into_iter().any(|path| patterns.is_match(path))
+            };
+            skill.is_dormant = !files.iter().any(is_meant);
+        }
+        self
+    }
+
+    fn find_skills(&mut self, place: &Place<'_>, top: &AbsPath) {
+        for name in entries(top).into_iter().take(MAX_ENTRIES) {
+            let folder = top.join(&name);
+            let path = folder.join("SKILL.md");
+            if !path.as_path().is_file() {
+                continue;
+            }
+            if !is_skill_name(&name) {
+                let reason = "its folder's name is not 1 to 64 lower-case letters, digits and hyphens";
+                self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
+                continue;
+            }
+            self.add(place, ExtensionKind::Skill, name, path, folder);
+        }
+    }
+
+    fn find_commands(
+        &mut self,
+        place: &Place<'_>,
+        folder: &AbsPath,
+        above: &mut Vec<String>,
+        by_file_name: bool,
+    ) {
+        if above.len() > MAX_DEPTH {
+            return;
+        }
+        for name in entries(folder).into_iter().take(MAX_ENTRIES) {
+            let path = folder.join(&name);
+            if let Some(stem) = name.strip_suffix(".md").filter(|_| path.as_path().is_file()) {
+                let mut parts = if by_file_name { Vec::new() } else { above.clone() };
+                parts.push(stem.to_owned());
+                let name = parts.join(":");
+                if is_command_name(&name) {
+                    self.add(place, ExtensionKind::Command, name, path, folder.clone());
+                } else {
+                    let reason = "its name has blanks or other characters that cannot be typed after `/`";
+                    self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
+                }
+            } else if fs::symlink_metadata(path.as_path()).is_ok_and(|metadata| metadata.is_dir()) {
+                above.push(name);
+                self.find_commands(place, &path, above, by_file_name);
+                above.pop();
+            }
+        }
+    }
+
+    fn add(&mut self, place: &Place<'_>, kind: ExtensionKind, name: String, path: AbsPath, folder: AbsPath) {
+        let known = match kind {
+            ExtensionKind::Skill => &mut self.skills,
+            ExtensionKind::Command => &mut self.commands,
+        };
+        let winner = known.get(&name).map(|winner| winner.path.clone());
+        if winner.as_ref() == Some(&path) {
+            return;
+        }
+        let (entries, most) = match &winner {
+            Some(_) => (self.shadowed.len(), MAX_ENTRIES),
+            None => (known.len(), MAX_ENTRIES),
+        };
+        if entries >= most {
+            return;
+        }
+        let text = read_within(place.root, &path);
+        let read = text.and_then(|text| {
+            head(&text, Extension::named(kind, name.clone(), place.scope, place.root, &path, &folder))
+        });
+        match (read, winner) {
+            (Ok((extension, _)), Some(by)) => self.shadowed.push(Shadowed { extension, by }),
+            (Ok((extension, _)), None) => drop(known.insert(name, extension)),
+            (Err(reason), _) => self.problems.push((path.as_path().to_path_buf(), reason)),
+        }
+    }
+}
+
+impl Extension {
+    /// Reads its file again: what its head says now, and its text.
+    ///
+    /// # Errors
+    /// Why it cannot be used: the file is gone, too large, broken or leads out of its folder by now.
+    pub(crate) fn read(&self) -> Result<(Self, Template), String> {
+        let text = read_within(&self.root, &self.path)?;
+        let bare =
+            Self::named(self.kind, self.name.clone(), self.scope, &self.root, &self.path, &self.folder);
+        head(&text, bare)
+    }
+
+    fn named(
+        kind: ExtensionKind,
+        name: String,
+        scope: Scope,
+        root: &AbsPath,
+        path: &AbsPath,
+        folder: &AbsPath,
+    ) -> Self {
+        Self {
+            kind,
+            name,
+            listing: String::new(),
+            argument_hint: String::new(),
+            argument_names: Vec::new(),
+            argument_base: None,
+            model_may_call: true,
+            user_may_call: true,
+            scope,
+            root: root.clone(),
+            path: path.clone(),
+            folder: folder.clone(),
+            allowed_tools: Vec::new(),
+            disallowed_tools: Vec::new(),
+            model: None,
+            effort: None,
+            agent: None,
+            paths: Vec::new(),
+            shell: super::CommandShell::default(),
+            wishes: Vec::new(),
+            notes: Vec::new(),
+            is_dormant: false,
+        }
+    }
+}
+
+/// Fills in what a file says.
+fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
+    let (front, body) = front_matter::split(text);
+    let front = front.map(FrontMatter::parse).transpose()?.unwrap_or_default();
+    let described = front.description.filter(|text| !text.trim().is_empty());
+    let description = described.unwrap_or_else(|| first_paragraph(body));
+    let listing = match front.when_to_use {
+        Some(when) => format!("{} {}", description.trim(), when.trim()),
+        None => description.trim().to_owned(),
+    };
+    // A list of one line each: what stands in a file must not be able to begin a line of its own.
+    let listing: String = listing.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut notes = front.notes;
+    let paths = match bare.kind {
+        ExtensionKind::Skill => front.paths,
+        ExtensionKind::Command => Vec::new(),
+    };
+    if !paths.is_empty() && glob_set(&paths).is_none() {
+        notes.push("`paths` has a pattern that cannot be read, so it is not followed".to_owned());
+    }
+    let template = Template::of(body.trim());
+    let mut extension = Extension {
+        listing: listing.chars().take(MAX_LISTED).collect(),
+        argument_hint: front.argument_hint.unwrap_or_default().replace(char::is_control, " "),
+        argument_names: front.arguments,
+        argument_base: front.argument_base,
+        model_may_call: !front.disable_model_invocation,
+        user_may_call: front.user_invocable,
+        allowed_tools: front.allowed_tools,
+        disallowed_tools: front.disallowed_tools,
+        model: front.model,
+        effort: front.effort,
+        agent: front.agent,
+        is_dormant: glob_set(&paths).is_some_and(|patterns| !patterns.is_empty()),
+        paths,
+        shell: front.shell,
+        notes,
+        ..bare
+    };
+    extension.wishes = match extension.scope {
+        Scope::User => Vec::new(),
+        Scope::Project | Scope::Above | Scope::Below => template.wishes(&extension),
+    };
+    Ok((extension, template))
+}
+
+/// The patterns of a `paths`; `None` when one of them cannot be read.
+fn glob_set(patterns: &[String]) -> Option<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let pattern = pattern.trim_start_matches("./");
+        // A name alone is one at any depth.
+        let pattern = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+        set.add(GlobBuilder::new(&pattern).literal_separator(true).build().ok()?);
+    }
+    set.build().ok()
+}
+
+/// The names in a folder, sorted; none when it cannot be read.
+fn entries(folder: &AbsPath) -> Vec<String> {
+    let Ok(read) = fs::read_dir(folder.as_path()) else { return Vec::new() };
+    let mut names: Vec<String> =
+        read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+fn is_skill_name(name: &str) -> bool {
+    let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits)
+}
+
+fn is_command_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|char: char| char.is_whitespace() || char.is_control() || char == '/')
+}
+
+fn read_within(root: &AbsPath, path: &AbsPath) -> Result<String, String> {
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()));
+    if !real(path.as_path())?.starts_with(real(root.as_path())?) {
+        return Err(format!("it leads out of {root}"));
+    }
+    read(path)
+}
+
+fn read(path: &AbsPath) -> Result<String, String> {
+    let read = || -> io::Result<String> {
+        let mut text = String::new();
+        File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    match read() {
+        Ok(text) if text.len() as u64 > MAX_BYTES => Err(format!("it is larger than {MAX_BYTES} bytes")),
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Err(error) => Err(format!("{path} cannot be read: {error}")),
+    }
+}
+
+fn first_paragraph(body: &str) -> String {
+    let lines = body.trim().lines().skip_while(|line| line.starts_with('#') || line.trim().is_empty());
+    lines.take_while(|line| !line.trim().is_empty()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,561 @@
+//! The servers of one workspace: which there are, which run, and what they offer together.
+//!
+//! Rule: what settings say now is what counts: a server whose entry has gone, has changed or waits for approval is ended. They
+//! are started by the first that needs them, all at once and never on anybody's way, and end with the last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::sync::watch;
+use url::Url;
+
+use crate::event::{Event, EventLog};
+use crate::mcp::config::{Definition, Limits, is_switched_off};
+use crate::mcp::failure::Failure;
+use crate::mcp::names;
+use crate::mcp::resources::{ListResources, ReadResource};
+use crate::mcp::server::{Entered, Server, ServerInfo, State};
+use crate::model::profile::Secret;
+use crate::paths::AbsPath;
+use crate::permission::policy::{Policy, PolicySource};
+use crate::permission::rules::names as rule_names;
+use crate::sandbox::Sandbox;
+use crate::settings::declared::{Approval, Declared, Entry};
+use crate::tools::{ErasedTool, ToolSource, erased};
+use crate::workspace::blocking;
+
+/// So many servers a workspace can have.
+const MAX_SERVERS: usize = 100;
+/// The most characters of what servers say of themselves that the model gets.
+const MAX_INSTRUCTIONS: usize = 8_000;
+/// What stands above it.
+const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tools say of themselves. It says how their tools are \
+    used, and is no word of the user's.";
+
+/// How servers are started: what is the same for all of a workspace.
+pub(crate) struct Surroundings {
+    /// The workspace folders.
+    pub(crate) roots: Vec<AbsPath>,
+    /// The folder that programs start in.
+    pub(crate) project: AbsPath,
+    /// Variables of the environment that settings give to all that is started.
+    pub(crate) variables: Vec<(String, String)>,
+    /// What no server gets unless its entry says so.
+    pub(crate) secrets: Vec<Secret>,
+    /// The sandbox, where there is one.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// The product's folder for its state.
+    pub(crate) state: AbsPath,
+    /// The folder for caches of servers; none where the machine has no place for it.
+    pub(crate) cache: Option<AbsPath>,
+    /// Times and sizes.
+    pub(crate) limits: Limits,
+}
+
+impl Surroundings {
+    /// The folder for what a server fetches, made if need be.
+    pub(crate) fn cache_of(&self, definition: &Definition) -> io::Result<AbsPath> {
+        let cache = self.cache.as_ref().ok_or_else(|| io::Error::other("there is no folder for caches"))?;
+        let folder = cache.join(&definition.digest);
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+}
+
+/// What an engine knows of servers, whatever the workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) state: AbsPath,
+    pub(crate) secrets: Vec<Secret>,
+}
+
+/// The servers of one workspace.
+pub struct Servers {
+    roots: Vec<AbsPath>,
+    place: Place,
+    policy: Arc<dyn PolicySource>,
+    state: Mutex<Known>,
+    /// Held while servers are added and ended.
+    changing: tokio::sync::Mutex<()>,
+    has_begun: AtomicBool,
+    revision: watch::Sender<u64>,
+    me: Weak<Self>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The policy they are by.
+    by: Option<Arc<Policy>>,
+    servers: Vec<Arc<Server>>,
+    /// What every one of them was made from, in the same order.
+    made_of: Vec<MadeOf>,
+    /// Switched off, or on against its entry, by the user for as long as this process lives.
+    switched: BTreeMap<String, bool>,
+    /// Who is told of what changes.
+    members: BTreeMap<u64, Weak<EventLog>>,
+    next_member: u64,
+    /// Problems with entries, for people.
+    left_out: Option<String>,
+    /// What they offer, as of a revision.
+    tools: Option<(u64, Tools)>,
+}
+
+/// Tools of all servers.
+type Tools = Arc<Vec<Arc<dyn ErasedTool>>>;
+
+/// What a server is made from: when it is the same, so is the server.
+#[derive(Clone, PartialEq)]
+struct MadeOf {
+    entry: Entry,
+    definition: Option<Definition>,
+    resting: Option<State>,
+    variables: Vec<(String, String)>,
+}
+
+/// One that needs the servers; when the last is gone, they end.
+pub struct Member {
+    servers: Arc<Servers>,
+    id: u64,
+}
+
+/// A tool of a server, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolInfo {
+    /// The server.
+    pub server: String,
+    /// Its canonical name.
+    pub name: String,
+    /// What the server calls it.
+    pub own_name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: serde_json::Value,
+    /// Whether the server says that it only looks.
+    pub read_only_hint: bool,
+    /// Whether it says something else of itself than when the server was first used.
+    pub changed: bool,
+}
+
+impl Servers {
+    pub(crate) fn new(roots: Vec<AbsPath>, policy: Arc<dyn PolicySource>, place: Place) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            roots,
+            place,
+            policy,
+            state: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            has_begun: AtomicBool::new(false),
+            revision: watch::Sender::new(0),
+            me: me.clone(),
+        })
+    }
+
+    /// Joins those that need the servers and are told of what becomes of them. Starts nothing.
+    #[must_use]
+    pub fn join(self: &Arc<Self>, events: &Arc<EventLog>) -> Member {
+        let mut state = self.lock();
+        let id = state.next_member;
+        state.next_member += 1;
+        state.members.insert(id, Arc::downgrade(events));
+        Member { servers: Arc::clone(self), id }
+    }
+
+    /// Sees to it that what settings say now is what there is, and starts what is not started. Waits for no server but those
+    /// that are ended.
+    pub async fn begin(&self) {
+        self.has_begun.store(true, Ordering::SeqCst);
+        self.refresh().await;
+    }
+
+    /// Sees to it that what settings say now is what there is; starts servers only where they were begun.
+    pub async fn refresh(&self) {
+        let _changing = self.changing.lock().await;
+        let source = Arc::clone(&self.policy);
+        let policy = blocking(move || source.current()).await;
+        let ended = {
+            let mut state = self.lock();
+            let is_same = state.by.as_ref().is_some_and(|by| Arc::ptr_eq(by, &policy));
+            if is_same { Vec::new() } else { self.settle(&mut state, &policy) }
+        };
+        if !ended.is_empty() {
+            join_all(ended.iter().map(|server| server.stop())).await;
+        }
+        if self.has_begun.load(Ordering::SeqCst) {
+            self.all().iter().for_each(Server::start);
+        }
+        self.changed();
+    }
+
+    /// Makes the list anew and gives those that are no longer in it.
+    fn settle(&self, state: &mut Known, policy: &Arc<Policy>) -> Vec<Arc<Server>> {
+        let surroundings = Arc::new(self.surroundings(policy));
+        let (wanted, left_out) = wanted(&policy.declared);
+        let (mut servers, mut made_of, mut parts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for entry in wanted {
+            let (entered, made) = entered(entry, &policy.declared, state, &surroundings);
+            let part = names::server_part(&entry.name, &parts);
+            parts.insert(part.clone());
+            let same = state.made_of.iter().position(|known| *known == made);
+            let same = same.map(|at| Arc::clone(&state.servers[at])).filter(|known| known.part == part);
+            servers.push(same.unwrap_or_else(|| {
+                let me = self.me.clone();
+                let tell = move || {
+                    if let Some(servers) = me.upgrade() {
+                        servers.changed();
+                    }
+                };
+                let known_as = (entry.name.clone(), part, entry.source.clone());
+                Server::new(known_as, entered, Arc::clone(&surroundings), Box::new(tell))
+            }));
+            made_of.push(made);
+        }
+        let is_kept = |old: &Arc<Server>| servers.iter().any(|new| Arc::ptr_eq(old, new));
+        let ended = state.servers.iter().filter(|old| !is_kept(old)).cloned().collect();
+        (state.servers, state.made_of, state.left_out) = (servers, made_of, left_out);
+        state.by = Some(Arc::clone(policy));
+        ended
+    }
+
+    fn surroundings(&self, policy: &Policy) -> Surroundings {
+        let variables: Vec<_> =
+            policy.declared.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let limits = Limits::of(&|name| variable(&variables, name));
+        let home = || std::env::home_dir().map(|home| home.join(".cache"));
+        let cache = std::env::var_os("XDG_CACHE_HOME")
+            .map(Into::into)
+            .filter(|path: &std::path::PathBuf| path.is_absolute());
+        let cache = cache.or_else(home).and_then(|cache| AbsPath::new(cache.join("kode-ls/mcp")).ok());
+        let root = AbsPath::new("/").ok();
+        Surroundings {
+            roots: self.roots.clone(),
+            project: self.roots.first().cloned().or(root).unwrap_or_else(|| self.place.state.clone()),
+            variables,
+            secrets: self.place.secrets.clone(),
+            sandbox: policy.sandbox.clone(),
+            state: self.place.state.clone(),
+            cache,
+            limits,
+        }
+    }
+
+    /// Waits until no server is on its way for the first time, and for `limit` at most.
+    pub async fn settled(&self, limit: Duration) {
+        let mut revision = self.revision.subscribe();
+        let settled = async {
+            while self.all().iter().any(|server| server.is_nearly_there()) {
+                if revision.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(limit, settled).await.is_err() {
+            tracing::info!("MCP servers are still starting; their tools come when they are there");
+        }
+    }
+
+    /// How long the first prompt waits for servers that are on their way.
+    #[must_use]
+    pub fn first_wait(&self) -> Duration {
+        self.all().first().map_or(Duration::ZERO, |server| server.surroundings().limits.first_wait)
+    }
+
+    /// All servers, for people.
+    #[must_use]
+    pub fn list(&self) -> Vec<ServerInfo> {
+        self.all().iter().map(|server| server.info()).collect()
+    }
+
+    /// What of the settings is left out, for people.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        self.lock().left_out.clone()
+    }
+
+    /// The tools of a server, or of all.
+    #[must_use]
+    pub fn tool_list(&self, server: Option<&str>) -> Vec<ToolInfo> {
+        let wanted = self.all().into_iter().filter(|one| server.is_none_or(|server| one.name == server));
+        let of = |one: Arc<Server>| {
+            let offered = one.offered();
+            let info = |tool: &Arc<crate::mcp::tool::McpTool>| ToolInfo {
+                server: one.name.clone(),
+                name: tool.name().to_owned(),
+                own_name: tool.own_name().to_owned(),
+                description: tool.description().to_owned(),
+                input_schema: tool.input_schema(),
+                read_only_hint: tool.says_it_only_looks(),
+                changed: offered.changed.iter().any(|changed| changed == tool.own_name()),
+            };
+            offered.tools.iter().map(info).collect::<Vec<_>>()
+        };
+        wanted.flat_map(of).collect()
+    }
+
+    /// Connects a server anew.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it may not run.
+    pub async fn reconnect(&self, name: &str) -> Result<(), Failure> {
+        self.begin().await;
+        let server = self.usable(name)?;
+        server.reconnect();
+        Ok(())
+    }
+
+    /// Begins to sign in to a server; gives the page to open.
+    ///
+    /// # Errors
+    /// When there is no such server, or it cannot be signed in to.
+    pub async fn authenticate(&self, name: &str) -> Result<Url, Failure> {
+        self.begin().await;
+        self.usable(name)?.authenticate().await
+    }
+
+    /// Switches a server on or off for as long as this process lives. Who switches one on says that what its tools say of
+    /// themselves now is fine.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn enable(&self, name: &str, enabled: bool) -> Result<(), Failure> {
+        self.refresh().await;
+        let server = self.find(name)?;
+        if enabled {
+            server.accept_tools().await;
+        }
+        {
+            let mut state = self.lock();
+            state.switched.insert(name.to_owned(), enabled);
+            // What was made of the entries is to be looked at again.
+            state.by = None;
+        }
+        self.refresh().await;
+        Ok(())
+    }
+
+    /// The server of that name.
+    ///
+    /// # Errors
+    /// [`Failure`], naming those there are.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Server>, Failure> {
+        let all = self.all();
+        let found = all
+            .iter()
+            .find(|server| server.name == name)
+            .or_else(|| all.iter().find(|server| server.part == name));
+        found.cloned().ok_or_else(|| {
+            let known: Vec<_> = all.iter().map(|server| server.name.as_str()).collect();
+            let hint = match known.is_empty() {
+                true => "No MCP server is configured.".to_owned(),
+                false => format!("There are: {}.", known.join(", ")),
+            };
+            Failure::permanent(format!("there is no MCP server `{name}`"), hint)
+        })
+    }
+
+    fn usable(&self, name: &str) -> Result<Arc<Server>, Failure> {
+        let server = self.find(name)?;
+        let why = match server.state() {
+            State::Disabled => "is switched off; switch it on first",
+            State::WaitingForApproval => "waits for your approval; approve the file it stands in first",
+            State::Stopped | State::Starting | State::Connected | State::NeedsAuth | State::Failed => {
+                return match (&server.definition, server.info().failure) {
+                    (None, Some(failure)) => Err(failure),
+                    (None | Some(_), _) => Ok(server),
+                };
+            }
+        };
+        Err(Failure::permanent(format!("the MCP server `{name}` {why}"), "`/mcp` lists all servers."))
+    }
+
+    /// So many tokens of a result the model gets.
+    pub(crate) fn output_tokens(&self) -> usize {
+        let all = self.all();
+        all.first()
+            .map_or(crate::mcp::config::OUTPUT_TOKENS, |server| server.surroundings().limits.output_tokens)
+    }
+
+    /// What connected servers say of themselves, for the system prompt; empty when they say nothing.
+    #[must_use]
+    pub fn instructions(&self) -> String {
+        let mut text = String::new();
+        for server in self.all() {
+            let offered = server.offered();
+            if !offered.instructions.is_empty() {
+                // A heading of its own would look like one of ours.
+                let said = offered.instructions.replace("\n#", "\n\\#");
+                text.push_str(&format!("\n\n## {}\n{said}", server.name));
+            }
+        }
+        if text.is_empty() {
+            return text;
+        }
+        let text: String = text.chars().take(MAX_INSTRUCTIONS).collect();
+        format!("{INSTRUCTIONS_HEAD}{text}")
+    }
+
+    /// Ends all servers and waits until they are gone.
+    pub async fn end(&self) {
+        let _changing = self.changing.lock().await;
+        self.has_begun.store(false, Ordering::SeqCst);
+        let all = self.all();
+        join_all(all.iter().map(|server| server.stop())).await;
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Server>> {
+        self.lock().servers.clone()
+    }
+
+    /// Tells everybody how things stand.
+    fn changed(&self) {
+        self.revision.send_modify(|revision| *revision += 1);
+        let members: Vec<_> = self.lock().members.values().filter_map(Weak::upgrade).collect();
+        if members.is_empty() {
+            return;
+        }
+        let servers = self.list();
+        for events in members {
+            events.publish(Event::McpChanged { servers: servers.clone() });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Member {
+    /// The servers.
+    #[must_use]
+    pub fn servers(&self) -> &Arc<Servers> {
+        &self.servers
+    }
+
+    /// Leaves them; whoever is the last waits until they have ended.
+    pub async fn leave(self) {
+        let servers = Arc::clone(&self.servers);
+        let is_last = {
+            let mut state = servers.lock();
+            state.members.remove(&self.id);
+            state.members.is_empty()
+        };
+        if is_last {
+            servers.end().await;
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.servers.lock().members.remove(&self.id);
+    }
+}
+
+impl ToolSource for Servers {
+    fn tools(&self) -> Tools {
+        let revision = *self.revision.borrow();
+        if let Some((of, tools)) = &self.lock().tools
+            && *of == revision
+        {
+            return Arc::clone(tools);
+        }
+        let mut tools: Vec<Arc<dyn ErasedTool>> = Vec::new();
+        let mut has_resources = false;
+        for server in self.all() {
+            let offered = server.offered();
+            has_resources |= offered.has_resources;
+            tools.extend(offered.tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn ErasedTool>));
+        }
+        if has_resources {
+            tools.push(erased(ListResources(self.me.clone())));
+            tools.push(erased(ReadResource(self.me.clone())));
+        }
+        tools.sort_by_key(|tool| tool.facts().name);
+        let tools = Arc::new(tools);
+        self.lock().tools = Some((revision, Arc::clone(&tools)));
+        tools
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
+        let tools = self.tools();
+        let found =
+            tools.iter().find(|tool| tool.facts().name == name || tool.facts().aliases.contains(&name));
+        let by_form = || {
+            let mut of_form = tools.iter().filter(|tool| {
+                let forms = rule_names::mcp_forms(tool.facts().name);
+                forms.is_some_and(|[_, one, other]| one == name || other == name)
+            });
+            of_form.next().filter(|_| of_form.next().is_none())
+        };
+        let by_own_name = || {
+            let all = self.all();
+            let mut named = all.iter().flat_map(|server| server.offered().tools.clone());
+            let mut named = named.by_ref().filter(|tool| tool.own_name() == name);
+            let only = named.next().filter(|_| named.next().is_none())?;
+            Some(only as Arc<dyn ErasedTool>)
+        };
+        found.or_else(by_form).cloned().or_else(by_own_name)
+    }
+}
+
+/// The entries that count, one for each name, and what is left out.
+fn wanted(declared: &Declared) -> (Vec<&Entry>, Option<String>) {
+    let mut by_name: BTreeMap<&str, &Entry> = BTreeMap::new();
+    for entry in &declared.servers {
+        let known = by_name.entry(&entry.name).or_insert(entry);
+        if !known.is_in_force() && entry.is_in_force() {
+            *known = entry;
+        }
+    }
+    let too_many = by_name.len().saturating_sub(MAX_SERVERS);
+    let left_out = (too_many > 0)
+        .then(|| format!("{too_many} MCP servers are left out: there are {MAX_SERVERS} at most."));
+    (by_name.into_values().take(MAX_SERVERS).collect(), left_out)
+}
+
+/// What becomes of an entry.
+fn entered(
+    entry: &Entry,
+    declared: &Declared,
+    state: &Known,
+    surroundings: &Surroundings,
+) -> (Entered, MadeOf) {
+    let is_of_project = entry.approval != Approval::NotNeeded;
+    let is_off = match state.switched.get(&entry.name) {
+        Some(enabled) => !enabled,
+        None => {
+            is_switched_off(&entry.value)
+                || (is_of_project && declared.switches.disabled_servers.contains(&entry.name))
+        }
+    };
+    let resting = match &entry.approval {
+        _ if is_off => Some(State::Disabled),
+        Approval::Waiting(_) => Some(State::WaitingForApproval),
+        Approval::NotNeeded | Approval::Approved => None,
+    };
+    let variables = surroundings.variables.clone();
+    let mut made = MadeOf { entry: entry.clone(), definition: None, resting, variables };
+    // Where it stands in its file may change without a change of it.
+    made.entry.source.place = None;
+    if let Some(resting) = resting {
+        return (Entered::Resting(resting), made);
+    }
+    let lookup = |name: &str| variable(&surroundings.variables, name);
+    match Definition::read(&entry.name, &entry.value, &entry.root, &lookup) {
+        Ok(definition) => {
+            made.definition = Some(definition.clone());
+            (Entered::Usable(Box::new(definition)), made)
+        }
+        Err(failure) => (Entered::Unusable(failure), made),
+    }
+}
+
+/// A variable as servers see it: what settings say comes before the environment.
+fn variable(given: &[(String, String)], name: &str) -> Option<String> {
+    let given = given.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    given.or_else(|| std::env::var(name).ok())
+}

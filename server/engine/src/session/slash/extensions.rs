@@ -1,0 +1,122 @@
+//! Commands and skills of files that the user has typed.
+//!
+//! Rule: the model gets the whole text or none of it; what goes wrong is told to the user alone.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::command::{CommandSource, Report, Typed};
+use crate::event::NoticeLevel;
+use crate::extension::{Catalog, Extension, ExtensionKind};
+use crate::ids::{ItemId, TurnId};
+use crate::journal::Record;
+use crate::model::Block;
+use crate::paths::AbsPath;
+use crate::session::conversation::Conversation;
+use crate::session::equipment::Equipment;
+use crate::session::expand::Expanded;
+use crate::session::slash::Taken;
+use crate::session::{Prompt, Session};
+use crate::tools::task::Delegation;
+use crate::workspace::{AccessOrder, blocking};
+
+/// So many of the files that were read or changed last say which skills are of use.
+const MAX_TOUCHED: usize = 200;
+
+impl Session {
+    /// Takes a prompt that names a command of no table.
+    pub(super) async fn take_own_command(
+        &self,
+        turn: &TurnId,
+        item: &ItemId,
+        prompt: &Prompt,
+        typed: Typed<'_>,
+        cancel: &CancellationToken,
+    ) -> Taken {
+        let catalog = self.catalog();
+        let Some(extension) = catalog.typed(typed.name) else {
+            if is_path(typed.name).await {
+                return self.take_words(turn, item, prompt);
+            }
+            self.answer_command(turn, ItemId::generate(), typed, self.unknown(typed.name));
+            return Taken::Answered;
+        };
+        let source = match extension.kind {
+            ExtensionKind::Command => CommandSource::Command,
+            ExtensionKind::Skill => CommandSource::Skill,
+        };
+        let expanded = match self.expand(turn, extension, typed.arguments, cancel).await {
+            Ok(expanded) => expanded,
+            Err(reason) => {
+                self.note_command(turn, item, typed, source, Vec::new());
+                let report = Report::failure(format!("`/{}` was not run: {reason}", typed.name));
+                self.answer_command(turn, ItemId::generate(), typed, report);
+                return Taken::Answered;
+            }
+        };
+        let Expanded { extension, text, words, equipment, notes } = expanded;
+        if !notes.is_empty() {
+            let said = format!("`/{}`: {}.", typed.name, notes.join("; "));
+            Conversation::main(self).notice(turn, NoticeLevel::Warning, said, None);
+        }
+        if let Some(kind) = extension.agent {
+            let said = format!(
+                "The user has run `/{}`. A sub-agent carries it out; tell them what comes of it.",
+                typed.name
+            );
+            self.say(turn, item, typed, source, said);
+            let (description, model) = (format!("/{}", typed.name), equipment.model.clone());
+            // It works by the same rules; model and effort are its own.
+            self.equip(turn, Equipment { model: None, effort: None, ..equipment });
+            return Taken::Delegated(Delegation { kind, description, prompt: text, model, resume: None });
+        }
+        self.equip(turn, equipment);
+        self.say(turn, item, typed, source, text);
+        Taken::Words(Prompt { text: words, ..prompt.clone() })
+    }
+
+    /// Takes a prompt that begins like a command and is none.
+    fn take_words(&self, turn: &TurnId, item: &ItemId, prompt: &Prompt) -> Taken {
+        let content = self.with_news(prompt.text.clone());
+        let (of, item) = (turn.clone(), item.clone());
+        self.commit(Record::Commanded { turn: of, item, command: None, content });
+        self.note_told(turn);
+        Taken::Words(prompt.clone())
+    }
+
+    /// A text for the model, with what it was not told yet before it.
+    pub(super) fn with_news(&self, text: String) -> Vec<Block> {
+        let news = self.changes.news_for_prompt();
+        news.into_iter().chain([text]).map(|text| Block::Text { text }).collect()
+    }
+
+    /// The skills and commands there are now, those of folders that were worked in included.
+    pub async fn skills_and_commands(&self) -> Arc<Catalog> {
+        let found = self.extensions.now().await;
+        self.with_touched(&found.catalog).await
+    }
+
+    /// These skills and commands, and those of folders that were worked in.
+    pub(in crate::session) async fn with_touched(&self, found: &Arc<Catalog>) -> Arc<Catalog> {
+        let touched = self.workspace.accessed(AccessOrder::Latest, MAX_TOUCHED);
+        let touched: Vec<AbsPath> = touched.iter().filter_map(|one| one.target.file().cloned()).collect();
+        if touched.is_empty() {
+            return Arc::clone(found);
+        }
+        let (found, roots) = (Catalog::clone(found), self.workspace.roots().to_vec());
+        Arc::new(blocking(move || found.having_touched(&roots, &touched)).await)
+    }
+
+    /// What a file asks for and the user has not approved, by the keys of approvals.
+    #[must_use]
+    pub fn waiting_of(&self, extension: &Extension) -> Vec<String> {
+        let waiting = extension.wishes.iter().filter(|wish| !self.has_approved(wish));
+        waiting.map(|wish| wish.key.clone()).collect()
+    }
+}
+
+/// Whether a name behind a slash is that of something on the disk.
+async fn is_path(name: &str) -> bool {
+    tokio::fs::metadata(format!("/{name}")).await.is_ok()
+}

@@ -1,0 +1,65 @@
+//! What the editor says: settings of its own, and whether it trusts the workspace.
+//!
+//! Rule: an editor's settings may be the repository's (`.vscode/settings.json`), so they only narrow; what loosens counts from
+//! what the client says is the user's own. Where the editor distrusts the workspace, no approval counts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// What the editor has said last. Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Editor(Arc<Mutex<Latest>>);
+
+#[derive(Debug, Default)]
+struct Latest {
+    number: u64,
+    word: Arc<EditorWord>,
+}
+
+/// What an editor says. `Null` is nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EditorWord {
+    /// Settings of which nobody says whose they are: an object as a settings file holds it.
+    pub settings: Value,
+    /// Settings that the client says are the user's own.
+    pub user_settings: Value,
+    /// Whether the editor holds the workspace for untrustworthy.
+    pub is_distrusted: bool,
+}
+
+impl Editor {
+    /// Puts another word in the place of the last one, and says whether it is another.
+    pub fn say(&self, word: EditorWord) -> bool {
+        self.change(|known| *known = word)
+    }
+
+    /// Changes what was said, and says whether that is something else now.
+    pub fn change(&self, change: impl FnOnce(&mut EditorWord)) -> bool {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut word = EditorWord::clone(&latest.word);
+        change(&mut word);
+        if word == *latest.word {
+            return false;
+        }
+        *latest = Latest { number: latest.number + 1, word: Arc::new(word) };
+        true
+    }
+
+    /// What was said last.
+    #[must_use]
+    pub fn word(&self) -> Arc<EditorWord> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner).word)
+    }
+
+    /// Whether the editor holds the workspace for untrustworthy.
+    #[must_use]
+    pub fn is_distrusted(&self) -> bool {
+        self.word().is_distrusted
+    }
+
+    /// How often another word was said.
+    pub(super) fn number(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).number
+    }
+}

@@ -1,0 +1,346 @@
+//! The table of keys.
+//!
+//! Rule: one line a key, by what it is about; a key that is another program's stands here too, so that nobody is told that
+//! it does not exist.
+
+use super::{Key, Kind, Reach, Shape};
+
+const ANY_NUMBER: Shape = Shape::Whole { min: i64::MIN, max: i64::MAX };
+const COUNT: Shape = Shape::Whole { min: 1, max: i64::MAX };
+const TIMES: Shape = Shape::Whole { min: 0, max: 1_000 };
+const AMOUNT: Shape = Shape::Number { min: f64::MIN_POSITIVE, max: f64::MAX };
+const SHARE: Shape = Shape::Number { min: 0.2, max: 1.0 };
+const EFFORTS: Shape = Shape::Choice(&["low", "medium", "high"]);
+const MODES: Shape = Shape::Choice(&[
+    "default",
+    "acceptEdits",
+    "plan",
+    "dontAsk",
+    "bypassPermissions",
+    "approval",
+    "readonly",
+]);
+
+/// It is for terminals or accounts, and nobody would look for it here.
+const ELSEWHERE: Reach = Reach::Ignored("");
+const SOCKETS: Reach = Reach::Ignored("commands in the sandbox reach no sockets of other programs");
+const PROXIES: Reach = Reach::Ignored("the sandbox brings a proxy of its own");
+const ADMINISTRATORS: Reach = Reach::Ignored(
+    "kode-ls has no such switch; what it would forbid has to be forbidden by rules, which no lower file lifts",
+);
+const LATER: Reach = Reach::Ignored("kode-ls has nothing like it yet");
+
+const fn key(path: &'static str, kind: Kind, shape: Shape, reach: Reach, doc: &'static str) -> Key {
+    Key { path, shape, kind, reach, doc, default: "" }
+}
+
+const fn behavior(path: &'static str, shape: Shape, reach: Reach, doc: &'static str) -> Key {
+    key(path, Kind::Behavior, shape, reach, doc)
+}
+
+const fn api(path: &'static str, shape: Shape, reach: Reach, doc: &'static str) -> Key {
+    key(path, Kind::Api, shape, reach, doc)
+}
+
+const fn interface(path: &'static str, shape: Shape, reach: Reach, doc: &'static str) -> Key {
+    key(path, Kind::Interface, shape, reach, doc)
+}
+
+const fn foreign(path: &'static str, reach: Reach) -> Key {
+    key(path, Kind::Interface, Shape::Anything, reach, "Read and left alone")
+}
+
+impl Key {
+    const fn by_default(self, default: &'static str) -> Self {
+        Self { default, ..self }
+    }
+}
+
+use Reach::{Approved, Everywhere, Loosens, Own};
+use Shape::{Anything, Choice, ListsByName, Objects, ObjectsByName, Switch, Text, Texts, TextsByName};
+
+/// All keys.
+pub const KEYS: &[Key] = &[
+    interface("$schema", Text, Everywhere, "Where the schema of this file is, for editors that complete"),
+    // Permissions.
+    behavior("permissions.allow", Texts, Approved, "Rules: what runs unasked"),
+    behavior("permissions.ask", Texts, Everywhere, "Rules: what is asked for each time"),
+    behavior("permissions.deny", Texts, Everywhere, "Rules: what is refused"),
+    behavior("permissions.defaultMode", MODES, Approved, "The mode sessions begin in")
+        .by_default("\"default\""),
+    behavior(
+        "permissions.additionalDirectories",
+        Texts,
+        Approved,
+        "Folders that are reached like the workspace",
+    ),
+    behavior(
+        "permissions.disableBypassPermissionsMode",
+        Choice(&["disable"]),
+        Everywhere,
+        "Switches that mode off",
+    ),
+    behavior(
+        "permissions.order",
+        Choice(&["default", "blade"]),
+        Loosens,
+        "Which rule wins: `default` is deny, ask, allow; `blade` is deny, allow, ask",
+    )
+    .by_default("\"default\""),
+    behavior(
+        "sensitiveFiles",
+        Objects,
+        Loosens,
+        "A table of secrets before the built-in one: pattern and level",
+    ),
+    // Commands and the sandbox.
+    behavior("sandbox.enabled", Switch, Loosens, "Whether commands run in the sandbox").by_default("true"),
+    behavior(
+        "sandbox.autoAllowBashIfSandboxed",
+        Switch,
+        Loosens,
+        "Whether what runs in the sandbox needs no question",
+    )
+    .by_default("false"),
+    behavior(
+        "sandbox.allowUnsandboxedCommands",
+        Switch,
+        Loosens,
+        "Whether a call may ask to run outside of it",
+    )
+    .by_default("true"),
+    behavior("sandbox.excludedCommands", Texts, Approved, "Commands that always run outside of it"),
+    behavior("sandbox.network.allowedDomains", Texts, Approved, "Hosts that commands reach from the sandbox"),
+    behavior("sandbox.network.deniedDomains", Texts, Everywhere, "Hosts that they do not reach all the same"),
+    behavior(
+        "sandbox.network.allowLocalBinding",
+        Switch,
+        Loosens,
+        "Whether names may stand for private addresses",
+    )
+    .by_default("false"),
+    behavior("sandbox.filesystem.allowWrite", Texts, Approved, "Folders that commands may write in as well"),
+    behavior("sandbox.filesystem.denyWrite", Texts, Everywhere, "Files and folders that they may not write"),
+    behavior("sandbox.filesystem.denyRead", Texts, Everywhere, "Files and folders that they may not see"),
+    foreign("sandbox.network.allowUnixSockets", SOCKETS),
+    foreign("sandbox.network.allowAllUnixSockets", SOCKETS),
+    foreign("sandbox.network.httpProxyPort", PROXIES),
+    foreign("sandbox.network.socksProxyPort", PROXIES),
+    foreign(
+        "sandbox.ignoreViolations",
+        Reach::Ignored("the sandbox refuses, and reports nothing that could be ignored"),
+    ),
+    foreign(
+        "sandbox.enableWeakerNestedSandbox",
+        Reach::Ignored("the sandbox is as strong as the machine lets it be"),
+    ),
+    behavior("env", TextsByName, Approved, "Variables for commands, hooks and MCP servers"),
+    behavior(
+        "defaultShell",
+        Choice(&["bash", "powershell"]),
+        Everywhere,
+        "The shell of commands; there is bash",
+    )
+    .by_default("\"bash\""),
+    behavior("tools.maxConcurrency", COUNT, Approved, "How many calls run at once").by_default("10"),
+    // Hooks, skills, servers.
+    behavior("hooks", ListsByName, Approved, "Commands that run when something happens, by event"),
+    behavior("disableAllHooks", Switch, Everywhere, "Whether no hook runs").by_default("false"),
+    behavior(
+        "disableSkillShellExecution",
+        Switch,
+        Everywhere,
+        "Whether no command embedded in a skill or command runs",
+    )
+    .by_default("false"),
+    behavior("mcpServers", ObjectsByName, Approved, "MCP servers by name"),
+    behavior("enableAllProjectMcpServers", Switch, Own, "Whether servers of `.mcp.json` need no approval")
+        .by_default("false"),
+    behavior("enabledMcpjsonServers", Texts, Own, "Servers of `.mcp.json` that are approved, by name"),
+    behavior(
+        "disabledMcpjsonServers",
+        Texts,
+        Everywhere,
+        "Servers of `.mcp.json` that are never started, by name",
+    ),
+    // Answers.
+    api("model", Text, Approved, "The profile or model that sessions begin with, or an alias"),
+    api("effortLevel", EFFORTS, Approved, "How hard models think, where their profile does not say"),
+    api(
+        "alwaysThinkingEnabled",
+        Switch,
+        Approved,
+        "Whether models think where no effort is named: `true` is `medium`",
+    ),
+    behavior("language", Text, Everywhere, "The language of the answers"),
+    behavior("outputStyle", Text, Everywhere, "The style of the answers").by_default("\"Default\""),
+    behavior("appendSystemPrompt", Text, Approved, "What is said at the end of the system prompt"),
+    behavior(
+        "attribution.commit",
+        Text,
+        Everywhere,
+        "What the agent puts at the end of messages of its commits",
+    ),
+    behavior(
+        "attribution.pr",
+        Text,
+        Everywhere,
+        "What the agent puts at the end of descriptions of pull requests",
+    ),
+    behavior("includeCoAuthoredBy", Switch, Everywhere, "Whether commits of the agent name it")
+        .by_default("false"),
+    behavior("claudeMdExcludes", Texts, Everywhere, "Instruction files that are left out"),
+    behavior(
+        "projectOverview",
+        Switch,
+        Everywhere,
+        "Whether the model is told what lies in the working directory",
+    )
+    .by_default("true"),
+    behavior(
+        "stopHookLimit",
+        TIMES,
+        Approved,
+        "How often in a turn hooks may have the agent go on when it has said all",
+    )
+    .by_default("5"),
+    behavior("candidateAnswers", Switch, Approved, "Whether each prompt is answered twice, to choose")
+        .by_default("false"),
+    behavior(
+        "incompleteIntent",
+        Choice(&["retry", "stop", "fallback"]),
+        Loosens,
+        "What is done about an answer that only announces what it is going to do",
+    )
+    .by_default("\"retry\""),
+    behavior(
+        "maxTurns",
+        ANY_NUMBER,
+        Everywhere,
+        "The most model calls of a turn; -1 is the built-in limit, 0 no chat",
+    ),
+    behavior("maxCostUsd", AMOUNT, Approved, "What a turn may cost before you are asked"),
+    behavior("maxMinutes", AMOUNT, Approved, "How long a turn may take before you are asked"),
+    behavior(
+        "autoCompactEnabled",
+        Switch,
+        Everywhere,
+        "Whether a conversation is compacted before it is too long",
+    )
+    .by_default("true"),
+    behavior("autoCompactThreshold", SHARE, Approved, "The share of the context window at which it is")
+        .by_default("0.8"),
+    behavior(
+        "todoReminderRounds",
+        COUNT,
+        Everywhere,
+        "After so many rounds without a word the todo list is remembered",
+    )
+    .by_default("10"),
+    // Sessions and files.
+    behavior(
+        "fileCheckpointingEnabled",
+        Switch,
+        Everywhere,
+        "Whether files can be brought back to before a prompt",
+    )
+    .by_default("true"),
+    behavior(
+        "cleanupPeriodDays",
+        ANY_NUMBER,
+        Own,
+        "After so many days untouched a session is deleted; 0 is never",
+    )
+    .by_default("30"),
+    behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
+    interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files")
+        .by_default("true"),
+    interface("statusLine", Anything, Approved, "A command whose output is shown in the status line"),
+    behavior("webSearch", Anything, Approved, "The service that searches the web"),
+    // Models.
+    api("modelProfiles", Anything, Own, "Model profiles: an object by name, or a list"),
+    api("modelPointers.main", Text, Approved, "The profile of conversations"),
+    api("modelPointers.task", Text, Approved, "The profile of sub-agents"),
+    api("modelPointers.compact", Text, Approved, "The profile of summaries"),
+    api("modelPointers.quick", Text, Approved, "The profile of small things"),
+    api("modelCatalog", Anything, Own, "What is known of models: limits, abilities, prices"),
+    api("fallbackModel", Text, Own, "The profile that is asked when another fails"),
+    api("apiKeyHelper", Text, Own, "A command that prints the key of Anthropic"),
+    api("apiKeyHelperTtlMs", COUNT, Own, "How long that key is used").by_default("300000"),
+    // As Blade writes them.
+    behavior(
+        "permissionMode",
+        Text,
+        Approved,
+        "As Blade calls `permissions.defaultMode`, with its own names of modes",
+    ),
+    api("models", Objects, Own, "Model profiles as Blade writes them"),
+    api("currentModelId", Text, Own, "Which of them is used"),
+    foreign("modelProviders", Reach::Ignored("name the provider in each model profile")),
+    foreign("temperature", Reach::Ignored("set it in a model profile")),
+    foreign("timeout", Reach::Ignored("set `idleTimeoutMs` in a model profile")),
+    foreign("lspServers", Reach::Ignored("language servers are the editor's")),
+    foreign("maxContextTokens", Reach::Ignored("set `contextWindow` in a model profile")),
+    foreign("maxOutputTokens", Reach::Ignored("set `maxTokens` in a model profile")),
+    foreign("stream", ELSEWHERE),
+    foreign("topP", Reach::Ignored("set it in a model profile")),
+    foreign("debug", ELSEWHERE),
+    foreign("telemetry", ELSEWHERE),
+    // What other programs have and this one has not.
+    foreign("enabledPlugins", LATER),
+    foreign("extraKnownMarketplaces", LATER),
+    foreign("agent", LATER),
+    foreign("worktree", LATER),
+    foreign("plansDirectory", LATER),
+    foreign("askUserQuestionTimeout", Reach::Ignored("questions wait until they are answered")),
+    foreign("autoMemoryEnabled", LATER),
+    foreign("fileSuggestion", LATER),
+    foreign("availableModels", LATER),
+    foreign("modelOverrides", LATER),
+    foreign("fastMode", LATER),
+    foreign("includeGitInstructions", LATER),
+    foreign("skipWebFetchPreflight", ELSEWHERE),
+    foreign("skipDangerousModePermissionPrompt", ELSEWHERE),
+    foreign("awsAuthRefresh", Reach::Ignored("keys come from profiles and their `apiKeyHelper`")),
+    foreign("awsCredentialExport", Reach::Ignored("keys come from profiles and their `apiKeyHelper`")),
+    foreign("otelHeadersHelper", ELSEWHERE),
+    foreign("proxy", Reach::Ignored("set it in a model profile")),
+    foreign("allowManagedHooksOnly", ADMINISTRATORS),
+    foreign("allowManagedPermissionRulesOnly", ADMINISTRATORS),
+    foreign("allowManagedMcpServersOnly", ADMINISTRATORS),
+    foreign("allowedMcpServers", ADMINISTRATORS),
+    foreign("deniedMcpServers", ADMINISTRATORS),
+    foreign("allowedHttpHookUrls", ADMINISTRATORS),
+    foreign("httpHookAllowedEnvVars", ADMINISTRATORS),
+    foreign("strictKnownMarketplaces", LATER),
+    foreign("blockedMarketplaces", LATER),
+    // Of terminals and accounts.
+    foreign("theme", ELSEWHERE),
+    foreign("uiTheme", ELSEWHERE),
+    foreign("editorMode", ELSEWHERE),
+    foreign("vimMode", ELSEWHERE),
+    foreign("verbose", ELSEWHERE),
+    foreign("viewMode", ELSEWHERE),
+    foreign("tui", ELSEWHERE),
+    foreign("fontSize", ELSEWHERE),
+    foreign("showStatusBar", ELSEWHERE),
+    foreign("preferredNotifChannel", ELSEWHERE),
+    foreign("autoUpdates", ELSEWHERE),
+    foreign("autoUpdatesChannel", ELSEWHERE),
+    foreign("minimumVersion", ELSEWHERE),
+    foreign("forceLoginMethod", ELSEWHERE),
+    foreign("forceLoginOrgUUID", ELSEWHERE),
+    foreign("companyAnnouncements", ELSEWHERE),
+    foreign("feedbackSurveyRate", ELSEWHERE),
+    foreign("prUrlTemplate", ELSEWHERE),
+    foreign("voiceEnabled", ELSEWHERE),
+    foreign("terminalProgressBarEnabled", ELSEWHERE),
+    foreign("showTurnDuration", ELSEWHERE),
+    foreign("spinnerVerbs", ELSEWHERE),
+    foreign("spinnerTipsEnabled", ELSEWHERE),
+    foreign("spinnerTipsOverride", ELSEWHERE),
+    foreign("prefersReducedMotion", ELSEWHERE),
+    foreign("teammateMode", ELSEWHERE),
+    foreign("disableAutoMode", ELSEWHERE),
+    foreign("autoMode", ELSEWHERE),
+];

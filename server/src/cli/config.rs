@@ -1,0 +1,158 @@
+//! `kode-ls config`: what counts of all settings and where it comes from, changing one, and their JSON Schema.
+//!
+//! Rule: keys and tokens are masked; what is written is one key of a file of ours, and everything else in it stays.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use kode_engine::settings::effective::Effective;
+use kode_engine::settings::keys::{self, Shape, key_of, schema};
+use kode_engine::settings::{Scope, SetError};
+use serde_json::{Value, json};
+
+use crate::cli::{terminal, working_directory};
+use crate::display::printable;
+use crate::handlers::config::setting;
+use crate::policies;
+
+/// The arguments of `kode-ls config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// The workspace folder instead of the current one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List what counts, with the place it comes from (the default)
+    List,
+    /// Say what counts of one setting, and what each file says of it
+    Get {
+        /// The setting, such as `permissions.allow`
+        key: String,
+    },
+    /// Write a setting into a file, or take it out with `--unset`
+    Set {
+        /// The setting, such as `language` or `env.PATH`
+        key: String,
+        /// The value: JSON, or a text where a text is wanted
+        #[arg(required_unless_present = "unset")]
+        value: Option<String>,
+        /// Where it is to count
+        #[arg(long, value_enum, default_value_t = ScopeName::User)]
+        scope: ScopeName,
+        /// Take the setting out
+        #[arg(long, conflicts_with = "value")]
+        unset: bool,
+    },
+    /// Print the JSON Schema of settings files
+    Schema,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ScopeName {
+    /// For this user in this project
+    Local,
+    /// For everybody in this project
+    Project,
+    /// For this user everywhere
+    User,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::Local => Self::Local,
+            ScopeName::Project => Self::Project,
+            ScopeName::User => Self::User,
+        }
+    }
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// What cannot be read or written, and keys and values that are none.
+pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
+    let policy = policies::of(&working_directory(args.cwd.as_ref())?)?;
+    let text = match args.command.unwrap_or(Command::List) {
+        Command::Schema => format!("{:#}\n", schema()),
+        Command::List => {
+            let all = policy.effective();
+            let said = all.iter().filter(|one| one.source.is_some() || !one.stated.is_empty());
+            if args.json { listed(all.iter()) } else { lines(said, false) }
+        }
+        Command::Get { key } => {
+            let inside = format!("{key}.");
+            let all = policy.effective();
+            let meant: Vec<_> =
+                all.iter().filter(|one| one.path() == key || one.path().starts_with(&inside)).collect();
+            if meant.is_empty() && key_of(&key).is_none() {
+                return Err(SetError::Unknown { near: keys::near(&key), path: key }.into());
+            }
+            if args.json { listed(meant.into_iter()) } else { lines(meant.into_iter(), true) }
+        }
+        Command::Set { key, value, scope, unset: _ } => {
+            let value = value.map(|text| parsed(&key, text)).transpose()?;
+            let change = policy.set(scope.into(), &key, value.as_ref())?;
+            match (args.json, change.is_changed) {
+                (true, changed) => format!("{}\n", json!({ "file": change.file, "changed": changed })),
+                (false, true) => format!("written to {}\n", printable(&change.file.to_string())),
+                (false, false) => format!("{} says so already\n", printable(&change.file.to_string())),
+            }
+        }
+    };
+    terminal::output(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A value from the command line: a text where the key holds texts, else JSON.
+fn parsed(key: &str, text: String) -> anyhow::Result<Value> {
+    let shape = key_of(key).map(|(key, name)| match (key.shape, name) {
+        (Shape::TextsByName, Some(_)) => Shape::Text,
+        (shape, _) => shape,
+    });
+    match shape {
+        // Of a key that is none, nothing has to fit.
+        Some(Shape::Text | Shape::Choice(_)) | None => Ok(Value::String(text)),
+        Some(_) => serde_json::from_str(&text)
+            .with_context(|| format!("`{}` is no JSON; texts in it stand in quotes", printable(&text))),
+    }
+}
+
+fn listed<'e>(all: impl Iterator<Item = &'e Effective>) -> String {
+    format!("{}\n", json!({ "settings": all.map(setting).collect::<Vec<_>>() }))
+}
+
+fn lines<'e>(all: impl Iterator<Item = &'e Effective>, tells_all: bool) -> String {
+    let mut text = String::new();
+    for one in all {
+        let value = one.value.as_ref().map_or_else(|| "nothing".to_owned(), Value::to_string);
+        let source = one.source.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
+        let _ = writeln!(text, "{}", printable(&format!("{} = {value}  ({source})", one.path())));
+        for stated in one.stated.iter().filter(|_| tells_all) {
+            let standing = match stated.standing {
+                kode_engine::settings::Standing::InForce => "stated",
+                kode_engine::settings::Standing::Waiting => "waits for `kode-ls trust`",
+                kode_engine::settings::Standing::Ignored => "ignored",
+            };
+            let line = format!("  {standing}: {}  ({})", stated.value, stated.source);
+            let _ = writeln!(text, "{}", printable(&line));
+        }
+    }
+    if text.is_empty() {
+        text.push_str("all settings are the defaults\n");
+    }
+    text
+}

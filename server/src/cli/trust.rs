@@ -1,0 +1,114 @@
+//! `kode-ls trust`: what files of this workspace ask for, and the user's word on it.
+//!
+//! Rule: what is approved is printed first, and is exactly that; nothing in the workspace is run or changed.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use kode_engine::paths::AbsPath;
+use kode_engine::permission::policy::PolicySource;
+use kode_engine::settings::TrustState;
+
+use crate::cli::{terminal, working_directory};
+use crate::convert;
+use crate::display::printable;
+use crate::policies;
+
+/// The arguments of `kode-ls trust`.
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// The workspace folder instead of the current one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List what waits for you and what you have approved (the default)
+    List,
+    /// Let what waits count, all of it or that of one file
+    Approve {
+        /// The file, as it is listed
+        file: Option<PathBuf>,
+    },
+    /// Let what you have approved count no more, all of it or that of one file
+    Revoke {
+        /// The file, as it is listed
+        file: Option<PathBuf>,
+    },
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// When approvals cannot be read or written, or a file was changed meanwhile.
+pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
+    let folder = working_directory(args.cwd.as_ref())?;
+    let policy = policies::of(&folder)?;
+    let state = policy.trust();
+    let (file, approves) = match args.command.unwrap_or(Command::List) {
+        Command::List => {
+            let text = if args.json {
+                format!("{}\n", serde_json::to_string(&convert::rules::trust(state))?)
+            } else {
+                listed(&state)
+            };
+            terminal::output(&text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Approve { file } => (file, true),
+        Command::Revoke { file } => (file, false),
+    };
+    let file = file.map(|file| folder.join(file));
+    let is_meant = |found: &AbsPath| file.as_ref().is_none_or(|file| file == found);
+    let chosen: Vec<(String, String)> = if approves {
+        let waiting = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file));
+        waiting.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.text))).collect()
+    } else {
+        let approved = state.approved.iter().filter(|approved| is_meant(&approved.wish.file));
+        approved.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.text))).collect()
+    };
+    anyhow::ensure!(!chosen.is_empty(), "nothing there {}", if approves { "waits" } else { "was approved" });
+    let mut text = String::new();
+    for (_, shown) in &chosen {
+        let _ = writeln!(text, "{}", printable(shown));
+    }
+    terminal::output(&text)?;
+    let digests: Vec<String> = chosen.into_iter().map(|(digest, _)| digest).collect();
+    let done = if approves { policy.approve(&digests)? } else { policy.revoke(&digests)? };
+    anyhow::ensure!(
+        done == digests.len(),
+        "a file was changed meanwhile, and {done} of {} were taken; look at it again",
+        digests.len()
+    );
+    terminal::output(&format!("{}: {done}\n", if approves { "approved" } else { "revoked" }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(state: &TrustState) -> String {
+    let mut text = String::new();
+    for waiting in &state.waiting {
+        let line = format!("waits    {} {}  ({})", waiting.wish.key, waiting.wish.text, waiting.source);
+        let _ = writeln!(text, "{}", printable(&line));
+        if let Some(earlier) = &waiting.earlier {
+            let _ = writeln!(text, "         {}", printable(&format!("you approved before: {earlier}")));
+        }
+    }
+    for approved in &state.approved {
+        let line = format!("approved {} {}  ({})", approved.wish.key, approved.wish.text, approved.source);
+        let _ = writeln!(text, "{}", printable(&line));
+    }
+    if text.is_empty() {
+        text.push_str("the files of this workspace ask for nothing\n");
+    }
+    text
+}

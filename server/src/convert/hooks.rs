@@ -1,0 +1,72 @@
+//! Hooks on the wire.
+//!
+//! Rule: values only, no decisions; lines are counted from 1, as people count them.
+
+use kode_engine::hooks::{HookInfo, HookOutcome, Hooks};
+use kode_engine::settings::declared::Approval;
+use kode_protocol as wire;
+
+use crate::convert::{rules, timestamp};
+
+/// The hooks there are, as `listed`, and what is wrong with them.
+#[must_use]
+pub fn list(hooks: &Hooks, listed: Vec<HookInfo>) -> wire::ListHooksResult {
+    wire::ListHooksResult {
+        disabled: hooks.is_disabled,
+        hooks: listed.into_iter().map(info).collect(),
+        problems: hooks.problems.iter().cloned().map(rules::problem).collect(),
+    }
+}
+
+fn info(hook: HookInfo) -> wire::HookInfo {
+    wire::HookInfo {
+        source: hook.source.to_string(),
+        line: hook.source.place.map(|place| place.line + 1),
+        file: hook.source.file.map(|file| file.to_string()),
+        event: hook.event,
+        fired: hook.is_fired,
+        matcher: hook.matcher,
+        kind: hook.kind,
+        name: hook.head,
+        approval: match hook.approval {
+            Approval::NotNeeded => wire::HookApproval::NotNeeded,
+            Approval::Approved => wire::HookApproval::Approved,
+            Approval::Waiting(_) => wire::HookApproval::Waiting,
+        },
+        problem: hook.problem,
+        last: hook.last.map(|last| wire::HookLastRun {
+            at: timestamp(last.at),
+            outcome: outcome(last.outcome),
+            duration_ms: last.duration_ms,
+            message: last.message,
+        }),
+    }
+}
+
+/// What a hook did, as news.
+pub(super) fn ran(
+    event: String,
+    name: String,
+    duration_ms: u64,
+    outcome: HookOutcome,
+    message: Option<String>,
+) -> wire::Event {
+    wire::Event::HookRan(wire::HookRan { event, name, duration_ms, outcome: self::outcome(outcome), message })
+}
+
+/// How a run ended.
+#[must_use]
+pub fn outcome(outcome: HookOutcome) -> wire::HookOutcome {
+    match outcome {
+        HookOutcome::Ok => wire::HookOutcome::Ok,
+        HookOutcome::Blocked => wire::HookOutcome::Blocked,
+        HookOutcome::Asked => wire::HookOutcome::Asked,
+        HookOutcome::Changed => wire::HookOutcome::Changed,
+        HookOutcome::Stopped => wire::HookOutcome::Stopped,
+        HookOutcome::Failed => wire::HookOutcome::Failed,
+        HookOutcome::NotSetUp => wire::HookOutcome::NotSetUp,
+        HookOutcome::TimedOut => wire::HookOutcome::TimedOut,
+        HookOutcome::Cancelled => wire::HookOutcome::Cancelled,
+        HookOutcome::InBackground => wire::HookOutcome::InBackground,
+    }
+}
