@@ -420,9 +420,23 @@ tests['what a file of the workspace asks for is shown, and approved as it was sh
   local shown = world:lua('return asked[1].options.format_item(asked[1].items[1])')
   assert(shown:find('permissions.allow', 1, true) and shown:find('Bash(make *)', 1, true), shown)
   world:answer(shown)
-  World.wait_until('it counts', function()
-    return world:lua('return table.concat(notified)'):find('count from now on', 1, true) ~= nil
+  World.wait_until('it is asked about', function()
+    return world:lua('return #asked') == 1
   end)
+  equal(world:lua('return asked[1].items[1].label'), 'Not now', 'the first choice')
+  assert(world:answer('Approve'):find('Bash(make *)', 1, true), 'what is approved is shown')
+  World.wait_until('it counts', function()
+    return world:lua('return table.concat(notified)'):find('it counts from now on', 1, true) ~= nil
+  end)
+end
+
+tests['a command of the server answers in the transcript'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Never asked.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('i/help<Esc><CR>')
+  world:wait_transcript('## /help')
 end
 
 tests['a server that vim.lsp.enable has started is used'] = function(world)

@@ -563,6 +563,15 @@ commands.trust = {
   end,
 }
 
+commands.mcp = {
+  text = 'look at the MCP servers, connect, switch on or off, sign in',
+  run = function()
+    surface_of.with(function(surface)
+      require('kode.pick').mcp(surface)
+    end)
+  end,
+}
+
 commands.doctor = {
   text = 'say what the server finds on this machine',
   run = function()

@@ -350,30 +350,63 @@ function M.queue(surface)
   end)
 end
 
---- Shows what files of the workspace ask for, and approves that of one file as it was shown.
+---@param source kode.RuleSource
+---@return string
+local function place(source)
+  return source.file and ('%s:%s'):format(source.file, source.line or '?') or source.layer
+end
+
+local trust_acts = {
+  { label = 'Not now', method = 'agent/trust/dismiss' },
+  { label = 'Approve exactly this', method = 'agent/trust/approve' },
+}
+
+--- Shows what files of the workspace ask for, and approves what is chosen exactly as it was shown.
 ---@param surface kode.Surface
 function M.trust(surface)
-  surface:ask('agent/permission/rules', {}, function(result)
-    local files, names = {}, {}
-    for _, setting in ipairs(result.withheld) do
-      local file = setting.source.file or '(no file)'
-      if not files[file] then
-        files[file] = {}
-        names[#names + 1] = file
-      end
-      table.insert(files[file], { key = setting.key, value = setting.value })
-    end
-    if #names == 0 then
+  surface:ask('agent/trust/list', {}, function(result)
+    if #result.waiting == 0 then
       return vim.notify('kode: no file of the workspace asks for anything', vim.log.levels.INFO)
     end
-    select(names, 'Approve what this file asks for', function(file)
-      local wishes = vim.tbl_map(function(setting)
-        return ('%s = %s'):format(setting.key, setting.value)
-      end, files[file])
-      return ('%s: %s'):format(file, line(table.concat(wishes, '; ')))
-    end, function(file)
-      surface:ask('agent/permission/approve', { file = file, settings = files[file] }, function(approved)
-        vim.notify(('kode: %d settings of %s count from now on'):format(approved.approved, file), vim.log.levels.INFO)
+    select(result.waiting, 'Files of the workspace ask for', function(wish)
+      local note = wish.dismissed and ' (not now)' or wish.earlier and ' (changed since you approved it)' or ''
+      return ('%s %s  %s%s'):format(wish.key, line(wish.text), place(wish.source), note)
+    end, function(wish)
+      local shown = ('%s in %s:\n%s'):format(wish.key, place(wish.source), wish.text)
+      select(trust_acts, shown, function(act)
+        return act.label
+      end, function(act)
+        surface:ask(act.method, { digests = { wish.digest } }, function(done)
+          local counts = done and done.changed == 1
+          vim.notify(counts and 'kode: it counts from now on' or 'kode: it does not count', vim.log.levels.INFO)
+        end)
+      end)
+    end)
+  end)
+end
+
+local mcp_acts = {
+  { label = 'Connect anew', method = 'agent/mcp/reconnect' },
+  { label = 'Switch on', method = 'agent/mcp/enable' },
+  { label = 'Switch off', method = 'agent/mcp/disable' },
+  { label = 'Sign in', method = 'agent/mcp/authenticate' },
+}
+
+--- Shows the MCP servers, and does something about the one that is chosen.
+---@param surface kode.Surface
+function M.mcp(surface)
+  surface:ask('agent/mcp/list', {}, function(result)
+    select(result.servers, 'MCP servers', function(server)
+      return ('%s  %s, %d tools  %s'):format(line(server.name), server.state, server.tools, place(server.source))
+    end, function(server)
+      select(mcp_acts, line(server.name), function(act)
+        return act.label
+      end, function(act)
+        surface:ask(act.method, { server = server.name }, function(answer)
+          -- The page comes from a server that somebody else has written: the user opens it, or does not.
+          local address = type(answer) == 'table' and answer.url
+          vim.notify(address and 'kode: sign in at ' .. line(address) or 'kode: begun', vim.log.levels.INFO)
+        end)
       end)
     end)
   end)
@@ -384,8 +417,7 @@ end
 function M.rules(surface)
   surface:ask('agent/permission/rules', {}, function(result)
     select(result.rules, ('Rules (mode %s); choose one to remove it'):format(result.mode), function(entry)
-      local place = entry.source.file and ('%s:%s'):format(entry.source.file, entry.source.line or '?') or entry.source.layer
-      return ('%s %s  %s'):format(entry.behavior, line(entry.rule), place)
+      return ('%s %s  %s'):format(entry.behavior, line(entry.rule), place(entry.source))
     end, function(entry)
       if not entry.source.file then
         return vim.notify('kode: this rule is in no file', vim.log.levels.WARN)

@@ -299,6 +299,16 @@ function bodies.toolCall(item, options)
   return block
 end
 
+function bodies.command(item)
+  local block, body = new_block(), item.body --[[@as kode.CommandOutput]]
+  block.heading = true
+  add(block, vim.trim(('## /%s %s'):format(M.line(body.name), M.line(body.arguments))), 'KodeUser')
+  for _, line in ipairs(M.lines(body.text)) do
+    add(block, line, body.failed and 'KodeNoticeError' or nil)
+  end
+  return block
+end
+
 function bodies.notice(item)
   local block, body = new_block(), item.body --[[@as kode.Notice]]
   local group = ({ info = 'KodeNoticeInfo', warning = 'KodeNoticeWarning', error = 'KodeNoticeError' })[body.level]

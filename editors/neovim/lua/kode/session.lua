@@ -18,6 +18,7 @@
 ---| { kind: "resolved", outcome: kode.EditsResolved } # An act on changes is done.
 ---| { kind: "files", uris: kode.Uri[] } # Files were changed on the disk.
 ---| { kind: "done", done: kode.Done } # A turn ended.
+---| { kind: "trust", summary: string, files: string[] } # Files of the workspace ask for something new.
 ---| { kind: "gap" } # Events were lost: load the session again.
 
 ---@class kode.SubagentState
@@ -398,6 +399,11 @@ end
 function folds.config_changed(self, event)
   self.withheld = #event.withheld
   self:tell({ kind = 'status' })
+end
+
+function folds.trust_required(self, event)
+  self.withheld = event.count
+  self:tell({ kind = 'trust', summary = event.summary or '', files = event.files })
 end
 
 function folds.subagent_started(self, event)

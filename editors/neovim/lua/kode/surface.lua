@@ -155,6 +155,10 @@ function Surface:on_change(change)
     self:tell_waiting()
   elseif kind == 'done' then
     self:tell_done(change.done)
+  elseif kind == 'trust' then
+    vim.notify(('Kode: files of the workspace ask for %s (:Kode trust)'):format(change.summary), vim.log.levels.WARN)
+  elseif kind == 'item' and change.added and change.item.body.goTo then
+    self:go_to(change.item.body.goTo)
   end
   if self.prompt and (kind == 'draft' or kind == 'reset') then
     self.prompt:on_draft()
@@ -162,6 +166,21 @@ function Surface:on_change(change)
   if kind ~= 'text' and kind ~= 'progress' then
     status.changed()
   end
+end
+
+--- Shows another session in the place of this one, as a command of the user says. Whoever is elsewhere by now stays there.
+---@private
+---@param id kode.SessionId
+function Surface:go_to(id)
+  self.connection:load(id, function(session)
+    local surface = surfaces[session.id]
+    M.use(surface)
+    local view = layout.view()
+    local window = vim.api.nvim_get_current_win()
+    if view and view.surface == self and (window == view.prompt or window == view.transcript) then
+      layout.open(surface, view.layout)
+    end
+  end)
 end
 
 --- Tells of what waits for the user when nothing that shows it is in sight, each once.

@@ -27,10 +27,16 @@
 ---@class kode.AgentInfo
 ---@field name string What it is called by.
 ---@field description string What it is for, as the model that calls it reads it.
+---@field source kode.FileSource Whose it is.
 ---@field file? string The path of the file it is from; absent when it is built in.
 ---@field model? string Its model, by whatever names one; absent when its file says none.
 ---@field tools? string[] The tools it may use; absent for all that the session has.
 ---@field disallowedTools? string[] The tools it may not use, whatever else is said.
+---@field color? string The color to show it in, as its file names it.
+---@field mode? kode.Mode The mode it works in where the session's is not stricter; absent for the session's.
+---@field maxTurns? integer The most model calls of one task, where its file says so.
+---@field skills? string[] The skills whose text it begins with.
+---@field mcpServers? string[] The MCP servers whose tools it has beside those that are named.
 
 --- What the model said; Markdown.
 ---@class kode.AgentMessage
@@ -53,15 +59,10 @@
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
 ---| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
 
---- What of a settings file of the workspace to approve: only what the user was shown, as far as the file still asks for it.
----@class kode.ApproveSettingsParams
----@field sessionId kode.SessionId The session whose project is meant.
----@field file string The path of the file, as listed among what is withheld.
----@field settings kode.ShownSetting[] What is approved, as listed among what is withheld.
-
---- What was approved.
----@class kode.ApproveSettingsResult
----@field approved integer How many settings count from now on.
+--- A command that is answered at once and begins no turn.
+---@class kode.AnsweredTurn
+---@field turnId kode.TurnId The turn that the answer belongs to: the running one where one runs.
+---@field itemId kode.ItemId The item that comes with the answer.
 
 --- Whether a session is put away.
 ---@class kode.ArchiveSessionParams
@@ -105,6 +106,10 @@
 ---@class kode.AuditEntry
 ---@field state kode.CallState The state.
 ---@field at kode.Timestamp Since when.
+
+--- Where the user signs in.
+---@class kode.AuthenticateMcpResult
+---@field url string The page to open in a browser on this machine.
 
 --- A background command has ended, in whichever way.
 ---@class kode.BackgroundEnded
@@ -211,15 +216,71 @@
 ---@field saveDocuments? boolean Whether `agent/editor/save` is understood.
 ---@field diagnostics? boolean Whether `agent/editor/diagnostics` is understood.
 ---@field diffUi? boolean Whether the client shows diffs itself.
+---@field workspaceTrusted? boolean Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
+---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
 
 --- Which session ends.
 ---@class kode.CloseSessionParams
 ---@field sessionId kode.SessionId The session.
 
+--- How a built-in command is carried out.
+---@alias kode.CommandEffect
+---| "show" # It shows something, at once, while a turn runs as well.
+---| "control" # It changes something.
+---| "prompt" # It asks the model something.
+---| "elsewhere" # It belongs to a terminal: it says what to do in an editor.
+---| "other" # An effect that this build does not know.
+
+--- A command.
+---@class kode.CommandInfo
+---@field name string What it is called by, without the `/`.
+---@field kind kode.CommandKind What it is.
+---@field aliases? string[] Other names of it.
+---@field description string What it does, for people.
+---@field argumentHint string What it takes, for people; may be empty.
+---@field effect? kode.CommandEffect How it is carried out; absent for what is not built in, which always asks the model.
+---@field scope? kode.CommandScope Whose file it is; absent when it is built in.
+---@field file? string The path of its file; absent when it is built in.
+---@field userInvocable boolean Whether the user may call it.
+---@field modelInvocable boolean Whether the model may call it by itself.
+---@field shadowedBy? string What is used instead of it, because that has its name: a file, or `built-in`.
+---@field waiting? string[] What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone.
+---@field notes? string[] What of its file is not followed, for people.
+
+--- What a command is.
+---@alias kode.CommandKind
+---| "builtIn" # It is built in.
+---| "command" # A Markdown file of commands.
+---| "skill" # A skill.
+---| "other" # A kind that this build does not know.
+
+--- What a command has to say that no model is told of.
+---@class kode.CommandOutput
+---@field name string Its name, without the `/`.
+---@field arguments string What stood behind it; may be empty.
+---@field text string What it says; Markdown.
+---@field data? any The same for machines, in the command's own form; absent when it has none.
+---@field failed? boolean Whether it was not carried out; the text says why.
+---@field goTo? kode.SessionId The session to show from now on: it is begun, and is followed once it is loaded.
+
 --- A command line and where it runs.
 ---@class kode.CommandPreview
 ---@field command string The command line, exactly; may hold characters that must not reach a terminal or label as they are.
 ---@field cwd string The path of the folder it starts in.
+
+--- Whose a file is.
+---@alias kode.CommandScope
+---| "project" # The workspace's.
+---| "above" # That of a folder above it, in the same repository.
+---| "below" # That of a folder in it in which something was read or changed.
+---| "user" # The user's own.
+---| "other" # One that this build does not know.
+
+--- The command that a prompt was.
+---@class kode.CommandUse
+---@field name string Its name, without the `/`.
+---@field arguments string What stood behind it.
+---@field source kode.CommandKind What it is.
 
 --- Which conversation is compacted, and what counts most in it.
 ---@class kode.CompactSessionParams
@@ -321,10 +382,38 @@
 ---@class kode.CompressionUnchanged
 ---@field reason string Why.
 
---- What of the settings cannot be used, or waits for approval, is something else now.
+--- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.ConfigChanged
+---@field files? string[] The paths of the files whose contents are others than before.
 ---@field problems kode.SettingsProblem[] What cannot be used now; empty when all can.
 ---@field withheld kode.WithheldSetting[] What files of the workspace ask for now and the user has not approved.
+
+--- Where a setting is to count.
+---@alias kode.ConfigScope
+---| "session" # In this session alone; nothing is written to a settings file.
+---| "local" # For this user in this project.
+---| "project" # For everybody in this project.
+---| "user" # For this user everywhere.
+
+--- A setting and what counts of it.
+---@class kode.ConfigSetting
+---@field key string Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
+---@field kind string What it is about: `api`, `behavior`, `interface` or `session`.
+---@field value? any The value in force, secrets masked; absent when there is none.
+---@field source? kode.RuleSource Where it comes from; absent for a default.
+---@field stated? kode.ConfigStatement[] All that is stated of it, the strongest first.
+
+--- What becomes of something that a file states.
+---@alias kode.ConfigStanding
+---| "inForce" # It counts, unless something stronger says otherwise.
+---| "waiting" # It waits for the user's approval.
+---| "ignored" # It does not count.
+
+--- Something that a file states.
+---@class kode.ConfigStatement
+---@field value any The value, secrets masked; of a list, one item.
+---@field source kode.RuleSource Where it stands.
+---@field standing kode.ConfigStanding What becomes of it.
 
 --- What changes in a session; what is left out stays.
 ---@class kode.ConfigureSessionParams
@@ -399,6 +488,16 @@
 ---@class kode.DiffPreview
 ---@field paths string[] The paths or untitled URIs, as shown to people.
 ---@field unified string The changes as a unified diff.
+
+--- What is looked at.
+---@class kode.DoctorParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- What of the files of users is in use, from where, what hides what, and what is left out and why.
+---@class kode.DoctorResult
+---@field findings kode.Finding[] What was found, by kind, then by name; instruction files in the order in which the model has them.
+---@field problems kode.FileProblem[] What is wrong with files, settings included.
+---@field text string The same as Markdown, for people.
 
 --- A text.
 ---@class kode.DocumentText
@@ -796,6 +895,10 @@
 ---@class kode.Event.Reminder: kode.Reminder
 ---@field type "reminder"
 
+--- A hook ran.
+---@class kode.Event.HookRan: kode.HookRan
+---@field type "hook_ran"
+
 --- A background command was started.
 ---@class kode.Event.BackgroundStarted: kode.BackgroundStarted
 ---@field type "background_started"
@@ -824,9 +927,21 @@
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
---- What of the settings cannot be used, or waits for approval, is something else now.
+--- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.Event.ConfigChanged: kode.ConfigChanged
 ---@field type "config_changed"
+
+--- Files of agents, skills, commands or output styles have changed.
+---@class kode.Event.ExtensionsChanged: kode.ExtensionsChanged
+---@field type "extensions_changed"
+
+--- Files of the workspace ask for something that the user has not been asked about yet.
+---@class kode.Event.TrustRequired: kode.TrustRequired
+---@field type "trust_required"
+
+--- What becomes of MCP servers, or what they offer, changed.
+---@class kode.Event.McpChanged: kode.McpChanged
+---@field type "mcp_changed"
 
 --- A sub-agent began to work for a call.
 ---@class kode.Event.SubagentStarted: kode.SubagentStarted
@@ -896,6 +1011,7 @@
 ---| kode.Event.TodoChanged
 ---| kode.Event.TodoReminder
 ---| kode.Event.Reminder
+---| kode.Event.HookRan
 ---| kode.Event.BackgroundStarted
 ---| kode.Event.BackgroundEnded
 ---| kode.Event.EditsChanged
@@ -904,6 +1020,9 @@
 ---| kode.Event.Rewound
 ---| kode.Event.FileChanged
 ---| kode.Event.ConfigChanged
+---| kode.Event.ExtensionsChanged
+---| kode.Event.TrustRequired
+---| kode.Event.McpChanged
 ---| kode.Event.SubagentStarted
 ---| kode.Event.SubagentEnded
 ---| kode.Event.TokenUsage
@@ -984,6 +1103,21 @@
 ---@field description string What it is about.
 ---@field items kode.Item[] Its transcript, oldest first.
 
+--- A way in which users extend the agent.
+---@class kode.ExtensionPoint
+---@field kind string `hooks`, `commands`, `agents` or `skills`.
+---@field automatic boolean Whether it is set off by what happens.
+---@field manual boolean Whether the user sets it off.
+---@field modelCallable boolean Whether the model calls it.
+
+--- Files of agents, skills, commands or output styles have changed; the lists of them are other ones now.
+---@class kode.ExtensionsChanged
+---@field agents integer How many types of sub-agents there are now.
+---@field skills integer How many skills.
+---@field commands integer How many commands of files.
+---@field styles integer How many output styles.
+---@field problems kode.FileProblem[] What is wrong with the files now; empty when all can be used.
+
 --- A file that this session has read was changed by somebody else.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
@@ -997,15 +1131,54 @@
 ---@field removed integer Lines removed by all changes, when they were made.
 ---@field changes kode.EditChange[] The changes, oldest first.
 
---- A file that is left out.
+--- Something wrong with a file.
 ---@class kode.FileProblem
 ---@field file string The file's path.
----@field message string Why, for people.
+---@field message string What is wrong, for people.
+---@field severe? boolean Whether the file is left out; otherwise it is used, and something of it is not.
+---@field line? integer The line in that file, from 1, where it is known.
 
 --- All hunks of a file.
 ---@class kode.FileSelection
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
+
+--- Whose something is.
+---@alias kode.FileSource
+---| "managed" # The administrator's.
+---| "project" # The project's.
+---| "user" # The user's, for all projects.
+---| "builtIn" # Built in.
+
+--- Something that was found.
+---@class kode.Finding
+---@field kind kode.FindingKind What it is.
+---@field name string What it is called.
+---@field source string Whose it is, in a word for people.
+---@field file? string The path of its file; absent when it is built in.
+---@field fate kode.FindingFate What became of it.
+---@field by? string The path of the file that hides it, where one does.
+---@field reason? string Why it is left out, for people.
+
+--- What became of something that was found.
+---@alias kode.FindingFate
+---| "loaded" # It is in use.
+---| "shadowed" # Another of the same name is used.
+---| "waiting" # It waits for the user's approval.
+---| "leftOut" # It is not used.
+
+--- A kind of thing that files describe.
+---@alias kode.FindingKind
+---| "agent" # A type of sub-agent.
+---| "skill" # A skill.
+---| "command" # A command.
+---| "style" # An output style.
+---| "instructions" # An instruction file.
+---| "plugin" # A plugin or a marketplace of them.
+---| "hook" # A group of hooks.
+---| "server" # An MCP server.
+---| "variable" # A variable for what the agent starts.
+---| "helper" # A command that prints something for the agent.
 
 --- A session that this server follows.
 ---@class kode.FollowedSession
@@ -1022,6 +1195,16 @@
 ---@class kode.Gap
 ---@field since integer The newest event the client was sent.
 ---@field oldest integer The oldest event that the server still has.
+
+--- Which settings are told.
+---@class kode.GetConfigParams
+---@field sessionId? kode.SessionId The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent.
+---@field key? string One setting, or a section such as `permissions`; all when absent.
+
+--- What counts.
+---@class kode.GetConfigResult
+---@field settings kode.ConfigSetting[] The settings, in a fixed order.
+---@field files string[] The paths of the files that were found, the strongest first.
 
 --- Whose context window is wanted.
 ---@class kode.GetContextParams
@@ -1045,6 +1228,55 @@
 ---@field windowId string Names the messages as they were before, as the compaction said when it was done.
 ---@field from? integer The number of the first message wanted; 0, the oldest, when absent.
 ---@field limit integer The most messages wanted, at least 1; the server may give fewer.
+
+--- Whether a hook may run.
+---@alias kode.HookApproval
+---| "notNeeded" # It is the user's own, or the administrator's.
+---| "approved" # The user has approved it as it stands.
+---| "waiting" # It does not run until the user approves it.
+
+--- A hook.
+---@class kode.HookInfo
+---@field event string The event it is for, as its file names it.
+---@field fired boolean Whether that event ever comes here.
+---@field matcher? string What it is for, as its file says it; absent for everything.
+---@field kind string The type of the handler: `command`, `http`, `prompt`, or what the file says.
+---@field name string The beginning of what it runs.
+---@field source string Where it stands, for people.
+---@field file? string The path of its file, if it is from one.
+---@field line? integer The line in that file, from 1.
+---@field approval kode.HookApproval Whether it may run.
+---@field problem? string Why it does not run, or not quite as it is written.
+---@field last? kode.HookLastRun How it ended last in the session.
+
+--- How a hook ended last.
+---@class kode.HookLastRun
+---@field at kode.Timestamp When.
+---@field outcome kode.HookOutcome How.
+---@field durationMs integer Milliseconds it took.
+---@field message? string What it said, in one line.
+
+--- How a run of a hook ended.
+---@alias kode.HookOutcome
+---| "ok" # It had nothing against what happens.
+---| "blocked" # It refused or held back what was about to happen, or had something done again.
+---| "asked" # It asked for a person's decision.
+---| "changed" # It changed something, or added to what the model is told.
+---| "stopped" # It stopped the turn.
+---| "failed" # It failed, and nothing came of it.
+---| "notSetUp" # What it is to run is not there or cannot be started.
+---| "timedOut" # It took too long.
+---| "cancelled" # The turn or the session was cancelled while it ran.
+---| "inBackground" # It runs on by itself.
+---| "other" # An outcome that this build does not know.
+
+--- A hook ran.
+---@class kode.HookRan
+---@field event string The event it ran at.
+---@field name string The beginning of what it runs.
+---@field durationMs integer Milliseconds it took.
+---@field outcome kode.HookOutcome How it ended.
+---@field message? string What it said, in one line for people.
 
 --- One place in a file that the agent has changed or wants to change.
 ---@class kode.Hunk
@@ -1190,6 +1422,10 @@
 ---@class kode.ItemBody.Notice: kode.Notice
 ---@field type "notice"
 
+--- What a command has to say that no model is told of.
+---@class kode.ItemBody.Command: kode.CommandOutput
+---@field type "command"
+
 --- What an item is.
 ---@alias kode.ItemBody
 ---| kode.ItemBody.UserMessage
@@ -1197,6 +1433,7 @@
 ---| kode.ItemBody.Thinking
 ---| kode.ItemBody.ToolCall
 ---| kode.ItemBody.Notice
+---| kode.ItemBody.Command
 
 --- Names an item of the transcript.
 ---@alias kode.ItemId string
@@ -1228,7 +1465,8 @@
 --- The types of sub-agents, as their files say now.
 ---@class kode.ListAgentsResult
 ---@field agents kode.AgentInfo[] The types in the order of their names.
----@field problems kode.FileProblem[] Files of sub-agents, skills and commands that are left out, and why.
+---@field shadowed? kode.ShadowedFile[] Types that others of the same name hide.
+---@field problems kode.FileProblem[] What is wrong with files of sub-agents, skills, commands and output styles.
 
 --- Whose checkpoints are listed.
 ---@class kode.ListCheckpointsParams
@@ -1237,6 +1475,16 @@
 --- The checkpoints of a session.
 ---@class kode.ListCheckpointsResult
 ---@field checkpoints kode.Checkpoint[] The checkpoints, oldest first.
+
+--- Whose commands.
+---@class kode.ListCommandsParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- The commands, as their files say now.
+---@class kode.ListCommandsResult
+---@field commands kode.CommandInfo[] The built-in ones first, then skills and commands of files in the order of their names, then those that are hidden.
+---@field problems kode.FileProblem[] Files that are left out, and why.
+---@field extensionPoints kode.ExtensionPoint[] How users extend the agent, and who sets each of these off.
 
 --- Whose edits are listed.
 ---@class kode.ListEditsParams
@@ -1248,6 +1496,34 @@
 ---@class kode.ListEditsResult
 ---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
 ---@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
+
+--- Whose hooks are listed.
+---@class kode.ListHooksParams
+---@field sessionId? kode.SessionId The session; without one those that new sessions of the workspace would have.
+
+--- The hooks, as the settings say now.
+---@class kode.ListHooksResult
+---@field disabled boolean Whether all of them are switched off.
+---@field hooks kode.HookInfo[] The hooks, the strongest source first.
+---@field problems kode.SettingsProblem[] What is wrong with them, and where.
+
+--- Whose servers.
+---@class kode.ListMcpParams
+---@field sessionId? kode.SessionId The session; without it those of the workspace.
+
+--- The servers.
+---@class kode.ListMcpResult
+---@field servers kode.McpServer[] The servers in the order of their names.
+---@field leftOut? string What of the settings is left out, for people; absent when nothing is.
+
+--- Whose tools.
+---@class kode.ListMcpToolsParams
+---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
+---@field server? string The server; without it all.
+
+--- The tools of servers.
+---@class kode.ListMcpToolsResult
+---@field tools kode.McpTool[] The tools by server and name.
 
 --- Nothing to choose.
 ---@class kode.ListModelsParams
@@ -1292,6 +1568,16 @@
 ---@field nextCursor? string What to ask with for the next page; absent on the last.
 ---@field totals? kode.SessionTotals What all sessions take together; absent unless asked for.
 
+--- Whose output styles.
+---@class kode.ListStylesParams
+---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
+
+--- The output styles, as their files say now.
+---@class kode.ListStylesResult
+---@field styles kode.StyleInfo[] The styles, the strongest first.
+---@field shadowed? kode.ShadowedFile[] Styles that others of the same name hide.
+---@field problems kode.FileProblem[] What is wrong with files of output styles.
+
 --- Whose background commands are wanted.
 ---@class kode.ListTasksParams
 ---@field sessionId kode.SessionId The session.
@@ -1316,6 +1602,17 @@
 ---@class kode.ListToolsResult
 ---@field tools kode.ToolInfo[] The tools in the order of their names.
 
+--- Whose workspace is meant.
+---@class kode.ListTrustParams
+---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
+
+--- What files of a workspace ask for.
+---@class kode.ListTrustResult
+---@field distrusted boolean Whether the editor distrusts the workspace: then everything waits, whatever was approved.
+---@field summary string How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
+---@field waiting kode.TrustWaiting[] What waits for the user, the strongest first.
+---@field approved kode.TrustApproved[] What counts because the user has approved it.
+
 --- Which session is loaded, and how much of it.
 ---@class kode.LoadSessionParams
 ---@field sessionId kode.SessionId The session.
@@ -1329,6 +1626,65 @@
 ---@field sessionId kode.SessionId The session.
 ---@field agentId kode.AgentId The sub-agent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
+
+--- What becomes of MCP servers, or what they offer, changed.
+---@class kode.McpChanged
+---@field servers kode.McpServer[] All servers as they are now.
+
+--- What went wrong with a server.
+---@class kode.McpFailure
+---@field class kode.McpFailureClass Whether trying again can help.
+---@field message string What happened, for people.
+---@field hint string What to do about it, for people.
+---@field stderr? string The end of what the server wrote to its standard error; absent when that is nothing.
+
+--- Whether trying again can help.
+---@alias kode.McpFailureClass
+---| "transient" # It may go away by itself: it is tried again.
+---| "permanent" # Somebody has to change something.
+---| "auth" # The user has to sign in.
+
+--- A server.
+---@class kode.McpServer
+---@field name string What the user calls it.
+---@field state kode.McpState What becomes of it.
+---@field transport? string How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
+---@field target? string What is started or reached, for people.
+---@field source kode.RuleSource Where its entry stands.
+---@field tools integer So many tools it has.
+---@field prompts integer So many prompts.
+---@field resources integer So many resources.
+---@field failedAttempts integer So many attempts to connect have failed in a row.
+---@field failure? kode.McpFailure What went wrong last; absent once it is connected.
+---@field latencyMs? integer Milliseconds it took to answer when it was asked last whether it is there.
+---@field title? string What it calls itself, with its version.
+---@field changedTools? string[] Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this is fine.
+---@field notes? string[] What else the user should know.
+
+--- A server of a session or of the workspace.
+---@class kode.McpServerParams
+---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
+---@field server string The server's name.
+
+--- What becomes of a server.
+---@alias kode.McpState
+---| "disabled" # The user, or its entry, has switched it off.
+---| "waitingForApproval" # Its entry stands in a file of the workspace, and the user has not approved it.
+---| "stopped" # Nobody has needed it yet, or nobody does any more.
+---| "starting" # It is being started or reached, for the first time or again.
+---| "connected" # It can be used.
+---| "needsAuth" # It wants the user to sign in.
+---| "failed" # It cannot be used, and is not tried again by itself.
+
+--- A tool of a server.
+---@class kode.McpTool
+---@field server string The server.
+---@field name string Its canonical name, for rules: `mcp__server__tool`.
+---@field title string How it is shown: `server:tool`.
+---@field description string What it does, as the model reads it.
+---@field inputSchema any JSON Schema of its arguments.
+---@field readOnlyHint boolean Whether the server says that it only looks. That is a hint and no permission.
+---@field changed boolean Whether it says something else of itself than when the server was first used.
 
 --- A file, folder or document that the user names; the server reads it.
 ---@class kode.MentionPart
@@ -1467,6 +1823,7 @@
 ---| "turnLimit" # The turn has reached a limit.
 ---| "interrupted" # The turn was interrupted.
 ---| "damaged" # Parts of the session's journal were damaged.
+---| "hook" # A hook said something, failed, or waits for approval.
 ---| "other" # A kind that this build does not know.
 
 --- How serious a notice is.
@@ -1979,6 +2336,18 @@
 ---@field version string Its version.
 ---@field since kode.Timestamp Since when it writes.
 
+--- A setting to change.
+---@class kode.SetConfigParams
+---@field key string Its key.
+---@field value? any The value; when absent, the setting is taken out.
+---@field scope kode.ConfigScope Where it is to count.
+---@field sessionId? kode.SessionId The session that is meant, or whose workspace is; needed for the scope `session`.
+
+--- What became of a setting.
+---@class kode.SetConfigResult
+---@field file? string The path of the file it stands in; absent for the scope `session`.
+---@field changed boolean Whether anything was changed; not where it was so already.
+
 --- Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key.
 ---@class kode.SetDraftParams
 ---@field sessionId kode.SessionId The session.
@@ -1992,10 +2361,12 @@
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
 
---- A setting as the user was shown it.
----@class kode.ShownSetting
----@field key string The setting, such as `permissions.allow`.
----@field value string Its value as it stands in the file.
+--- Something that another of the same name hides.
+---@class kode.ShadowedFile
+---@field name string What both are called.
+---@field source kode.FileSource Whose the hidden one is.
+---@field file? string The path of its file; absent when it is built in.
+---@field by? string The path of the file that hides it.
 
 --- A session as it is at one moment.
 ---@class kode.Snapshot
@@ -2020,6 +2391,7 @@
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
+---@field trustRequired? kode.TrustRequired How much of what files of the workspace ask for waits for the user; absent when nothing does.
 ---@field following? kode.FollowedSession Present when this server does not write the session but follows what another one writes: requests that change the session fail with `sessionBusy` then.
 
 --- What rules would have spared the user.
@@ -2050,11 +2422,16 @@
 ---@class kode.StartTurnResult.Steering: kode.SteeredTurn
 ---@field type "steering"
 
+--- It is a command that is answered at once.
+---@class kode.StartTurnResult.Answered: kode.AnsweredTurn
+---@field type "answered"
+
 --- What became of a prompt.
 ---@alias kode.StartTurnResult
 ---| kode.StartTurnResult.Started
 ---| kode.StartTurnResult.Queued
 ---| kode.StartTurnResult.Steering
+---| kode.StartTurnResult.Answered
 
 --- A restore that was begun.
 ---@class kode.StartedRestore
@@ -2086,6 +2463,7 @@
 ---| "incomplete_intent" # The answer only announced what it was going to do, and the settings say to stop there.
 ---| "not_chosen" # The user chose none of the answers.
 ---| "chat_disabled" # The turn limit is zero: there is no chat.
+---| "hook" # A hook refused the prompt, or stopped the turn; a notice says why.
 
 --- Which background command is to end.
 ---@class kode.StopTaskParams
@@ -2097,6 +2475,15 @@
 ---@class kode.StorageFailure
 ---@field message string What happened and where, how much waits, and what to do.
 ---@field recovered? boolean Whether all is written again.
+
+--- An output style.
+---@class kode.StyleInfo
+---@field name string What it is called by, in any letter case.
+---@field description string What it is for; may be empty.
+---@field source kode.FileSource Whose it is.
+---@field file? string The path of the file it is from; absent when it is built in.
+---@field keepsCodingInstructions boolean Whether the model is told how to go about code as well.
+---@field active boolean Whether the session that was named answers in it now.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
@@ -2298,6 +2685,41 @@
 ---@field callId kode.CallId The call.
 ---@field name string The tool.
 
+--- Something that counts because the user has approved it.
+---@class kode.TrustApproved
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting.
+---@field text string Its text.
+---@field source kode.RuleSource Where it stands.
+
+--- What the user says something about.
+---@class kode.TrustParams
+---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
+---@field digests string[] The digests, as they were listed.
+
+--- Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what.
+---@class kode.TrustRequired
+---@field count integer How many settings wait, those included that were asked about before.
+---@field files string[] The paths of the files they stand in.
+---@field summary? string How many of what, for people: `2 hooks, 1 MCP server`.
+
+--- What came of it.
+---@class kode.TrustResult
+---@field changed integer How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed meanwhile.
+
+--- Something that is not in force until the user approves it.
+---@class kode.TrustWaiting
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting, such as `hooks.PreToolUse`.
+---@field text string Its text, and the digests of the workspace's files that it names.
+---@field source kode.RuleSource Where it stands.
+---@field earlier? string What the user approved in its place before, or its beginning; absent when there was nothing.
+---@field dismissed boolean Whether the user has said "not now".
+
+--- Whether the editor trusts the workspace.
+---@class kode.TrustWorkspaceParams
+---@field trusted boolean Whether it does.
+
 --- Names a turn: one prompt and all that the agent does about it.
 ---@alias kode.TurnId string
 
@@ -2347,6 +2769,7 @@
 ---@field text string The text.
 ---@field attachments? kode.Attachment[] What went with it to the model; told when its turn has begun and it was looked up.
 ---@field steered? boolean Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
+---@field command? kode.CommandUse The command that it was, told when its turn has begun; absent for a prompt in words.
 
 --- A message as the model had it.
 ---@class kode.WindowMessage
@@ -2392,7 +2815,7 @@
 ---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
 ---@field ["agent/context/get"] fun(params: kode.GetContextParams): kode.ContextUse Says how full the context window of a session is, and of what. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/context/window"] fun(params: kode.GetWindowParams): kode.WindowPage Gives a page of the messages of a conversation as they were before a compaction. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
+---@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/complete"] fun(params: kode.CompleteParams): kode.CompleteResult Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/draft/set"] fun(params: kode.SetDraftParams) Keeps the unsent prompt of a session; `draft_changed` tells other clients. Errors: `unknownSession`, `invalidParams`.
@@ -2403,8 +2826,14 @@
 ---@field ["agent/permission/rules"] fun(params: kode.ListRulesParams): kode.ListRulesResult Lists the rules in force, what waits for approval, and what cannot be used. Errors: `unknownSession`.
 ---@field ["agent/permission/addRule"] fun(params: kode.AddRuleParams): kode.AddRuleResult Writes a rule into the user's settings of this project or of all projects. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it stands in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
----@field ["agent/permission/approve"] fun(params: kode.ApproveSettingsParams): kode.ApproveSettingsResult Approves all that a settings file of the workspace asks for, as it was last listed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/explain"] fun(params: kode.ExplainPermissionParams): kode.ExplainPermissionResult Says what would become of a call, without running anything. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/config/get"] fun(params: kode.GetConfigParams): kode.GetConfigResult Says what counts of all settings and where it comes from. Secrets are masked. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/config/set"] fun(params: kode.SetConfigParams): kode.SetConfigResult Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with it; `config_changed` tells sessions. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/trust/list"] fun(params: kode.ListTrustParams): kode.ListTrustResult Lists what files of the workspace ask for: what waits for the user, and what they have approved. Errors: `unknownSession`.
+---@field ["agent/trust/approve"] fun(params: kode.TrustParams): kode.TrustResult Approves exactly what was shown, and nothing that has come into a file since. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/revoke"] fun(params: kode.TrustParams): kode.TrustResult Takes approvals back; nothing asks for what they were about until it changes. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
@@ -2419,7 +2848,17 @@
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
----@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, and the files of sub-agents, skills and commands that are left out. Errors: `unknownSession`.
+---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
+---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
+---@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.
+---@field ["agent/mcp/tools"] fun(params: kode.ListMcpToolsParams): kode.ListMcpToolsResult Lists the tools of connected MCP servers. Errors: `unknownSession`.
+---@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/authenticate"] fun(params: kode.McpServerParams): kode.AuthenticateMcpResult Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells that the server is connected to. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/enable"] fun(params: kode.McpServerParams) Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is fine. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/styles/list"] fun(params: kode.ListStylesParams): kode.ListStylesResult Lists the output styles. Errors: `unknownSession`.
+---@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Says what of the files of users is in use and from where, what hides what, and what is left out and why. Errors: `unknownSession`.
+---@field ["agent/commands/list"] fun(params: kode.ListCommandsParams): kode.ListCommandsResult Lists the commands that can be typed after `/`, also those that are hidden or left out. Errors: `unknownSession`.
 
 --- All requests of the server.
 ---@class kode.ServerRequests
@@ -2436,6 +2875,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "a309a3284040d9024ea8270d71d1fdd9553b84424d9cab6aa06b001ec0fdd313"
+M.schema_hash = "8b48dc13bcc122acebc5655ce4ba214e5981d31f078f62abcc44269cc3e6dfe4"
 
 return M
