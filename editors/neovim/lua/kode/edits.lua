@@ -1,0 +1,345 @@
+--- What the server asks of buffers: edits, saves, and what other language servers say.
+---
+--- Rule: an edit is made exactly on the version it was computed on, or refused. It is one undo step. It loads, lists and
+--- shows nothing; a buffer that had no unsaved changes has none after it, and one that had some keeps them unsaved.
+
+local api = vim.api
+local config = require('kode.config')
+
+local M = {}
+
+--- Why a document is saved, as LSP counts: 1 by the user, 2 by a program.
+local BY_USER, BY_PROGRAM = 1, 2
+
+--- Buffers that are being written by this module.
+---@type table<integer, boolean>
+local writing = {}
+
+--- The file of each buffer as it was when the buffer last had its text.
+---@type table<integer, string>
+local stamps = {}
+
+---@param bufnr integer
+---@return string
+local function stamp(bufnr)
+  local stat = vim.uv.fs_stat(api.nvim_buf_get_name(bufnr))
+  return stat and ('%d.%d %d'):format(stat.mtime.sec, stat.mtime.nsec, stat.size) or 'none'
+end
+
+--- Remembers the file of a buffer whose text is that of the file.
+---@param bufnr integer
+function M.remember(bufnr)
+  stamps[bufnr] = stamp(bufnr)
+end
+
+--- Begins to watch the file of a buffer. Of one with unsaved changes only Neovim knows whether its file is the one that
+--- was read.
+---@param bufnr integer
+function M.watch(bufnr)
+  local has_changed = false
+  if vim.bo[bufnr].modified then
+    local question = api.nvim_create_autocmd('FileChangedShell', {
+      buffer = bufnr,
+      callback = function()
+        has_changed = true
+        vim.v.fcs_choice = ''
+      end,
+    })
+    vim.cmd.checktime({ args = { tostring(bufnr) }, mods = { silent = true } })
+    api.nvim_del_autocmd(question)
+  end
+  stamps[bufnr] = has_changed and 'another one' or stamp(bufnr)
+end
+
+---@param bufnr integer
+function M.forget(bufnr)
+  stamps[bufnr] = nil
+end
+
+---@param bufnr integer
+local function is_stale_on_disk(bufnr)
+  return stamps[bufnr] ~= nil and stamps[bufnr] ~= stamp(bufnr)
+end
+
+--- The loaded buffer of a document; nil when there is none.
+---@param uri string
+---@return integer?
+function M.buffer(uri)
+  local ok, path = pcall(vim.uri_to_fname, uri)
+  if not ok then
+    return nil
+  end
+  for _, bufnr in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_is_loaded(bufnr) and vim.bo[bufnr].buftype == '' and vim.uri_from_bufnr(bufnr) == uri then
+      return bufnr
+    end
+  end
+  local bufnr = vim.fn.bufnr('^' .. vim.fn.fnameescape(path) .. '$')
+  return bufnr > 0 and api.nvim_buf_is_loaded(bufnr) and bufnr or nil
+end
+
+--- Writes a buffer as a program does, not as the user does. Gives why it could not be written.
+---@param bufnr integer
+---@return string? problem
+function M.write(bufnr)
+  if vim.bo[bufnr].readonly then
+    return 'the buffer is read-only'
+  end
+  if is_stale_on_disk(bufnr) then
+    return 'the file was changed on the disk meanwhile'
+  end
+  writing[bufnr] = true
+  local ok, problem = pcall(api.nvim_buf_call, bufnr, function()
+    -- The question whether to overwrite is answered above, and asking it here would stop everything.
+    vim.cmd('silent lockmarks keepalt write! ++p')
+  end)
+  writing[bufnr] = nil
+  if not ok then
+    return tostring(problem):gsub('^.-(E%d+:)', '%1')
+  end
+end
+
+---@param bufnr integer
+local function break_undo(bufnr)
+  api.nvim_buf_call(bufnr, function()
+    vim.cmd('let &l:undolevels = &l:undolevels')
+  end)
+end
+
+--- Does something to a buffer and tells the server of it in one notification: of an edit with several places it is never
+--- shown a half, which it would take for something the user has done.
+---@param client vim.lsp.Client
+---@param bufnr integer
+---@param act fun()
+local function told_at_once(client, bufnr, act)
+  -- Neovim's own order of changes and versions is kept; it has no public way to send what it holds back.
+  local tracking = require('vim.lsp._changetracking')
+  tracking.flush(client, bufnr)
+  local send = client.notify
+  local held
+  client.notify = function(self, method, params, ...)
+    if method ~= 'textDocument/didChange' or params.textDocument.uri ~= vim.uri_from_bufnr(bufnr) then
+      return send(self, method, params, ...)
+    end
+    if held then
+      held.textDocument = params.textDocument
+      vim.list_extend(held.contentChanges, params.contentChanges)
+    else
+      held = params
+    end
+    return true
+  end
+  local ok, problem = pcall(act)
+  tracking.flush(client, bufnr)
+  client.notify = nil
+  if held then
+    client:notify('textDocument/didChange', held, bufnr)
+  end
+  if not ok then
+    error(problem, 0)
+  end
+end
+
+---@param client vim.lsp.Client
+---@param bufnr integer
+---@param edits lsp.TextEdit[]
+local function change(client, bufnr, edits)
+  -- Neovim 0.11 lists every buffer that it edits.
+  local listed = vim.bo[bufnr].buflisted
+  break_undo(bufnr)
+  told_at_once(client, bufnr, function()
+    vim.lsp.util.apply_text_edits(edits, bufnr, client.offset_encoding)
+  end)
+  break_undo(bufnr)
+  vim.bo[bufnr].buflisted = listed
+end
+
+--- Why an edit cannot be made in a buffer; nil when it can.
+---@param bufnr integer?
+---@param document lsp.OptionalVersionedTextDocumentIdentifier
+---@return string?
+local function refusal(bufnr, document)
+  if not bufnr then
+    return 'the document is not loaded in Neovim'
+  end
+  if not vim.bo[bufnr].modifiable then
+    return "the buffer cannot be changed ('nomodifiable')"
+  end
+  local version = document.version
+  if type(version) == 'number' and vim.lsp.util.buf_versions[bufnr] ~= version then
+    return ('the text has changed: it has version %s, not %d'):format(vim.lsp.util.buf_versions[bufnr], version)
+  end
+end
+
+---@param problem string
+local function refuse(problem)
+  return { applied = false, failureReason = problem }
+end
+
+--- The edits of a workspace edit by document; nil with a reason when it holds something else.
+---@param edit lsp.WorkspaceEdit
+---@return lsp.TextDocumentEdit[]?, string?
+local function documents(edit)
+  local list = {}
+  for _, document in ipairs(edit.documentChanges or {}) do
+    if document.kind then
+      return nil, ('this client makes no `%s` of files: the server does that by itself'):format(document.kind)
+    end
+    list[#list + 1] = document
+  end
+  if not edit.documentChanges then
+    for uri, edits in pairs(edit.changes or {}) do
+      list[#list + 1] = { textDocument = { uri = uri }, edits = edits }
+    end
+  end
+  return list
+end
+
+--- Makes an edit of the server, all of it or nothing.
+---@param params lsp.ApplyWorkspaceEditParams
+---@param client_id integer
+---@return lsp.ApplyWorkspaceEditResult
+function M.apply(params, client_id)
+  local client = assert(vim.lsp.get_client_by_id(client_id), 'the client has ended')
+  local list, problem = documents(params.edit)
+  if not list then
+    return refuse(problem --[[@as string]])
+  end
+  local buffers = {}
+  for place, document in ipairs(list) do
+    local bufnr = M.buffer(document.textDocument.uri)
+    if bufnr and not vim.bo[bufnr].modified and is_stale_on_disk(bufnr) and vim.o.autoread then
+      -- Reading the file anew first makes the edit a stale one, which the server merges.
+      vim.cmd.checktime({ args = { tostring(bufnr) }, mods = { silent = true } })
+    end
+    problem = refusal(bufnr, document.textDocument)
+    if problem then
+      return refuse(problem)
+    end
+    buffers[place] = bufnr
+  end
+  for place, document in ipairs(list) do
+    local bufnr = buffers[place]
+    local was_clean = not vim.bo[bufnr].modified
+    change(client, bufnr, document.edits)
+    if was_clean and config.get().write_clean_buffers then
+      problem = M.write(bufnr)
+      if problem then
+        local name = vim.fn.fnamemodify(api.nvim_buf_get_name(bufnr), ':~:.')
+        vim.notify(('kode: %s was edited and is not saved: %s'):format(name, problem), vim.log.levels.WARN)
+      end
+    end
+  end
+  return { applied = true }
+end
+
+--- Saves documents, as the server asks before a command runs.
+---@param params kode.SaveDocumentsParams
+---@return kode.SaveDocumentsResult
+function M.save(params)
+  local saved, failed = {}, {}
+  for _, uri in ipairs(params.uris) do
+    local bufnr = M.buffer(uri)
+    local problem
+    if not bufnr then
+      problem = 'the document is not loaded in Neovim'
+    elseif vim.bo[bufnr].modified then
+      problem = M.write(bufnr)
+    end
+    if problem then
+      failed[#failed + 1] = { uri = uri, reason = problem }
+    else
+      saved[#saved + 1] = uri
+    end
+  end
+  return { saved = saved, failed = failed }
+end
+
+--- What all other language servers say about documents.
+---@param params kode.EditorDiagnosticsParams
+---@param client_id integer
+---@return kode.EditorDiagnosticsResult
+function M.diagnostics(params, client_id)
+  local client = assert(vim.lsp.get_client_by_id(client_id), 'the client has ended')
+  local own = vim.lsp.diagnostic.get_namespace(client_id)
+  local buffers = {}
+  if #params.uris == 0 then
+    buffers = vim.tbl_filter(api.nvim_buf_is_loaded, api.nvim_list_bufs())
+  else
+    for _, uri in ipairs(params.uris) do
+      buffers[#buffers + 1] = M.buffer(uri)
+    end
+  end
+  local files = {}
+  for _, bufnr in ipairs(buffers) do
+    local found = {}
+    for _, diagnostic in ipairs(vim.diagnostic.get(bufnr)) do
+      if diagnostic.namespace ~= own then
+        found[#found + 1] = M.to_wire(bufnr, diagnostic, client.offset_encoding)
+      end
+    end
+    if #found > 0 or #params.uris > 0 then
+      files[#files + 1] = {
+        uri = vim.uri_from_bufnr(bufnr),
+        version = vim.lsp.util.buf_versions[bufnr],
+        diagnostics = found,
+      }
+    end
+  end
+  return { files = files }
+end
+
+--- A place in a buffer, counted in bytes, as the server counts.
+---@param bufnr integer
+---@param row integer
+---@param column integer
+---@param encoding string
+---@return kode.Position
+function M.position(bufnr, row, column, encoding)
+  local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1] or ''
+  column = math.min(column, #line)
+  return { line = row, character = vim.str_utfindex(line, encoding, column, false) }
+end
+
+---@param bufnr integer
+---@param diagnostic vim.Diagnostic
+---@param encoding string
+---@return kode.EditorDiagnostic
+function M.to_wire(bufnr, diagnostic, encoding)
+  return {
+    range = {
+      start = M.position(bufnr, diagnostic.lnum, diagnostic.col, encoding),
+      ['end'] = M.position(bufnr, diagnostic.end_lnum or diagnostic.lnum, diagnostic.end_col or diagnostic.col, encoding),
+    },
+    severity = diagnostic.severity,
+    message = diagnostic.message,
+    source = diagnostic.source,
+    code = diagnostic.code and tostring(diagnostic.code) or nil,
+  }
+end
+
+--- Reads files anew whose buffers have no unsaved changes.
+---@param uris string[]
+function M.reread(uris)
+  if not vim.o.autoread or vim.fn.getcmdwintype() ~= '' then
+    return
+  end
+  for _, uri in ipairs(uris) do
+    local bufnr = M.buffer(uri)
+    if bufnr and not vim.bo[bufnr].modified and is_stale_on_disk(bufnr) then
+      vim.cmd.checktime({ args = { tostring(bufnr) }, mods = { silent = true } })
+    end
+  end
+end
+
+--- Tells a client that a buffer is going to be written, and by whom.
+---@param client vim.lsp.Client
+---@param bufnr integer
+function M.will_save(client, bufnr)
+  client:notify('textDocument/willSave', {
+    textDocument = { uri = vim.uri_from_bufnr(bufnr) },
+    reason = writing[bufnr] and BY_PROGRAM or BY_USER,
+  })
+end
+
+return M

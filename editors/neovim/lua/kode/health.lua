@@ -1,0 +1,98 @@
+--- `:checkhealth kode`
+---
+--- Rule: each finding says what to do about it; looking changes nothing.
+
+local M = {}
+
+local health = vim.health
+
+---@return string?
+local function program()
+  local config = vim.lsp.config.kode
+  if not config then
+    health.error('lsp/kode.lua is not on the runtime path', 'see :help kode-install')
+    return nil
+  end
+  local cmd = type(config.cmd) == 'table' and config.cmd[1] or nil
+  if not cmd then
+    health.ok('the server is started by a function of yours')
+    return nil
+  end
+  if vim.fn.executable(cmd) == 0 then
+    health.error(('`%s` cannot be run'):format(cmd), 'install kode-ls, or set `cmd` (:help kode-settings)')
+    return nil
+  end
+  return cmd
+end
+
+---@param cmd string
+local function check_program(cmd)
+  local version = vim.system({ cmd, '--version' }, { text = true, timeout = 5000 }):wait()
+  if version.code ~= 0 then
+    return health.error(('`%s --version` failed: %s'):format(cmd, vim.trim(version.stderr or '')))
+  end
+  health.ok(('%s: %s'):format(vim.fn.exepath(cmd), vim.trim(version.stdout)))
+  local doctor = vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }):wait()
+  health.start('kode: the server on this machine')
+  for line in vim.gsplit(vim.trim(doctor.stdout or ''), '\n') do
+    health.info(line)
+  end
+  if doctor.code ~= 0 then
+    health.warn('the doctor has found something that does not work', 'see the lines above')
+  end
+end
+
+local function check_connections()
+  health.start('kode: running servers')
+  local wire = require('kode.wire')
+  local connections = package.loaded['kode.connection'] and require('kode.connection').all() or {}
+  if not next(connections) then
+    return health.info('none; :Kode starts one')
+  end
+  for root, connection in pairs(connections) do
+    local client = connection:client()
+    local server = client and vim.tbl_get(client.server_capabilities, 'experimental', 'kode')
+    if connection.status ~= 'ready' or not server then
+      health.error(('%s: %s'):format(root, connection.reason or connection.status), ':Kode log, :Kode restart')
+    elseif server.schemaHash ~= wire.schema_hash then
+      health.warn(
+        ('%s: server %s was built from other types than this client; what both know works'):format(
+          root,
+          server.serverVersion
+        ),
+        'install server and plugin of the same version'
+      )
+    else
+      health.ok(('%s: server %s, %d sessions'):format(root, server.serverVersion, vim.tbl_count(connection.sessions)))
+    end
+  end
+end
+
+function M.check()
+  health.start('kode: Neovim')
+  if vim.fn.has('nvim-0.11') == 0 then
+    return health.error('Neovim 0.11 or later is needed')
+  end
+  health.ok(('Neovim %s'):format(vim.version()))
+  if vim.treesitter.language.add('markdown') then
+    health.ok('the transcript is highlighted: the tree-sitter parser for Markdown is there')
+  else
+    health.warn('the transcript is not highlighted: there is no tree-sitter parser for Markdown', ':help treesitter-parsers')
+  end
+  if vim.o.autoread then
+    health.ok("'autoread' is on: files that commands change are read anew")
+  else
+    health.warn("'autoread' is off: buffers of files that commands change stay as they are", ':set autoread')
+  end
+  local problem = require('kode.config').problem(vim.g.kode or {})
+  if problem then
+    health.error('vim.g.kode: ' .. problem)
+  end
+  local cmd = program()
+  if cmd then
+    check_program(cmd)
+  end
+  check_connections()
+end
+
+return M

@@ -1,0 +1,108 @@
+--- The Lua interface of the plugin.
+---
+--- Rule: what is here stays; everything else in `kode.*` may change. Loading this module starts nothing.
+
+local M = {}
+
+--- Sets the plugin up. Not needed: `vim.g.kode` does the same, and the defaults work.
+---@param settings? table See |kode-settings|.
+function M.setup(settings)
+  require('kode.config').set(settings or {})
+end
+
+--- Opens the conversation of this project.
+---@param layout? "split"|"float"|"tab"|"current"
+function M.open(layout)
+  require('kode.command').commands.open.run({ words = { layout }, text = layout or '', bang = false })
+end
+
+--- Opens or closes it.
+function M.toggle()
+  require('kode.command').commands.toggle.run({ words = {}, text = '', bang = false })
+end
+
+--- Sends a prompt, to the session the user means or to a new one.
+---@param text string
+---@param options? kode.SendOptions
+function M.send(text, options)
+  require('kode.surface').with(function(surface)
+    surface:send(text, options)
+  end)
+end
+
+--- Stops the running turn.
+function M.stop()
+  local surface = require('kode.surface').current()
+  if surface then
+    surface:stop()
+  end
+end
+
+--- The session the user means, as it is now; it must not be changed.
+---@return kode.Session?
+function M.session()
+  local surface = require('kode.surface').current() or require('kode.surface').latest()
+  return surface and surface.session
+end
+
+--- Sends any request of the protocol for this project. |kode-protocol|
+---@param method string
+---@param params table
+---@param callback fun(problem?: lsp.ResponseError, result?: any)
+function M.request(method, params, callback)
+  local connection = require('kode.connection')
+  connection.get(connection.root(vim.api.nvim_get_current_buf())):request(method, params, callback)
+end
+
+--- One word for the statusline; empty before the plugin was used.
+---@return string
+function M.statusline()
+  return package.loaded['kode.surface'] and require('kode.status').statusline() or ''
+end
+
+--- How many prompts and questions wait for the user in all sessions.
+---@return integer
+function M.waiting()
+  local count = 0
+  if package.loaded['kode.surface'] then
+    for _, surface in pairs(require('kode.surface').all()) do
+      count = count + surface.session:waiting()
+    end
+  end
+  return count
+end
+
+--- Goes to the next change, or the one before.
+---@param direction 1|-1
+function M.jump(direction)
+  require('kode.review').jump(direction)
+end
+
+--- Keeps or undoes the changes in some lines of the current buffer, those of the cursor when none are named.
+---@param wish "keep"|"undo"
+---@param first? integer From 1.
+---@param last? integer
+function M.resolve(wish, first, last)
+  first = first or vim.api.nvim_win_get_cursor(0)[1]
+  require('kode.review').resolve_rows(wish, first - 1, (last or first) - 1)
+end
+
+---@type "keep"|"undo"
+local wish = 'keep'
+
+--- The 'operatorfunc' of keeping and undoing, which makes them repeatable by `.`.
+function M.operator()
+  local first, last = vim.api.nvim_buf_get_mark(0, '[')[1], vim.api.nvim_buf_get_mark(0, ']')[1]
+  M.resolve(wish, first, last)
+end
+
+--- What a `<Plug>` map that keeps or undoes evaluates to.
+---@param what "keep"|"undo"
+---@return string
+function M.repeatable(what)
+  wish = what
+  vim.o.operatorfunc = "v:lua.require'kode'.operator"
+  return vim.api.nvim_get_mode().mode:match('^[vV\22]') and 'g@' or 'g@l'
+end
+
+return M

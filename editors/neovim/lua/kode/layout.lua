@@ -1,0 +1,203 @@
+--- The windows of a conversation: where they open, and how they go away again.
+---
+--- Rule: windows open and close only when the user says so. A tab page shows one conversation, and what was there before
+--- comes back as it was.
+
+local api = vim.api
+local config = require('kode.config')
+
+---@class kode.View
+---@field surface kode.Surface
+---@field layout string
+---@field transcript integer
+---@field prompt integer
+---@field origin integer The window the user came from.
+---@field replaced? integer The buffer that the transcript took the place of.
+
+local M = {}
+
+---@type table<integer, kode.View>
+local views = {}
+
+---@param view kode.View?
+---@return boolean
+local function is_open(view)
+  return view ~= nil and api.nvim_win_is_valid(view.transcript)
+end
+
+--- The view of a tab page, the current one when none is named.
+---@param tab? integer
+---@return kode.View?
+function M.view(tab)
+  tab = tab or api.nvim_get_current_tabpage()
+  local view = views[tab]
+  if view and not is_open(view) then
+    if api.nvim_win_is_valid(view.prompt) and #api.nvim_tabpage_list_wins(tab) > 1 then
+      api.nvim_win_close(view.prompt, true)
+    end
+    views[tab] = nil
+    view = nil
+  end
+  return view
+end
+
+--- Whether some window of the current tab page shows a surface.
+---@param surface kode.Surface
+---@return boolean
+function M.shows(surface)
+  local view = M.view()
+  return view ~= nil and view.surface == surface
+end
+
+---@param window integer
+---@param bar string
+local function dress(window, bar)
+  local options = vim.wo[window][0]
+  options.wrap = true
+  options.linebreak = true
+  options.breakindent = true
+  options.number = false
+  options.relativenumber = false
+  options.signcolumn = 'no'
+  options.foldcolumn = '0'
+  options.foldmethod = 'manual'
+  options.conceallevel = 0
+  options.list = false
+  options.spell = false
+  options.winbar = bar
+  options.statusline = "%{%v:lua.require'kode.status'.window()%}"
+end
+
+---@param share number
+---@param of integer
+---@return integer
+local function size(share, of)
+  local wanted = share < 1 and share * of or share
+  return math.floor(math.max(math.min(wanted, of - 10), 20))
+end
+
+---@type table<string, fun(transcript: integer, prompt: integer): integer, integer>
+local layouts = {}
+
+---@param window integer
+---@param prompt integer
+---@return integer
+local function below(window, prompt)
+  local height = config.get().prompt_height
+  local opened = api.nvim_open_win(prompt, false, { split = 'below', win = window, height = height })
+  vim.wo[opened].winfixheight = true
+  return opened
+end
+
+function layouts.split(transcript, prompt)
+  local width = size(config.get().width, vim.o.columns)
+  local window = api.nvim_open_win(transcript, false, { split = 'right', win = -1, width = width })
+  vim.wo[window].winfixwidth = true
+  return window, below(window, prompt)
+end
+
+function layouts.tab(transcript, prompt)
+  vim.cmd.sbuffer({ args = { tostring(transcript) }, mods = { tab = vim.fn.tabpagenr() } })
+  local window = api.nvim_get_current_win()
+  return window, below(window, prompt)
+end
+
+function layouts.current(transcript, prompt)
+  local window = api.nvim_get_current_win()
+  api.nvim_win_set_buf(window, transcript)
+  return window, below(window, prompt)
+end
+
+function layouts.float(transcript, prompt)
+  local share = config.get().width
+  local width = size(share < 1 and math.max(share, 0.8) or share, vim.o.columns)
+  local prompt_height = config.get().prompt_height
+  local height = math.max(vim.o.lines - prompt_height - 9, 5)
+  local place = { relative = 'editor', width = width, col = math.floor((vim.o.columns - width) / 2), border = 'rounded' }
+  local upper = vim.tbl_extend('force', place, { row = 1, height = height, title = ' Kode ' })
+  local lower = vim.tbl_extend('force', place, { row = height + 3, height = prompt_height, title = ' Prompt ' })
+  return api.nvim_open_win(transcript, false, upper), api.nvim_open_win(prompt, false, lower)
+end
+
+--- Shows a surface in the current tab page and goes to its prompt.
+---@param surface kode.Surface
+---@param layout? string
+function M.open(surface, layout)
+  local view = M.view()
+  if view and (view.surface ~= surface or (layout and layout ~= view.layout)) then
+    M.close()
+    view = nil
+  end
+  local transcript, prompt = surface:buffers()
+  if not view then
+    layout = layout or config.get().layout
+    local origin = api.nvim_get_current_win()
+    local replaced = layout == 'current' and api.nvim_get_current_buf() or nil
+    local upper, lower = layouts[layout](transcript, prompt)
+    dress(upper, "%{%v:lua.require'kode.status'.winbar()%}")
+    dress(lower, "%{%v:lua.require'kode.status'.prompt_winbar()%}")
+    api.nvim_win_set_cursor(upper, { surface.transcript:last_row() + 1, 0 })
+    view = {
+      surface = surface,
+      layout = layout,
+      transcript = upper,
+      prompt = lower,
+      origin = origin,
+      replaced = replaced,
+    }
+    views[api.nvim_get_current_tabpage()] = view
+  elseif not api.nvim_win_is_valid(view.prompt) then
+    view.prompt = below(view.transcript, prompt)
+    dress(view.prompt, "%{%v:lua.require'kode.status'.prompt_winbar()%}")
+  end
+  api.nvim_set_current_win(view.prompt)
+  if config.get().start_insert then
+    vim.cmd.startinsert({ bang = true })
+  end
+end
+
+---@param window integer
+local function close_window(window)
+  if not api.nvim_win_is_valid(window) then
+    return
+  end
+  if #api.nvim_tabpage_list_wins(api.nvim_win_get_tabpage(window)) > 1 or #api.nvim_list_tabpages() > 1 then
+    api.nvim_win_close(window, true)
+  else
+    vim.cmd.enew()
+  end
+end
+
+--- Takes the view of the current tab page away.
+function M.close()
+  local tab = api.nvim_get_current_tabpage()
+  local view = M.view(tab)
+  if not view then
+    return
+  end
+  views[tab] = nil
+  local was_inside = vim.tbl_contains({ view.transcript, view.prompt }, api.nvim_get_current_win())
+  if view.replaced and api.nvim_buf_is_valid(view.replaced) then
+    api.nvim_win_set_buf(view.transcript, view.replaced)
+  else
+    close_window(view.transcript)
+  end
+  close_window(view.prompt)
+  if was_inside and api.nvim_win_is_valid(view.origin) then
+    api.nvim_set_current_win(view.origin)
+  end
+end
+
+--- A window for a file, beside the conversation.
+---@return integer
+function M.work_window()
+  local window = require('kode.context').window()
+  if window then
+    return window
+  end
+  local view = M.view()
+  local beside = view and view.transcript or api.nvim_get_current_win()
+  return api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = 'left', win = beside })
+end
+
+return M

@@ -1,0 +1,74 @@
+--- The client's side of the language server: what is announced, and what the server's own messages do.
+---
+--- Rule: what is announced here has a handler here. Nothing that the server sends moves focus, cursor or scroll.
+
+local wire = require('kode.wire')
+
+local M = {}
+
+---@return table
+local function capabilities()
+  return {
+    experimental = {
+      kode = {
+        protocolVersion = wire.protocol_version,
+        events = true,
+        permissionUi = true,
+        saveDocuments = true,
+        diagnostics = true,
+        diffUi = true,
+      },
+    },
+  }
+end
+
+---@type table<string, lsp.Handler>
+local handlers = {
+  ['agent/event'] = function(_, params, context)
+    require('kode.connection').event(context.client_id, params)
+  end,
+  ['workspace/applyEdit'] = function(_, params, context)
+    return require('kode.edits').apply(params, context.client_id)
+  end,
+  ['agent/editor/save'] = function(_, params)
+    return require('kode.edits').save(params)
+  end,
+  ['agent/editor/diagnostics'] = function(_, params, context)
+    return require('kode.edits').diagnostics(params, context.client_id)
+  end,
+}
+
+---@param client vim.lsp.Client
+local function on_init(client)
+  local sync = client.server_capabilities.textDocumentSync
+  if type(sync) == 'table' then
+    -- Neovim calls every save one of the user; `kode.edits` says which are.
+    client.kode_will_save = sync.willSave
+    sync.willSave = false
+  end
+  -- Changes are shown in the text, so `K` stays with the other servers.
+  client.server_capabilities.hoverProvider = nil
+  require('kode.connection').initialized(client)
+end
+
+--- A configuration with all that the plugin adds.
+---@param config vim.lsp.Config
+---@return vim.lsp.Config
+function M.config(config)
+  local settings = require('kode.config').get()
+  return vim.tbl_deep_extend('force', config, {
+    cmd = settings.cmd,
+    root_markers = settings.root_markers,
+    init_options = settings.init_options,
+    capabilities = capabilities(),
+    handlers = handlers,
+    on_init = on_init,
+    on_exit = function(code, signal, id)
+      vim.schedule(function()
+        require('kode.connection').exited(id, code, signal)
+      end)
+    end,
+  })
+end
+
+return M

@@ -1,0 +1,51 @@
+--- Markdown of finished messages as marks.
+---
+--- Rule: a text is parsed once, when it is whole; the buffer it is shown in has no parser of its own, so that what streams
+--- into it costs nothing here, however long it is.
+
+local M = {}
+
+--- Longer texts are shown without highlights.
+local MAX_BYTES = 64 * 1024
+
+--- Captures that are no highlights.
+local silent = { spell = true, nospell = true, conceal = true, none = true }
+
+--- The highlights of a text; none where there is no parser for Markdown.
+---@param text string
+---@return kode.Mark[]
+function M.marks(text)
+  if #text > MAX_BYTES or not vim.treesitter.language.add('markdown') then
+    return {}
+  end
+  local parser = vim.treesitter.get_string_parser(text, 'markdown')
+  parser:parse(true)
+  local marks = {}
+  parser:for_each_tree(function(tree, language_tree)
+    local language = language_tree:lang()
+    local query = vim.treesitter.query.get(language, 'highlights')
+    if not query then
+      return
+    end
+    for id, node in query:iter_captures(tree:root(), text) do
+      local capture = query.captures[id]
+      if capture:sub(1, 1) ~= '_' and not silent[capture] then
+        local row, column, end_row, end_column = node:range()
+        marks[#marks + 1] = {
+          row = row,
+          column = column,
+          options = {
+            end_row = end_row,
+            end_col = end_column,
+            hl_group = ('@%s.%s'):format(capture, language),
+            priority = 100,
+            strict = false,
+          },
+        }
+      end
+    end
+  end)
+  return marks
+end
+
+return M

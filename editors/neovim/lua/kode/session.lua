@@ -1,0 +1,496 @@
+--- A session as the client knows it: a fold of a snapshot and the events after it.
+---
+--- Rule: nothing but `reset`, `apply` and `prepend` changes the state, none of them touches the editor, and an event that
+--- the snapshot holds already changes nothing. What changed is told to listeners, so cost follows the change.
+
+---@alias kode.Change
+---| { kind: "reset" } # Everything is new.
+---| { kind: "item", item: kode.Item, added: boolean } # An item came or changed.
+---| { kind: "text", item: kode.Item, text: string } # An item's text grew.
+---| { kind: "progress", item: kode.Item } # A running call has put something out.
+---| { kind: "rewound", from: integer } # The items from this place on are gone.
+---| { kind: "older", count: integer } # So many items came at the beginning.
+---| { kind: "trimmed", count: integer } # So many of the oldest items are kept no more.
+---| { kind: "pending" } # What waits for the user, or in the queue, changed.
+---| { kind: "status" } # Anything else that a line of status shows.
+---| { kind: "draft" } # The unsent prompt was changed elsewhere.
+---| { kind: "edits", uris: kode.Uri[] } # Changes to review are out of date.
+---| { kind: "resolved", outcome: kode.EditsResolved } # An act on changes is done.
+---| { kind: "files", uris: kode.Uri[] } # Files were changed on the disk.
+---| { kind: "done", done: kode.Done } # A turn ended.
+---| { kind: "trust", summary: string, files: string[] } # Files of the workspace ask for something new.
+---| { kind: "gap" } # Events were lost: load the session again.
+
+---@class kode.SubagentState
+---@field agentId kode.AgentId
+---@field type string
+---@field description string
+---@field running boolean
+---@field calls integer Tool calls it has begun.
+---@field last? string The newest call's title.
+
+---@class kode.Session
+---@field id kode.SessionId
+---@field title string
+---@field seq integer The number of the newest event in here.
+---@field state kode.RunState
+---@field mode kode.Mode
+---@field model string
+---@field effort? kode.Effort
+---@field items kode.Item[]
+---@field more_items boolean
+---@field permissions kode.PermissionPrompt[]
+---@field questions kode.Question[]
+---@field todos kode.Todo[]
+---@field queue kode.QueuedPrompt[]
+---@field steering kode.QueuedPrompt[]
+---@field paused boolean
+---@field draft? kode.Draft
+---@field tasks table<kode.TaskId, kode.BackgroundTask>
+---@field cost? number
+---@field context_tokens? integer
+---@field context_window? integer
+---@field following? kode.FollowedSession
+---@field retry? kode.ModelRetry
+---@field compacting boolean
+---@field storage_problem? string
+---@field withheld integer Settings that wait for approval.
+---@field subagents table<kode.CallId, kode.SubagentState>
+---@field progress table<kode.ItemId, string> The newest output of calls that run.
+---@field done? kode.Done How the newest turn ended.
+---@field max_items integer
+---@field private index table<kode.ItemId, integer>
+---@field private agents table<kode.AgentId, kode.CallId>
+---@field private listeners table<integer, fun(change: kode.Change)>
+---@field private next_listener integer
+local Session = {}
+Session.__index = Session
+
+--- A session that nothing is known of but its snapshot.
+---@param snapshot kode.Snapshot
+---@param max_items? integer
+---@return kode.Session
+function Session.new(snapshot, max_items)
+  local self = setmetatable({ listeners = {}, next_listener = 1, max_items = max_items or 4000 }, Session)
+  self:reset(snapshot)
+  return self
+end
+
+--- Calls a function with every change from now on; gives a function that ends it.
+---@param listener fun(change: kode.Change)
+---@return fun() stop
+function Session:on(listener)
+  local number = self.next_listener
+  self.next_listener = number + 1
+  self.listeners[number] = listener
+  return function()
+    self.listeners[number] = nil
+  end
+end
+
+---@private
+---@param change kode.Change
+function Session:tell(change)
+  for _, listener in pairs(self.listeners) do
+    listener(change)
+  end
+end
+
+---@private
+function Session:reindex()
+  self.index = {}
+  for place, item in ipairs(self.items) do
+    self.index[item.itemId] = place
+  end
+end
+
+--- Becomes what a snapshot says.
+---@param snapshot kode.Snapshot
+function Session:reset(snapshot)
+  self.id = snapshot.sessionId
+  self.title = snapshot.title
+  self.seq = snapshot.bookmark.seq
+  self.state = snapshot.state
+  self.mode = snapshot.mode
+  self.model = snapshot.model.name
+  self.effort = snapshot.effort
+  self.items = snapshot.items
+  self.more_items = snapshot.moreItems
+  self.permissions = snapshot.pendingPermissions
+  self.questions = snapshot.questions or {}
+  self.todos = snapshot.todos or {}
+  self.queue = snapshot.queue
+  self.steering = snapshot.steering or {}
+  self.paused = snapshot.queuePaused or false
+  self.draft = snapshot.draft
+  self.tasks = {}
+  for _, task in ipairs(snapshot.tasks or {}) do
+    self.tasks[task.taskId] = task
+  end
+  self.cost = snapshot.cost
+  self.context_tokens = snapshot.context and snapshot.context.tokens
+  self.context_window = snapshot.context and snapshot.context.window
+  self.following = snapshot.following
+  self.retry = nil
+  self.compacting = false
+  self.storage_problem = nil
+  self.withheld = self.withheld or 0
+  self.subagents, self.agents, self.progress = {}, {}, {}
+  self:reindex()
+  self:name()
+  self:tell({ kind = 'reset' })
+end
+
+--- Until it is given a title, a session is called by the first line of its first prompt.
+---@private
+function Session:name()
+  local first = self.items[1]
+  if self.title == '' and not self.more_items and first and first.body.type == 'userMessage' then
+    self.title = vim.fn.strcharpart(vim.trim(first.body.text):match('^[^\n]*'), 0, 80)
+  end
+end
+
+--- Takes a page of older items in.
+---@param page kode.ItemPage
+function Session:prepend(page)
+  local items = page.items
+  for _, item in ipairs(self.items) do
+    items[#items + 1] = item
+  end
+  local count = #items - #self.items
+  self.items = items
+  self.more_items = page.moreItems
+  self:reindex()
+  self:tell({ kind = 'older', count = count })
+end
+
+--- An item of the transcript.
+---@param id kode.ItemId
+---@return kode.Item?
+function Session:item(id)
+  return self.items[self.index[id]]
+end
+
+--- How many prompts and questions wait for the user.
+---@return integer
+function Session:waiting()
+  return #self.permissions + #self.questions
+end
+
+---@private
+---@param item kode.Item
+function Session:upsert(item)
+  if item.agentId then
+    return self:of_subagent(item)
+  end
+  local place = self.index[item.itemId]
+  if place then
+    self.items[place] = item
+  else
+    self.items[#self.items + 1] = item
+    self.index[item.itemId] = #self.items
+    self:name()
+  end
+  if item.body.type == 'toolCall' and item.body.endedAt then
+    self.progress[item.itemId] = nil
+  end
+  self:tell({ kind = 'item', item = item, added = not place })
+  -- Dropping many at once keeps the cost of it off single events.
+  if #self.items > self.max_items then
+    self:trim(math.floor(self.max_items / 4))
+  end
+end
+
+---@private
+---@param count integer
+function Session:trim(count)
+  self.items = vim.list_slice(self.items, count + 1)
+  self.more_items = true
+  self:reindex()
+  self:tell({ kind = 'trimmed', count = count })
+end
+
+--- What a sub-agent does stands in one line of the call it works for.
+---@private
+---@param item kode.Item
+function Session:of_subagent(item)
+  local call = self.agents[item.agentId]
+  local agent = call and self.subagents[call]
+  if not agent or item.body.type ~= 'toolCall' then
+    return
+  end
+  if item.body.state == 'EXECUTING' then
+    agent.calls = agent.calls + 1
+    agent.last = item.body.title
+    self:tell_call(call)
+  end
+end
+
+---@private
+---@param call kode.CallId
+function Session:tell_call(call)
+  for place = #self.items, 1, -1 do
+    local body = self.items[place].body
+    if body.type == 'toolCall' and body.callId == call then
+      return self:tell({ kind = 'progress', item = self.items[place] })
+    end
+  end
+end
+
+---@private
+---@param chunk kode.TextChunk|kode.ThinkChunk
+function Session:grow(chunk)
+  local item = self:item(chunk.itemId)
+  if item then
+    item.body.text = item.body.text .. chunk.text
+    self:tell({ kind = 'text', item = item, text = chunk.text })
+  end
+end
+
+---@param list table[]
+---@param key string
+---@param id string
+local function remove(list, key, id)
+  for place, entry in ipairs(list) do
+    if entry[key] == id then
+      table.remove(list, place)
+      return
+    end
+  end
+end
+
+---@param list table[]
+---@param key string
+---@param entry table
+local function put(list, key, entry)
+  for place, known in ipairs(list) do
+    if known[key] == entry[key] then
+      list[place] = entry
+      return
+    end
+  end
+  list[#list + 1] = entry
+end
+
+--- What each type of event does to the state; a type that is not in here changes nothing that is shown.
+---@type table<string, fun(self: kode.Session, event: any)>
+local folds = {}
+
+function folds.item_added(self, event)
+  self:upsert(event.item)
+end
+folds.item_updated = folds.item_added
+folds['tool:start'] = folds.item_added
+folds['tool:end'] = folds.item_added
+
+function folds.text_chunk(self, event)
+  self.retry = nil
+  self:grow(event)
+end
+folds.think_chunk = folds.text_chunk
+
+folds['tool:progress'] = function(self, event)
+  local item = self:item(event.itemId)
+  if item then
+    self.progress[event.itemId] = event.text
+    self:tell({ kind = 'progress', item = item })
+  end
+end
+
+function folds.turn_started(self)
+  self.done, self.retry = nil, nil
+  self:tell({ kind = 'status' })
+end
+
+function folds.done(self, event)
+  self.done, self.retry, self.compacting = event, nil, false
+  -- One part that is not known makes the sum unknown.
+  self.cost = self.cost and event.cost and self.cost + event.cost or nil
+  self:tell({ kind = 'status' })
+  self:tell({ kind = 'done', done = event })
+end
+
+function folds.permission_required(self, event)
+  put(self.permissions, 'permissionId', event.prompt)
+  self:tell({ kind = 'pending' })
+end
+
+function folds.permission_decided(self, event)
+  remove(self.permissions, 'permissionId', event.permissionId)
+  self:tell({ kind = 'pending' })
+end
+
+function folds.question_asked(self, event)
+  put(self.questions, 'questionId', event.question)
+  self:tell({ kind = 'pending' })
+end
+
+function folds.question_answered(self, event)
+  remove(self.questions, 'questionId', event.questionId)
+  self:tell({ kind = 'pending' })
+end
+
+function folds.agent_resumed(self)
+  self.permissions, self.questions = {}, {}
+  self:tell({ kind = 'pending' })
+end
+
+function folds.queue_changed(self, event)
+  self.queue, self.steering, self.paused = event.queue, event.steering or {}, event.paused or false
+  self:tell({ kind = 'pending' })
+end
+
+function folds.state_changed(self, event)
+  self.state = event.state
+  self:tell({ kind = 'status' })
+end
+
+function folds.mode_changed(self, event)
+  self.mode, self.model, self.effort = event.mode, event.model, event.effort
+  self:tell({ kind = 'status' })
+end
+
+function folds.title_changed(self, event)
+  self.title = event.title
+  self:tell({ kind = 'status' })
+end
+
+function folds.draft_changed(self, event)
+  self.draft = event.draft
+  self:tell({ kind = 'draft' })
+end
+
+function folds.todo_changed(self, event)
+  self.todos = event.todos
+  self:tell({ kind = 'status' })
+end
+
+function folds.background_started(self, event)
+  self.tasks[event.task.taskId] = event.task
+  self:tell({ kind = 'status' })
+end
+
+function folds.background_ended(self, event)
+  self.tasks[event.task.taskId] = nil
+  self:tell({ kind = 'status' })
+end
+
+function folds.edits_changed(self, event)
+  self:tell({ kind = 'edits', uris = event.uris })
+end
+
+function folds.edits_resolved(self, event)
+  self:tell({ kind = 'resolved', outcome = event })
+end
+
+function folds.file_changed(self, event)
+  self:tell({ kind = 'files', uris = { event.uri } })
+end
+
+function folds.rewound(self, event)
+  local from = self.index[event.itemId]
+  if from then
+    self.items = vim.list_slice(self.items, 1, from - 1)
+    self:reindex()
+    self:tell({ kind = 'rewound', from = from })
+  end
+end
+
+function folds.config_changed(self, event)
+  self.withheld = #event.withheld
+  self:tell({ kind = 'status' })
+end
+
+function folds.trust_required(self, event)
+  self.withheld = event.count
+  self:tell({ kind = 'trust', summary = event.summary or '', files = event.files })
+end
+
+function folds.subagent_started(self, event)
+  self.agents[event.agentId] = event.callId
+  self.subagents[event.callId] = {
+    agentId = event.agentId,
+    type = event.agentType,
+    description = event.description,
+    running = true,
+    calls = 0,
+  }
+  self:tell_call(event.callId)
+end
+
+function folds.subagent_ended(self, event)
+  local call = self.agents[event.agentId]
+  if call then
+    self.subagents[call].running = false
+    self:tell_call(call)
+  end
+end
+
+function folds.token_usage(self, event)
+  if event.contextTokens then
+    self.context_tokens = event.contextTokens
+    self.context_window = event.contextWindow or self.context_window
+    self:tell({ kind = 'status' })
+  end
+end
+
+function folds.context_compression(self, event)
+  if not event.agentId then
+    local step = event.step
+    self.compacting = step.type == 'started' or step.type == 'progress'
+    if step.type == 'done' then
+      self.context_tokens = step.tokensAfter
+    end
+    self:tell({ kind = 'status' })
+  end
+end
+
+function folds.model_retry(self, event)
+  self.retry = event
+  self:tell({ kind = 'status' })
+end
+
+function folds.lease_changed(self, event)
+  if event.isMine then
+    self.following = nil
+  else
+    self.following = { by = event.writer }
+  end
+  self:tell({ kind = 'status' })
+end
+
+function folds.storage_failure(self, event)
+  if event.recovered then
+    self.storage_problem = nil
+  else
+    self.storage_problem = event.message
+  end
+  self:tell({ kind = 'status' })
+end
+
+function folds.gap(self)
+  self:tell({ kind = 'gap' })
+end
+
+--- Events that are no part of the numbered sequence, or speak of it.
+local unnumbered = { lease_changed = true, gap = true }
+
+--- Folds one event in. Gives whether it was news.
+---@param params kode.AgentEventParams
+---@return boolean
+function Session:apply(params)
+  local event = params.event
+  if not unnumbered[event.type] then
+    if params.bookmark.seq <= self.seq then
+      return false
+    end
+    self.seq = params.bookmark.seq
+  end
+  local fold = folds[event.type]
+  if fold then
+    fold(self, event)
+  end
+  return true
+end
+
+return Session

@@ -1,0 +1,359 @@
+--- A session with all that shows it: transcript, prompt, review, notifications.
+---
+--- Rule: views are made when they are first looked at and can be dropped at any time; the session has the truth. What is
+--- done here sends an intent, and the event that follows changes what is shown.
+
+local config = require('kode.config')
+local layout = require('kode.layout')
+local status = require('kode.status')
+
+---@class kode.PartWithLabel
+---@field label string
+---@field part kode.InputPart
+
+---@class kode.Surface
+---@field connection kode.Connection
+---@field session kode.Session
+---@field transcript? kode.Transcript
+---@field prompt? kode.Prompt
+---@field review kode.Review
+---@field parts kode.PartWithLabel[] What goes with the next prompt.
+---@field notify_done boolean Whether the end of the turn is told, because it was begun by `:Kode!`.
+---@field last_resolution? kode.ResolutionId
+---@field progress_id? integer|string
+---@field private told table<string, boolean>
+local Surface = {}
+Surface.__index = Surface
+
+local M = {}
+
+---@type table<kode.SessionId, kode.Surface>
+local surfaces = {}
+---@type kode.SessionId?
+local latest
+
+---@return table<kode.SessionId, kode.Surface>
+function M.all()
+  return surfaces
+end
+
+--- The surface that was used last.
+---@return kode.Surface?
+function M.latest()
+  return latest and surfaces[latest]
+end
+
+---@param surface kode.Surface
+function M.use(surface)
+  latest = surface.session.id
+end
+
+--- Makes a surface for a session that the client has begun to follow.
+---@param connection kode.Connection
+---@param session kode.Session
+function M.watch(connection, session)
+  local surface = setmetatable({
+    connection = connection,
+    session = session,
+    parts = {},
+    notify_done = false,
+    told = {},
+  }, Surface)
+  surface.review = require('kode.review').new(surface)
+  surfaces[session.id] = surface
+  session:on(function(change)
+    surface:on_change(change)
+  end)
+  surface.review:refresh()
+end
+
+--- The surface the user means: that of the buffer, of the tab page, else the last one of the project.
+---@return kode.Surface?
+function M.current()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local transcript = require('kode.transcript').of(bufnr)
+  local here = transcript and transcript:owner() or require('kode.prompt').surface_of(bufnr)
+  if here then
+    return here
+  end
+  local view = layout.view()
+  if view then
+    return view.surface
+  end
+  local surface = M.latest()
+  if surface and surface.connection.root == require('kode.connection').root(bufnr) then
+    return surface
+  end
+end
+
+--- Goes on with the surface the user means, or with that of a new session.
+---@param callback fun(surface: kode.Surface)
+function M.with(callback)
+  local surface = M.current()
+  if surface then
+    M.use(surface)
+    return callback(surface)
+  end
+  local connection = require('kode.connection')
+  connection.get(connection.root(vim.api.nvim_get_current_buf())):new_session(function(session)
+    M.use(surfaces[session.id])
+    callback(surfaces[session.id])
+  end)
+end
+
+--- Forgets a session that is gone.
+---@param id kode.SessionId
+function M.forget(id)
+  local surface = surfaces[id]
+  if not surface then
+    return
+  end
+  surfaces[id] = nil
+  surface.connection.sessions[id] = nil
+  surface.review:clear()
+  local view = layout.view()
+  if view and view.surface == surface then
+    layout.close()
+  end
+  for _, part in ipairs({ surface.transcript or false, surface.prompt or false }) do
+    if part and vim.api.nvim_buf_is_valid(part.buffer) then
+      vim.api.nvim_buf_delete(part.buffer, { force = true })
+    end
+  end
+  if latest == id then
+    latest = nil
+  end
+end
+
+--- The buffers of the transcript and the prompt.
+---@return integer transcript
+---@return integer prompt
+function Surface:buffers()
+  self.transcript = self.transcript or require('kode.transcript').new(self)
+  self.prompt = self.prompt or require('kode.prompt').new(self)
+  return self.transcript.buffer, self.prompt.buffer
+end
+
+---@private
+---@param change kode.Change
+function Surface:on_change(change)
+  if self.transcript then
+    self.transcript:on_change(change)
+  end
+  local kind = change.kind
+  if kind == 'edits' then
+    self.review:changed(change.uris)
+    require('kode.edits').reread(change.uris)
+  elseif kind == 'files' then
+    require('kode.edits').reread(change.uris)
+  elseif kind == 'resolved' then
+    self:resolved(change.outcome)
+  elseif kind == 'reset' then
+    self.review:refresh()
+    self:tell_waiting()
+  elseif kind == 'pending' then
+    self:tell_waiting()
+  elseif kind == 'done' then
+    self:tell_done(change.done)
+  elseif kind == 'trust' then
+    vim.notify(('Kode: files of the workspace ask for %s (:Kode trust)'):format(change.summary), vim.log.levels.WARN)
+  elseif kind == 'item' and change.added and change.item.body.goTo then
+    self:go_to(change.item.body.goTo)
+  end
+  if self.prompt and (kind == 'draft' or kind == 'reset') then
+    self.prompt:on_draft()
+  end
+  if kind ~= 'text' and kind ~= 'progress' then
+    status.changed()
+  end
+end
+
+--- Shows another session in the place of this one, as a command of the user says. Whoever is elsewhere by now stays there.
+---@private
+---@param id kode.SessionId
+function Surface:go_to(id)
+  self.connection:load(id, function(session)
+    local surface = surfaces[session.id]
+    M.use(surface)
+    local view = layout.view()
+    local window = vim.api.nvim_get_current_win()
+    if view and view.surface == self and (window == view.prompt or window == view.transcript) then
+      layout.open(surface, view.layout)
+    end
+  end)
+end
+
+--- Tells of what waits for the user when nothing that shows it is in sight, each once.
+---@private
+function Surface:tell_waiting()
+  local waiting = {}
+  for _, prompt in ipairs(self.session.permissions) do
+    waiting[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(prompt.title:gsub('%c', ' '))
+  end
+  for _, question in ipairs(self.session.questions) do
+    local text = question.questions[1].question:gsub('%c', ' ')
+    waiting[question.questionId] = ('Kode has a question: %s (:Kode answer)'):format(text)
+  end
+  for id, text in pairs(waiting) do
+    if not self.told[id] and config.get().notify and not layout.shows(self) then
+      vim.notify(text, vim.log.levels.WARN)
+    end
+    waiting[id] = true
+  end
+  self.told = waiting
+end
+
+---@private
+---@param done kode.Done
+function Surface:tell_done(done)
+  local good = done.stopReason == 'end_turn'
+  local how = good and 'done' or 'ended: ' .. done.stopReason:gsub('_', ' ')
+  local level = good and vim.log.levels.INFO or vim.log.levels.WARN
+  status.progress(self, good and 'success' or 'failed', how)
+  if self.notify_done then
+    self.notify_done = false
+    local changes = self.review:summary()
+    vim.notify(('Kode: %s%s'):format(how, changes and ', ' .. changes or ''), level)
+  end
+end
+
+---@private
+---@param outcome kode.EditsResolved
+function Surface:resolved(outcome)
+  self.last_resolution = outcome.resolutionId
+  local parts = {}
+  if #outcome.conflicts > 0 then
+    local text = '%d places stay, your own text stands in them (:Kode undo force takes the rest out)'
+    parts[1] = text:format(#outcome.conflicts)
+  end
+  for _, failure in ipairs(outcome.failed) do
+    parts[#parts + 1] = ('%s: %s'):format(vim.uri_to_fname(failure.uri), failure.reason)
+  end
+  if #parts > 0 then
+    vim.notify('kode: ' .. table.concat(parts, '\n'), vim.log.levels.WARN)
+  end
+end
+
+---@class kode.SendOptions
+---@field delivery? kode.Delivery
+---@field parts? kode.InputPart[]
+---@field failed? fun() What is done when it was not taken.
+
+--- Hands a prompt in.
+---@param text string
+---@param options? kode.SendOptions
+function Surface:send(text, options)
+  options = options or {}
+  local input = {}
+  for _, part in ipairs(self.parts) do
+    input[#input + 1] = part.part
+  end
+  vim.list_extend(input, options.parts or {})
+  if text:match('%S') then
+    table.insert(input, 1, { type = 'text', text = text })
+  end
+  if #input == 0 then
+    return vim.notify('kode: there is nothing to send', vim.log.levels.WARN)
+  end
+  M.use(self)
+  local client = self.connection:client()
+  local context = client and require('kode.context').editor(client.offset_encoding)
+  local params = { sessionId = self.session.id, input = input, context = context, delivery = options.delivery }
+  local parts = self.parts
+  self.parts = {}
+  self.connection:request('agent/turn/start', params, function(err)
+    if err then
+      self.parts = parts
+      require('kode.connection').complain(err)
+      if options.failed then
+        options.failed()
+      end
+    end
+  end)
+  status.progress(self, 'running', 'working')
+end
+
+--- Hands in what stands in the prompt's buffer.
+---@param delivery? kode.Delivery
+function Surface:send_prompt(delivery)
+  local prompt = assert(self.prompt)
+  local text = prompt:text()
+  if not text:match('%S') and #self.parts == 0 then
+    return
+  end
+  prompt:clear()
+  self:send(text, {
+    delivery = delivery,
+    failed = function()
+      if prompt:text() == '' then
+        prompt:insert(text)
+      end
+    end,
+  })
+end
+
+--- Lets something go with the next prompt.
+---@param label string
+---@param part kode.InputPart
+function Surface:attach(label, part)
+  table.insert(self.parts, { label = label, part = part })
+  status.changed()
+end
+
+--- Ends the running turn; what waits stays.
+function Surface:stop()
+  self.connection:ask('agent/turn/cancel', { sessionId = self.session.id }, function(result)
+    if not result.cancelled then
+      vim.notify('kode: nothing is running', vim.log.levels.INFO)
+    end
+  end)
+end
+
+--- Sends a request about this session and tells the user when it fails.
+---@param method string
+---@param params table
+---@param callback? fun(result: any)
+function Surface:ask(method, params, callback)
+  params.sessionId = self.session.id
+  self.connection:ask(method, params, callback or function() end)
+end
+
+--- Answers a permission prompt. Somebody else's earlier answer counts, and its event closes the prompt.
+---@param prompt kode.PermissionPrompt
+---@param answer table
+function Surface:respond(prompt, answer)
+  answer.permissionId = prompt.permissionId
+  self:ask('agent/permission/respond', answer)
+end
+
+---@param prompt kode.PermissionPrompt
+function Surface:deny_with_words(prompt)
+  vim.ui.input({ prompt = 'What should Kode do instead? ' }, function(words)
+    if words then
+      self:respond(prompt, { decision = 'deny', feedback = words ~= '' and words or nil })
+    end
+  end)
+end
+
+--- Answers a question; without answers the user refuses to.
+---@param question kode.Question
+---@param answers? kode.QuestionAnswer[]
+---@param more? table
+function Surface:answer(question, answers, more)
+  local params = vim.tbl_extend('force', { questionId = question.questionId, answers = answers }, more or {})
+  self:ask('agent/question/respond', params)
+end
+
+--- Loads a page of older items.
+function Surface:older()
+  local session = self.session
+  if not session.more_items or not session.items[1] then
+    return vim.notify('kode: this is the beginning', vim.log.levels.INFO)
+  end
+  local params = { before = session.items[1].itemId, limit = config.get().transcript.items }
+  self:ask('agent/session/items', params, function(page)
+    session:prepend(page)
+  end)
+end
+
+return M

@@ -1,0 +1,255 @@
+--- Reviewing what the agent has changed.
+---
+--- Rule: what is shown is looked at as extmarks and on the screen, what is decided as text in buffers and on the disk.
+
+local World = require('client.world')
+local equal, call, say = World.equal, World.call, World.say
+
+local tests = {}
+
+local TEXT = 'one\ntwo\nthree\nfour\nfive\nsix\nseven\n'
+
+--- A project whose agent has changed two places of a file, unasked.
+local function two_places(world, settings)
+  World.write(world:path('a.txt'), TEXT)
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('MultiEdit', {
+      file_path = '{{cwd}}/a.txt',
+      edits = { { old_string = 'two', new_string = 'TWO' }, { old_string = 'six', new_string = 'SIX' } },
+    }),
+    say('Edited.'),
+  })
+  world:start({ 'a.txt' }, settings)
+  world:lua([[
+    require('kode.surface').with(function(surface)
+      surface:ask('agent/session/configure', { mode = 'acceptEdits' }, function() surface:send('go') end)
+    end)
+  ]])
+  world:wait_turns(1)
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\n', 'a.txt')
+end
+
+--- The rows that have a sign, and the removed lines that are shown, as the current buffer has them.
+local function shown(world)
+  return world:lua([[
+    local signs, removed = {}, {}
+    local marks = vim.api.nvim_buf_get_extmarks(0, require('kode.highlight').review, 0, -1, { details = true })
+    for _, mark in ipairs(marks) do
+      local details = mark[4]
+      if details.sign_text then table.insert(signs, mark[2]) end
+      for _, line in ipairs(details.virt_lines or {}) do table.insert(removed, mark[2] .. ' ' .. line[1][1]) end
+    end
+    return { signs, removed }
+  ]])
+end
+
+local function wait_shown(world, signs, removed)
+  local seen
+  local ok = pcall(World.wait_until, 'it is shown', function()
+    seen = shown(world)
+    return vim.deep_equal(seen, { signs, removed })
+  end)
+  if not ok then
+    error(('shown are %s; told was %s'):format(vim.inspect(seen), vim.inspect(world:lua('return notified'))), 2)
+  end
+end
+
+tests['changes have signs and show what was removed'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:wait_screen('┃ TWO')
+  world:shot('review')
+  -- They move along with the text while somebody types above.
+  world:type('ggOabove<Esc>')
+  wait_shown(world, { 2, 6 }, { '2 two', '6 six' })
+end
+
+tests['keys go from change to change, keep one and undo one'] = function(world)
+  two_places(world, { keymaps = true })
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:type('gg]k')
+  World.wait_until('the cursor is on the first change', function()
+    return world:lua('return vim.api.nvim_win_get_cursor(0)[1]') == 2
+  end)
+  world:type('\\kk')
+  wait_shown(world, { 5 }, { '5 six' })
+  world:type('gg]k')
+  World.wait_until('the cursor is on the other change', function()
+    return world:lua('return vim.api.nvim_win_get_cursor(0)[1]') == 6
+  end)
+  world:type('\\ku')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n')
+  wait_shown(world, {}, {})
+  World.wait_until('the maps are gone with the changes', function()
+    return world:lua("return vim.fn.maparg(']k', 'n')") == ''
+  end)
+  -- Undoing is one step that the editor's own undo knows.
+  world:type('u')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\n')
+  wait_shown(world, { 5 }, { '5 six' })
+end
+
+tests['a list that was made of another text is not drawn, but asked for again'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:lua([[
+    local review = require('kode.surface').latest().review
+    local _, file = next(review.files)
+    file.version = file.version - 1
+    for _, hunk in ipairs(file.hunks) do hunk.lineRange = { start = 0, ['end'] = 1 } end
+    require('kode.review').draw(vim.fn.bufnr('a.txt'))
+  ]])
+  equal(shown(world), { {}, {} }, 'what is shown of the old list')
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+end
+
+tests['keeping is repeated by the dot'] = function(world)
+  two_places(world)
+  world:lua("vim.keymap.set('n', 'gk', '<Plug>(kode-keep)')")
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:type('2Ggk')
+  wait_shown(world, { 5 }, { '5 six' })
+  world:type('6G.')
+  wait_shown(world, {}, {})
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\n')
+end
+
+tests['a decision is taken back'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode undo all')
+  world:wait_text(TEXT)
+  wait_shown(world, {}, {})
+  world:command('Kode revert')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\n')
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode keep file')
+  wait_shown(world, {}, {})
+end
+
+tests['the quickfix list has all changes, and decides about them'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode review')
+  World.wait_until('the list is open', function()
+    return world:lua('return vim.bo.buftype') == 'quickfix'
+  end)
+  equal(
+    world:lua('return vim.tbl_map(function(entry) return { entry.lnum, entry.text } end, vim.fn.getqflist())'),
+    { { 2, 'applied +1 -1  TWO' }, { 6, 'applied +1 -1  SIX' } },
+    'the list'
+  )
+  world:shot('quickfix')
+  world:type('2G')
+  world:command('Kode undo')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
+end
+
+tests['where the user has written into a change, undoing asks first'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:type('2G0amine<Esc>')
+  world:wait_text('one\nTmineWO\nthree\nfour\nfive\nSIX\nseven\n')
+  world:command('Kode undo')
+  World.wait_until('the user is told', function()
+    return world:lua('return table.concat(notified)'):find('your own text') ~= nil
+  end)
+  world:wait_text('one\nTmineWO\nthree\nfour\nfive\nSIX\nseven\n')
+  world:command('Kode undo force')
+  world:wait_text('one\ntwomine\nthree\nfour\nfive\nSIX\nseven\n')
+end
+
+tests['a change is looked at as a diff against the text without it'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode diff')
+  World.wait_until('the diff is there', function()
+    return #world:lua([[
+      return vim.tbl_filter(function(window) return vim.wo[window].diff end, vim.api.nvim_tabpage_list_wins(0))
+    ]]) == 2
+  end)
+  -- The diff shows what was removed, so nothing else does, until it is closed.
+  wait_shown(world, { 1, 5 }, {})
+  world:shot('diff')
+  equal(world:lua('return vim.fs.basename(vim.api.nvim_buf_get_name(0))'), 'a.txt', 'the right side')
+  -- The right side is the file: Neovim's own commands take a change back.
+  world:type('6Gdo')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n')
+  world:command('tabclose')
+  wait_shown(world, { 1 }, { '1 two' })
+end
+
+--- A project whose agent asks to change two places.
+local function asked_for(world)
+  World.write(world:path('a.txt'), TEXT)
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('Edit', { file_path = '{{cwd}}/a.txt', old_string = 'two', new_string = 'TWO' }),
+    say('Edited.'),
+  })
+  world:start({ 'a.txt' })
+  world:command('Kode send go')
+  World.wait_until('something is asked', function()
+    return world:lua("return require('kode').waiting()") == 1
+  end)
+end
+
+tests['a proposal is shown in the text, and accepted there'] = function(world)
+  asked_for(world)
+  wait_shown(world, { 1 }, { '1 TWO' })
+  world:type('2G')
+  world:command('Kode keep')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n')
+  world:wait_turns(1)
+end
+
+tests['a proposal is changed in the diff, and accepted as it stands there by writing it'] = function(world)
+  asked_for(world)
+  world:command('Kode diff')
+  World.wait_until('the proposal is there', function()
+    return world:text() == 'one\nTWO\nthree\nfour\nfive\nsix\nseven\n'
+      and world:lua('return vim.bo.buftype') == 'acwrite'
+  end)
+  world:type('2Gcc2<Esc>')
+  world:shot('proposal')
+  world:command('write')
+  world:wait_turns(1)
+  world:wait_text('one\n2\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
+  equal(World.read(world:path('a.txt')), 'one\n2\nthree\nfour\nfive\nsix\nseven\n', 'the file')
+  equal(#world:lua('return vim.api.nvim_list_tabpages()'), 1, 'the tab pages')
+end
+
+tests['a proposal that is closed without writing goes on waiting'] = function(world)
+  asked_for(world)
+  world:command('Kode diff')
+  World.wait_until('the proposal is there', function()
+    return world:lua('return vim.bo.buftype') == 'acwrite'
+  end)
+  world:command('tabclose')
+  World.wait_until('it is closed', function()
+    return #world:lua('return vim.api.nvim_list_tabpages()') == 1
+  end)
+  equal(world:lua("return require('kode').waiting()"), 1, 'what waits')
+  world:wait_text(TEXT, 'a.txt')
+end
+
+tests['a checkpoint brings files and conversation back'] = function(world)
+  two_places(world)
+  world:command('Kode open')
+  world:wait_transcript('Edited.')
+  world:use_picker()
+  world:command('Kode restore')
+  world:lua("vim.wait(5000, function() return #asked > 0 end)")
+  world:answer(world:lua('return asked[1].options.format_item(asked[1].items[1])'))
+  world:answer('Files and conversation')
+  world:wait_text(TEXT, 'a.txt')
+  World.wait_until('the conversation went back', function()
+    return not world:transcript():find('Edited.', 1, true)
+  end)
+  world:command('Kode revert')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\n', 'a.txt')
+  world:wait_transcript('Edited.')
+end
+
+return tests

@@ -1,0 +1,456 @@
+--- Sessions, crashes, and what the client says of itself.
+---
+--- Rule: a server is killed by its process id, and only one that the test has started.
+
+local World = require('client.world')
+local equal, call, say = World.equal, World.call, World.say
+
+local tests = {}
+
+local function open(world)
+  world:command('Kode open')
+  World.wait_until('the conversation is open', function()
+    return world:lua('return vim.bo.filetype') == 'kodeprompt'
+  end)
+end
+
+--- A model that answers a prompt by its first word.
+local function serve_answers(world)
+  world:serve({
+    { when = '^first', steps = { say('An answer to first.') } },
+    { when = '^second', steps = { say('An answer to second.') } },
+  })
+end
+
+local function server_pid(world)
+  return world:lua([[
+    local client = vim.lsp.get_clients({ name = 'kode' })[1]
+    local pid
+    for _, child in ipairs(vim.api.nvim_get_proc_children(vim.fn.getpid())) do
+      local process = vim.api.nvim_get_proc(child)
+      if process and process.name:match('^kode') then pid = child end
+    end
+    return client and client.initialized and pid or nil
+  ]])
+end
+
+local function status(world)
+  return world:lua([[
+    local surface = require('kode.surface').latest()
+    return surface and surface.connection.status
+  ]])
+end
+
+tests['a killed server is started again, and everything is there'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('ifirst<Esc><CR>')
+  world:wait_transcript('An answer to first.')
+  world:wait_turns(1)
+  world:type('iunsent<Esc>')
+  local id = world:lua("return require('kode').session().id")
+  local before = world:transcript()
+  local pid = server_pid(world)
+  vim.uv.kill(pid, 'sigkill')
+  World.wait_until('another server is ready', function()
+    local now = server_pid(world)
+    return now and now ~= vim.NIL and now ~= pid and status(world) == 'ready'
+  end)
+  World.wait_until('the session is loaded', function()
+    return world:lua([[
+      local connection = require('kode.surface').latest().connection
+      return connection:client().attached_buffers[vim.fn.bufnr('a.txt')] ~= nil
+    ]])
+  end)
+  equal(world:text(), 'unsent\n', 'the draft')
+  equal(world:lua("return require('kode').session().id"), id, 'the session')
+  world:type('cc')
+  world:type('second<Esc><CR>')
+  world:wait_transcript('An answer to second.')
+  assert(vim.startswith(world:transcript(), before:sub(1, -2)), 'the transcript goes on: ' .. world:transcript())
+end
+
+tests['a turn that a crash has cut off is told of, and what waited waits again'] = function(world)
+  World.write(world:path('a.txt'), 'one\ntwo\n')
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('Edit', { file_path = '{{cwd}}/a.txt', old_string = 'two', new_string = 'TWO' }),
+    say('Done after all.'),
+  })
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('igo<Esc><CR>')
+  world:wait_transcript('? Kode asks')
+  local pid = server_pid(world)
+  vim.uv.kill(pid, 'sigkill')
+  World.wait_until('another server is ready', function()
+    local now = server_pid(world)
+    return now and now ~= vim.NIL and now ~= pid and status(world) == 'ready'
+  end)
+  World.wait_until('it asks again', function()
+    return world:lua("return #require('kode').session().permissions") == 1
+  end)
+  world:wait_transcript('? Kode asks')
+  world:type('<C-w>k]p1')
+  world:wait_transcript('Done after all.')
+  world:wait_text('one\nTWO\n', 'a.txt')
+end
+
+tests['five crashes stop, and say what to do'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Never asked.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:lua('vim.defer_fn_original = vim.defer_fn; vim.defer_fn = function(f, _) return vim.defer_fn_original(f, 1) end')
+  local last
+  for number = 1, 5 do
+    local pid
+    World.wait_until(('server %d is ready'):format(number), function()
+      pid = server_pid(world)
+      return pid and pid ~= vim.NIL and pid ~= last and status(world) == 'ready'
+    end)
+    last = pid
+    vim.uv.kill(pid, 'sigkill')
+  end
+  World.wait_until('it is stopped', function()
+    return status(world) == 'stopped'
+  end)
+  world:wait_screen('crashed 5 times')
+  world:shot('crashed')
+  -- The prompt stays usable, and the user can try again.
+  world:type('istill here<Esc>')
+  World.wait_until('it is typed', function()
+    return world:text() == 'still here\n'
+  end)
+  world:command('Kode restart')
+  World.wait_until('it runs', function()
+    return status(world) == 'ready'
+  end)
+  equal(world:text(), 'still here\n', 'the prompt')
+end
+
+tests['sessions are renamed, listed, forked and exported'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('ifirst<Esc><CR>')
+  world:wait_transcript('An answer to first.')
+  world:wait_turns(1)
+  local id = world:lua("return require('kode').session().id")
+  world:command('Kode rename My own title')
+  world:wait_transcript('# My own title')
+  world:command('Kode new second')
+  World.wait_until('another session is there', function()
+    return world:lua("return require('kode').session().id") ~= id
+  end)
+  world:wait_transcript('An answer to second.')
+  world:use_picker()
+  world:command('Kode sessions')
+  World.wait_until('they are listed', function()
+    return world:lua('return #asked') == 1
+  end)
+  equal(world:lua('return #asked[1].items'), 2, 'the sessions')
+  world:lua([[
+    local question = table.remove(asked, 1)
+    for _, item in ipairs(question.items) do
+      if item.title == 'My own title' then question.choose(item) end
+    end
+  ]])
+  world:wait_transcript('An answer to first.')
+  world:command('Kode export')
+  World.wait_until('the document is there', function()
+    return world:text():find('An answer to first.', 1, true) and world:lua('return vim.bo.filetype') == 'markdown'
+  end)
+  world:command('quit!')
+  world:command('Kode fork')
+  World.wait_until('a fork is there', function()
+    local now = world:lua("return require('kode').session().id")
+    return now ~= id and world:transcript():find('An answer to first.', 1, true) ~= nil
+  end)
+end
+
+tests['a second Neovim follows the session, and takes it over'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('ifirst<Esc><CR>')
+  world:wait_transcript('An answer to first.')
+  world:wait_turns(1)
+  local other = setmetatable({ folder = world.folder, jobs = {}, env = world.env }, World)
+  other:start({ 'a.txt' })
+  vim.list_extend(world.jobs, other.jobs)
+  other:command('Kode resume')
+  other:wait_screen('open in another window')
+  other:wait_transcript('An answer to first.')
+  -- What cannot be sent stays in the prompt.
+  other:type('inot mine<Esc><CR>')
+  World.wait_until('the user is told', function()
+    return #other:lua('return notified') > 0
+  end)
+  World.wait_until('the words are there again', function()
+    return other:text() == 'not mine\n'
+  end)
+  -- It sees what happens there.
+  world:type('isecond<Esc><CR>')
+  other:wait_transcript('An answer to second.')
+  world:wait_turns(2)
+  other:command('Kode takeover')
+  World.wait_until('it is taken over', function()
+    return other:lua("return require('kode').session().following") == vim.NIL
+  end)
+  other:type('ccfirst<Esc><CR>')
+  other:wait_turns(2)
+  world:wait_screen('open in another window')
+end
+
+tests['the demo shows all of it'] = function(world)
+  local command = { vim.v.progpath, '--headless', '--embed', '-n', '-i', 'NONE', '-u', World.plugin .. '/demo.lua' }
+  world.nvim = vim.fn.jobstart(command, {
+    rpc = true,
+    cwd = world.folder,
+    env = { KODE_LS_BIN = World.program, HOME = world.folder, XDG_STATE_HOME = world.folder .. '/state' },
+  })
+  world.jobs[1] = world.nvim
+  world:lua('vim.o.columns, vim.o.lines = 120, 40')
+  World.wait_until('the prompt is written', function()
+    return world:text():find('Fix the greeting', 1, true) ~= nil
+  end)
+  world:type('<CR>')
+  world:wait_transcript('? Kode asks')
+  world:shot('demo-asks')
+  world:type('<C-w>k]p')
+  World.wait_until('it takes keys', function()
+    return world:lua("return require('kode.surface').latest().transcript:is_settled()")
+  end)
+  world:type('1')
+  world:wait_transcript('Done: `greet`')
+  world:wait_text('def greet(name):\n    return "Hello, " + name\n\n\nif __name__ == "__main__":\n    print(greet("world"))\n', 'greeting.py')
+  world:wait_screen('┃')
+  world:shot('demo-done')
+end
+
+tests['every layout opens and closes as it was before'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' })
+  for _, layout in ipairs({ 'split', 'float', 'tab', 'current' }) do
+    world:command('Kode open ' .. layout)
+    World.wait_until(layout .. ' is open', function()
+      return world:lua('return vim.bo.filetype') == 'kodeprompt'
+    end)
+    world:shot('layout-' .. layout)
+    world:command('Kode toggle')
+    World.wait_until(layout .. ' is closed', function()
+      return #world:lua('return vim.api.nvim_list_wins()') == 1
+    end)
+    equal(world:lua('return vim.fs.basename(vim.api.nvim_buf_get_name(0))'), 'a.txt', 'the buffer after ' .. layout)
+  end
+end
+
+tests['mode, model, effort and context are set and shown'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:command('Kode mode acceptEdits')
+  world:wait_screen('acceptEdits')
+  world:command('Kode effort high')
+  world:wait_screen('high')
+  world:use_picker()
+  world:command('Kode model')
+  World.wait_until('models are offered', function()
+    return world:lua('return #asked') == 1
+  end)
+  world:type('igo<Esc><CR>')
+  world:wait_turns(1)
+  world:command('Kode context')
+  world:wait_screen('tokens')
+  world:type('q')
+  world:command('Kode todos')
+  world:wait_screen('There is nothing to do.')
+end
+
+tests['every event is told to autocommands with its payload'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' })
+  world:lua([[
+    started = {}
+    vim.api.nvim_create_autocmd('User', {
+      pattern = 'KodeTurnStarted',
+      callback = function(event) table.insert(started, event.data) end,
+    })
+  ]])
+  world:command('Kode send go')
+  world:wait_turns(1)
+  local data = world:lua('return started[1]')
+  equal(data.event.type, 'turn_started', 'the type')
+  assert(data.session_id and data.bookmark.seq and data.channel, vim.inspect(data))
+end
+
+tests['checkhealth finds nothing wrong'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:command('checkhealth kode')
+  World.wait_until('the report is there', function()
+    return world:text():find('running servers', 1, true) ~= nil
+  end)
+  local report = world:text()
+  assert(not report:find('ERROR', 1, true), report)
+  assert(report:find('1 sessions', 1, true), report)
+end
+
+tests['without a server the command says what to do'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:start({ 'a.txt' }, { cmd = { 'no-such-server' } })
+  world:command('Kode')
+  World.wait_until('the user is told', function()
+    return world:lua('return #notified') > 0
+  end)
+  assert(world:lua('return notified[1]'):find('no%-such%-server.*install'), world:lua('return notified[1]'))
+end
+
+tests['wrong settings and sub-commands are named'] = function(world)
+  world:start({ 'a.txt' })
+  equal(
+    world:lua("local ok, problem = pcall(require('kode').setup, { widht = 3 }); return { ok, problem }"),
+    { false, 'kode: widht is no setting; see :help kode-settings' },
+    'a name'
+  )
+  equal(
+    world:lua("local ok, problem = pcall(require('kode').setup, { transcript = { interval = 'x' } }); return problem"),
+    'kode: transcript.interval must be a number, not a string',
+    'a type'
+  )
+  world:command('Kode fix the bug')
+  World.wait_until('the user is told', function()
+    return world:lua('return #notified') > 0
+  end)
+  assert(world:lua('return notified[1]'):find(':Kode send fix the bug', 1, true), world:lua('return notified[1]'))
+  equal(world:lua("return vim.fn.getcompletion('Kode ke', 'cmdline')"), { 'keep' }, 'the completion')
+  equal(world:lua("return vim.fn.getcompletion('Kode mode pl', 'cmdline')"), { 'plan' }, 'the completion of a mode')
+end
+
+tests['the configuration works alone, and then the server speaks plain LSP'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  local alone = world.folder .. '/alone'
+  World.write(alone .. '/lsp/kode.lua', World.read(World.plugin .. '/lsp/kode.lua'))
+  world:start({})
+  world:lua(
+    [[
+      local alone, plugin, program = ...
+      vim.opt.runtimepath:remove(plugin)
+      vim.opt.runtimepath:prepend(alone)
+      vim.lsp.config('kode', { cmd = { program } })
+      vim.lsp.enable('kode')
+      progress = {}
+      vim.api.nvim_create_autocmd('LspProgress', {
+        callback = function(event) table.insert(progress, event.data.params.value) end,
+      })
+      vim.cmd.edit('a.txt')
+    ]],
+    alone,
+    World.plugin,
+    World.program
+  )
+  World.wait_until('it is attached', function()
+    return world:lua([[
+      local client = vim.lsp.get_clients({ bufnr = 0, name = 'kode' })[1]
+      return client ~= nil and client.initialized
+    ]])
+  end)
+  world:lua([[
+    vim.lsp.get_clients({ name = 'kode' })[1]:exec_cmd({
+      title = 'Ask', command = 'kode.ask', arguments = { { text = 'hello' } },
+    })
+  ]])
+  World.wait_until('the turn has ended', function()
+    return world:lua("return #progress > 0 and progress[#progress].kind == 'end'")
+  end)
+end
+
+tests['a turn that a plain command has begun is asked about here as well'] = function(world)
+  World.write(world:path('a.txt'), 'one\ntwo\n')
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('Edit', { file_path = '{{cwd}}/a.txt', old_string = 'two', new_string = 'TWO' }),
+    say('Done.'),
+  })
+  world:start({})
+  world:lua("vim.lsp.enable('kode'); vim.cmd.edit('a.txt')")
+  World.wait_until('it is attached', function()
+    return world:lua([[
+      local client = vim.lsp.get_clients({ bufnr = 0, name = 'kode' })[1]
+      return client ~= nil and client.initialized
+    ]])
+  end)
+  world:lua([[
+    vim.lsp.get_clients({ name = 'kode' })[1]:exec_cmd({
+      title = 'Ask', command = 'kode.ask', arguments = { { text = 'hello' } },
+    })
+  ]])
+  World.wait_until('it is told', function()
+    return world:lua('return table.concat(notified)'):find('Kode asks', 1, true) ~= nil
+  end)
+  world:command('Kode open')
+  world:wait_transcript('? Kode asks')
+  world:type('<C-w>k]p1')
+  world:wait_text('one\nTWO\n', 'a.txt')
+end
+
+tests['what a file of the workspace asks for is shown, and approved as it was shown'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  World.write(world:path('.kode/settings.json'), '{ "permissions": { "allow": ["Bash(make *)"] } }')
+  world:serve({ say('Fine.') })
+  world:start({ 'a.txt' })
+  world:command('Kode send go')
+  world:wait_turns(1)
+  world:use_picker()
+  world:command('Kode trust')
+  World.wait_until('it is shown', function()
+    return world:lua('return #asked') == 1
+  end)
+  local shown = world:lua('return asked[1].options.format_item(asked[1].items[1])')
+  assert(shown:find('permissions.allow', 1, true) and shown:find('Bash(make *)', 1, true), shown)
+  world:answer(shown)
+  World.wait_until('it is asked about', function()
+    return world:lua('return #asked') == 1
+  end)
+  equal(world:lua('return asked[1].items[1].label'), 'Not now', 'the first choice')
+  assert(world:answer('Approve'):find('Bash(make *)', 1, true), 'what is approved is shown')
+  World.wait_until('it counts', function()
+    return world:lua('return table.concat(notified)'):find('it counts from now on', 1, true) ~= nil
+  end)
+end
+
+tests['a command of the server answers in the transcript'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Never asked.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('i/help<Esc><CR>')
+  world:wait_transcript('## /help')
+end
+
+tests['a server that vim.lsp.enable has started is used'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({})
+  world:lua("vim.lsp.enable('kode'); vim.cmd.edit('a.txt')")
+  World.wait_until('it is attached', function()
+    return world:lua("return #vim.lsp.get_clients({ bufnr = 0, name = 'kode' })") == 1
+  end)
+  open(world)
+  world:type('igo<Esc><CR>')
+  world:wait_transcript('An answer.')
+  equal(world:lua("return #vim.lsp.get_clients({ name = 'kode' })"), 1, 'the servers')
+end
+
+return tests

@@ -1,0 +1,497 @@
+--- A conversation: the prompt, the transcript, what is asked, what waits.
+---
+--- Rule: everything is done by keys and commands, as a person does it.
+
+local World = require('client.world')
+local equal, call, say = World.equal, World.call, World.say
+
+local tests = {}
+
+local function open(world)
+  world:command('Kode open')
+  World.wait_until('the conversation is open', function()
+    return world:lua('return vim.bo.filetype') == 'kodeprompt'
+  end)
+end
+
+local function send(world, text)
+  world:type('i' .. text .. '<Esc><CR>')
+end
+
+local waiting = "return require('kode').waiting()"
+
+local function wait_asked(world)
+  World.wait_until('something is asked', function()
+    return world:lua(waiting) > 0
+  end)
+end
+
+local function go_to_prompt(world)
+  world:type('<C-w>k]p')
+end
+
+local function a_change(world, settings)
+  World.write(world:path('a.txt'), 'one\ntwo\nthree\n')
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('Edit', { file_path = '{{cwd}}/a.txt', old_string = 'two', new_string = 'TWO' }),
+    say('I have changed it.'),
+  })
+  world:start({ 'a.txt' }, settings)
+  open(world)
+  send(world, 'change it')
+  wait_asked(world)
+  world:wait_transcript('? Kode asks')
+end
+
+tests['loading nothing before the first use'] = function(world)
+  world:start({ 'a.txt' })
+  equal(
+    world:lua([[
+      local loaded = {}
+      for name in pairs(package.loaded) do
+        if name:match('^kode') then table.insert(loaded, name) end
+      end
+      return loaded
+    ]]),
+    {},
+    'the modules'
+  )
+  equal(world:lua("return require('kode').statusline()"), '', 'the statusline')
+  equal(world:lua('return #vim.lsp.get_clients()'), 0, 'the servers')
+end
+
+tests['a turn from the prompt to the answer'] = function(world)
+  a_change(world)
+  world:shot('permission')
+  go_to_prompt(world)
+  world:type('1')
+  world:wait_transcript('I have changed it.')
+  world:wait_text('one\nTWO\nthree\n', 'a.txt')
+  local transcript = world:transcript()
+  assert(transcript:find('## You\nchange it', 1, true), transcript)
+  assert(transcript:find('✓ Edit', 1, true) or transcript:find('✓ Edi', 1, true), transcript)
+  equal(world:text('kode://prompt/' .. world:lua("return require('kode').session().id")), '\n', 'the prompt')
+  world:shot('answer')
+end
+
+tests['the conversation never takes the cursor, and follows only where one stands at its end'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local long = {}
+  for number = 1, 120 do
+    long[number] = 'line ' .. number
+  end
+  world:serve({ { content = { { type = 'text', text = table.concat(long, '\n\n') } }, chunk = 40 } })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'tell me')
+  world:wait_transcript('line 120')
+  world:wait_turns(1)
+  World.wait_until('the last line is seen', function()
+    return world:screen():find('line 120', 1, true) ~= nil
+  end)
+  -- Somebody reads above: nothing moves any more.
+  world:type('<C-w>kgg')
+  World.wait_until('the cursor is there', function()
+    return vim.deep_equal(world:lua('return { vim.bo.filetype, vim.fn.line(".") }'), { 'kode', 1 })
+  end)
+  world:lua("require('kode').send('again')")
+  world:wait_turns(2)
+  world:wait_transcript('## You\nagain')
+  equal(world:lua('return vim.api.nvim_win_get_cursor(0)'), { 1, 0 }, 'the cursor')
+  equal(world:lua("return vim.fn.line('w0')"), 1, 'the first line that is seen')
+end
+
+tests['number keys answer only on the prompt and in Normal mode'] = function(world)
+  a_change(world)
+  -- In the prompt a number is a count, and in Insert mode text.
+  world:type('i1<Esc>')
+  World.wait_until('it was typed', function()
+    return world:text():find('1', 1, true) ~= nil
+  end)
+  equal(world:lua(waiting), 1, 'what waits after a 1 in the prompt')
+  -- On another line of the transcript it is a count.
+  world:type('<C-w>kgg2j')
+  World.wait_until('the count has counted', function()
+    return world:lua('return vim.api.nvim_win_get_cursor(0)[1]') == 3
+  end)
+  equal(world:lua(waiting), 1, 'what waits after a 2 elsewhere')
+  world:type(']p')
+  world:type('5')
+  World.wait_until('it is answered', function()
+    return world:lua(waiting) == 0
+  end)
+  world:wait_turns(1)
+  world:wait_text('one\ntwo\nthree\n', 'a.txt')
+  world:wait_transcript('⊘')
+end
+
+tests['a prompt that has just moved under the cursor takes no key'] = function(world)
+  a_change(world, { settle = 100000 })
+  go_to_prompt(world)
+  world:type('1')
+  World.wait_until('the user is told', function()
+    return world:lua('return #notified') > 0
+  end)
+  assert(world:lua('return notified[#notified]'):find('press the key again'), 'what is told')
+  equal(world:lua(waiting), 1, 'what waits')
+end
+
+tests['a picker answers as well, and the no comes first'] = function(world)
+  a_change(world)
+  world:use_picker()
+  world:command('Kode permission')
+  World.wait_until('it asks', function()
+    return world:lua('return #asked') == 1
+  end)
+  equal(world:lua('return asked[1].items[1].label'), 'Deny', 'the first choice')
+  local question = world:answer('Allow once')
+  assert(question:find('+TWO', 1, true), question)
+  world:wait_turns(1)
+  world:wait_text('one\nTWO\nthree\n', 'a.txt')
+end
+
+tests['what waits is told when no transcript shows it, once'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    call('Edit', { file_path = '{{cwd}}/a.txt', old_string = 'one', new_string = 'ONE' }),
+    say('Done.'),
+  })
+  world:start({ 'a.txt' })
+  world:command('Kode! change it')
+  wait_asked(world)
+  World.wait_until('it is told', function()
+    return world:lua('return #notified') == 1
+  end)
+  assert(world:lua('return notified[1]'):find('Kode asks'), world:lua('return notified[1]'))
+  equal(world:lua('return #vim.api.nvim_list_wins()'), 1, 'the windows')
+  assert(world:lua("return require('kode').statusline()"):find('waits for you'), 'the statusline')
+  world:use_picker()
+  world:command('Kode permission')
+  world:answer('Allow once')
+  world:wait_turns(1)
+  World.wait_until('the end is told', function()
+    return world:lua('return #notified') == 2
+  end)
+  assert(world:lua('return notified[2]'):find('done'), world:lua('return notified[2]'))
+end
+
+tests['a no with words is heard by the model'] = function(world)
+  a_change(world)
+  world:lua([[vim.ui.input = function(_, done) done('use three instead') end]])
+  go_to_prompt(world)
+  world:type('6')
+  world:wait_turns(1)
+  assert(
+    world:lua([[
+      for _, data in ipairs(told) do
+        if data.event.type == 'permission_decided' then return data.event.feedback end
+      end
+    ]]) == 'use three instead',
+    'the feedback'
+  )
+end
+
+tests['prompts wait, come ahead, and are dropped'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local held = say('The first answer.')
+  held.gate = 'first'
+  world:serve({
+    { when = '^one', steps = { held } },
+    { when = '^two', steps = { say('The second answer.') } },
+    { when = '^three', steps = { say('The third answer.') } },
+  })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'one')
+  World.wait_until('a turn runs', function()
+    return world:lua("return require('kode').session().state") == 'WORKING'
+  end)
+  send(world, 'two')
+  world:wait_transcript('two')
+  send(world, 'three')
+  world:wait_transcript('## Waiting')
+  world:wait_transcript('three')
+  world:shot('queue')
+  world:use_picker()
+  world:command('Kode queue')
+  world:answer('2  three')
+  world:answer('One place earlier')
+  World.wait_until('three is before two', function()
+    return world:lua("return require('kode').session().queue[1].text") == 'three'
+  end)
+  world:command('Kode queue')
+  world:answer('2  two')
+  world:answer('Drop')
+  World.wait_until('two is gone', function()
+    return world:lua("return #require('kode').session().queue") == 1
+  end)
+  world:release('first')
+  world:wait_turns(2)
+  world:wait_transcript('The third answer.')
+  assert(not world:transcript():find('The second answer.', 1, true), 'two was dropped')
+end
+
+tests['a running turn is stopped'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local held = say('Never said.')
+  held.gate = 'never opened'
+  world:serve({ held })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'think for ever')
+  World.wait_until('a turn runs', function()
+    return world:lua("return require('kode').session().state") == 'WORKING'
+  end)
+  world:type('<C-c>')
+  world:wait_turns(1)
+  equal(world:lua("return require('kode').session().done.stopReason"), 'cancelled', 'why it ended')
+end
+
+tests['the draft is kept with the session'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Never asked.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('iunsent words<Esc>')
+  World.wait_until('the server has it', function()
+    return world:lua([[
+      local kept
+      require('kode').request('agent/session/load', { sessionId = require('kode').session().id }, function(_, snapshot)
+        kept = snapshot.draft and snapshot.draft.text or ''
+      end)
+      vim.wait(1000, function() return kept ~= nil end)
+      return kept
+    ]]) == 'unsent words'
+  end)
+  world:type('q')
+  World.wait_until('the windows are gone', function()
+    return #world:lua('return vim.api.nvim_list_wins()') == 1
+  end)
+  local id = world:lua("return require('kode.surface').latest().session.id")
+  world:command('quitall!')
+  World.wait_until('it has ended', function()
+    return vim.fn.jobwait({ world.nvim }, 0)[1] ~= -1
+  end)
+  world:start({ 'a.txt' })
+  world:command('Kode resume')
+  World.wait_until('the conversation is open', function()
+    return world:lua('return vim.bo.filetype') == 'kodeprompt'
+  end)
+  equal(world:lua("return require('kode').session().id"), id, 'the session')
+  equal(world:text(), 'unsent words\n', 'the prompt')
+end
+
+tests['a range goes with the prompt'] = function(world)
+  World.write(world:path('a.txt'), 'one\ntwo\nthree\n')
+  world:serve({ say('I see.') })
+  world:start({ 'a.txt' })
+  world:command('2,3Kode send what is this')
+  world:wait_turns(1)
+  local request = world:lua(
+    [[
+      local address = ...
+      return vim.system({ 'curl', '-s', address .. '/scripted/newest' }, { text = true }):wait().stdout
+    ]],
+    world.model
+  )
+  assert(request:find('two\\\\nthree', 1, true) or request:find('two\\nthree', 1, true), request:sub(-2000))
+end
+
+tests['a question is answered by a key'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({
+    call('AskUserQuestion', {
+      questions = {
+        {
+          question = 'Which color?',
+          header = 'Color',
+          multiSelect = false,
+          options = { { label = 'Red', description = 'warm' }, { label = 'Blue', description = 'cold' } },
+        },
+      },
+    }),
+    say('You said: {{last_result}}'),
+  })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'ask me')
+  wait_asked(world)
+  world:wait_transcript('Which color?')
+  go_to_prompt(world)
+  world:shot('question')
+  world:type('2')
+  world:wait_turns(1)
+  assert(world:transcript():find('Blue', 1, true), world:transcript())
+end
+
+tests['a plan is changed and accepted'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({
+    call('ExitPlanMode', { plan = '1. Look\n2. Leap' }),
+    say('As you like.'),
+  })
+  world:start({ 'a.txt' })
+  world:command('Kode open')
+  World.wait_until('the conversation is open', function()
+    return world:lua('return vim.bo.filetype') == 'kodeprompt'
+  end)
+  world:command('Kode mode plan')
+  World.wait_until('the mode is set', function()
+    return world:lua("return require('kode').session().mode") == 'plan'
+  end)
+  send(world, 'plan it')
+  wait_asked(world)
+  world:wait_transcript('2. Leap')
+  go_to_prompt(world)
+  local key = world:transcript():match('(%d)  Change the plan')
+  world:type(key)
+  World.wait_until('the plan can be changed', function()
+    return world:text() == '1. Look\n2. Leap\n'
+  end)
+  world:type('Go3. Rest<Esc>')
+  world:command('write')
+  world:wait_turns(1)
+  assert(
+    world:lua([[
+      for _, data in ipairs(told) do
+        if data.event.type == 'question_answered' then return data.event.plan end
+      end
+    ]]) == '1. Look\n2. Leap\n3. Rest',
+    'the plan'
+  )
+end
+
+tests['cards open, show all, and lead to their file'] = function(world)
+  World.write(world:path('a.txt'), 'one\ntwo\nthree\n')
+  world:serve({
+    call('Bash', { command = 'seq 1 300', description = 'Count' }),
+    call('Read', { file_path = '{{cwd}}/a.txt' }),
+    say('See a.txt:2 for it.'),
+  })
+  world:start({ 'a.txt' })
+  world:lua("vim.g.kode = vim.tbl_extend('force', vim.g.kode, { init_options = { mode = 'bypassPermissions' } })")
+  open(world)
+  send(world, 'count')
+  world:wait_turns(1)
+  world:wait_transcript('See a.txt:2')
+  world:type('<C-w>kgg/seq<CR>')
+  world:type('<Tab>')
+  world:wait_transcript('│ 200')
+  assert(not world:transcript():find('│ 201\n', 1, true), 'an open card is bounded')
+  world:shot('card')
+  world:type('K')
+  World.wait_until('all of it is shown', function()
+    return world:text():find('\n300\n', 1, true) ~= nil
+  end)
+  world:type('q')
+  world:type('<Tab>')
+  World.wait_until('it is closed', function()
+    return not world:transcript():find('│ 200', 1, true)
+  end)
+  world:type('/See a<CR>wgf')
+  World.wait_until('the file is gone to', function()
+    return world:lua('return vim.fs.basename(vim.api.nvim_buf_get_name(0))') == 'a.txt'
+  end)
+  equal(world:lua('return vim.api.nvim_win_get_cursor(0)[1]'), 2, 'the line')
+end
+
+tests['a finished message is highlighted, whatever is above it'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Some **bold** text:\n\n```lua\nlocal x = 1\n```') })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'first')
+  world:wait_turns(1)
+  local function lines_of(group)
+    return world:lua(
+      [[
+        local group = ...
+        local bufnr = require('kode.surface').latest().transcript.buffer
+        local lines = {}
+        local namespace = require('kode.highlight').markdown
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(bufnr, namespace, 0, -1, { details = true })) do
+          if mark[4].hl_group == group then
+            table.insert(lines, vim.api.nvim_buf_get_lines(bufnr, mark[2], mark[2] + 1, true)[1])
+          end
+        end
+        return lines
+      ]],
+      group
+    )
+  end
+  World.wait_until('it is highlighted', function()
+    return vim.deep_equal(lines_of('@markup.strong.markdown_inline'), { 'Some **bold** text:' })
+  end)
+  equal(lines_of('@keyword.lua'), { 'local x = 1' }, 'the code')
+end
+
+tests['for screen readers the state of a card is in its line'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ call('Read', { file_path = '{{cwd}}/a.txt' }), say('Read.') })
+  world:start({ 'a.txt' }, { transcript = { linear = true, ascii = true } })
+  open(world)
+  send(world, 'read it')
+  world:wait_turns(1)
+  world:wait_transcript('> done Read a.txt (')
+  equal(
+    world:lua([[
+      local bufnr = require('kode.surface').latest().transcript.buffer
+      local namespace = require('kode.highlight').transcript
+      return #vim.tbl_filter(function(mark)
+        return mark[4].virt_text ~= nil
+      end, vim.api.nvim_buf_get_extmarks(bufnr, namespace, 0, -1, { details = true }))
+    ]]),
+    0,
+    'virtual texts'
+  )
+end
+
+tests['messages are gone through by keys'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({
+    { when = '^first', steps = { say('To first.') } },
+    { when = '^second', steps = { say('To second.') } },
+  })
+  world:start({ 'a.txt' })
+  open(world)
+  send(world, 'first')
+  world:wait_turns(1)
+  send(world, 'second')
+  world:wait_turns(2)
+  world:wait_transcript('To second.')
+  world:type('<C-w>kgg')
+  for _, expected in ipairs({ '## You', '## Kode', '## You', '## Kode' }) do
+    local before = world:lua('return vim.api.nvim_win_get_cursor(0)[1]')
+    world:type(']]')
+    World.wait_until('the cursor has moved', function()
+      return world:lua('return vim.api.nvim_win_get_cursor(0)[1]') > before
+    end)
+    equal(world:lua('return vim.api.nvim_get_current_line()'), expected, 'the heading')
+  end
+end
+
+tests['names are completed after @ and commands after /'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  World.write(world:path('src/interesting.lua'), 'return 1\n')
+  world:serve({ say('Fine.') })
+  world:start({ 'a.txt' })
+  open(world)
+  world:type('ilook at @inter')
+  World.wait_until('the menu is there', function()
+    return world:lua('return vim.fn.pumvisible()') == 1
+  end)
+  world:shot('completion')
+  world:type('<C-n><C-y>')
+  World.wait_until('it is completed', function()
+    return world:text() == 'look at @src/interesting.lua\n' or world:text() == 'look at @src/interesting.lua \n'
+  end)
+  world:type('<Esc>cc/comp<C-x><C-u>')
+  World.wait_until('the command is offered', function()
+    local items = world:lua("return vim.fn.complete_info({ 'items' }).items")
+    return #items > 0 and items[1].word:find('compact', 1, true) ~= nil
+  end)
+end
+
+return tests

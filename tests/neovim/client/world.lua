@@ -1,0 +1,304 @@
+--- One test's world: a project, a scripted model, and a Neovim with the plugin that is driven by keys.
+---
+--- Rule: the Neovim under test is a process of its own, driven as a person does it, by typed keys through its main loop; the
+--- rest is only looked at. Every wait is for something that happens.
+
+local LIMIT = 30000
+
+local here = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
+local root = vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(here)))
+
+---@class World
+---@field folder string
+---@field nvim integer
+---@field env table<string, string>
+local World = {}
+World.__index = World
+
+World.root = root
+World.plugin = vim.fs.joinpath(root, 'editors/neovim')
+World.program = vim.env.KODE_LS_BIN or vim.fs.joinpath(root, 'target/debug/kode-ls')
+
+function World.wait_until(what, condition, limit)
+  local problem
+  local ok = vim.wait(limit or LIMIT, function()
+    local held, result = pcall(condition)
+    problem = not held and result or nil
+    return held and result
+  end, 10)
+  if not ok then
+    error(('waited in vain until %s%s'):format(what, problem and ': ' .. tostring(problem) or ''), 2)
+  end
+end
+
+function World.write(path, text)
+  vim.fn.mkdir(vim.fs.dirname(path), 'p')
+  local file = assert(io.open(path, 'w'))
+  file:write(text)
+  file:close()
+end
+
+function World.read(path)
+  local file = assert(io.open(path), path)
+  local text = file:read('a')
+  file:close()
+  return text
+end
+
+function World.equal(actual, expected, what)
+  if not vim.deep_equal(actual, expected) then
+    error(('%s: %s instead of %s'):format(what, vim.inspect(actual), vim.inspect(expected)), 2)
+  end
+end
+
+function World.new()
+  local folder = assert(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname())))
+  folder = assert(vim.uv.fs_mkdtemp(folder .. '/kode-XXXXXX'))
+  vim.fn.mkdir(folder .. '/project/.git', 'p')
+  return setmetatable({ folder = folder, jobs = {}, env = {} }, World)
+end
+
+function World:path(name)
+  return self.folder .. '/project/' .. name
+end
+
+--- Serves a model: programs as the scripted model has them, or the steps that answer any prompt.
+function World:serve(programs)
+  if programs[1].content then
+    programs = { { steps = programs } }
+  end
+  local script = self.folder .. '/script.json'
+  World.write(script, vim.json.encode({ programs = programs }))
+  local output = ''
+  self.jobs[#self.jobs + 1] = vim.fn.jobstart({ World.program, 'scripted-model', '--script', script }, {
+    on_stdout = function(_, data)
+      output = output .. table.concat(data, '\n')
+    end,
+  })
+  World.wait_until('the model listens', function()
+    return output:find('\n') ~= nil
+  end)
+  self.model = vim.json.decode(output).listening
+  self.env.ANTHROPIC_BASE_URL = self.model
+  self.env.ANTHROPIC_API_KEY = 'test-key'
+end
+
+--- Opens a gate of the scripted model.
+function World:release(gate)
+  local address = self.model .. '/scripted/release/' .. gate
+  local host, port, path = address:match('http://([%d.]+):(%d+)(/.*)')
+  local done = false
+  local socket = assert(vim.uv.new_tcp())
+  socket:connect(host, tonumber(port), function(err)
+    assert(not err, err)
+    socket:write(('POST %s HTTP/1.1\r\nHost: %s:%s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'):format(path, host, port))
+    socket:read_start(function(_, data)
+      done = done or data ~= nil
+    end)
+  end)
+  World.wait_until('the gate is open', function()
+    return done
+  end)
+  socket:close()
+end
+
+--- Starts the Neovim under test with the plugin, on some files of the project.
+function World:start(files, settings)
+  local init = [[
+    vim.opt.runtimepath:prepend(%q)
+    vim.o.columns, vim.o.lines = 120, 40
+    vim.o.shortmess = vim.o.shortmess .. 'I'
+    vim.g.kode = vim.tbl_deep_extend('force', { cmd = { %q }, settle = 0 }, %s)
+    told, asked, notified = {}, {}, {}
+    vim.notify = function(text) table.insert(notified, text) end
+    vim.api.nvim_create_autocmd('User', {
+      pattern = 'KodeEvent',
+      callback = function(event) table.insert(told, event.data) end,
+    })
+  ]]
+  World.write(
+    self.folder .. '/init.lua',
+    init:format(World.plugin, World.program, vim.inspect(settings or {}))
+  )
+  local env = vim.tbl_extend('error', self.env, {
+    HOME = self.folder,
+    KODE_LS_HOME = self.folder .. '/state',
+  })
+  for _, kind in ipairs({ 'CONFIG', 'DATA', 'STATE', 'CACHE' }) do
+    env['XDG_' .. kind .. '_HOME'] = self.folder .. '/xdg'
+  end
+  local command = { vim.v.progpath, '--headless', '--embed', '-n', '-i', 'NONE', '-u', self.folder .. '/init.lua' }
+  vim.list_extend(command, files or {})
+  self.nvim = vim.fn.jobstart(command, { rpc = true, cwd = self.folder .. '/project', env = env })
+  self.jobs[#self.jobs + 1] = self.nvim
+end
+
+function World:lua(code, ...)
+  -- While Neovim waits for a key, at its hit-enter prompt for example, it would never answer.
+  World.wait_until('Neovim waits for no key', function()
+    return not vim.rpcrequest(self.nvim, 'nvim_get_mode').blocking
+  end)
+  return vim.rpcrequest(self.nvim, 'nvim_exec_lua', code, { ... })
+end
+
+function World:type(keys)
+  vim.rpcrequest(self.nvim, 'nvim_input', keys)
+end
+
+--- Types a command.
+function World:command(command)
+  self:type(':' .. command:gsub('<', '<lt>') .. '<CR>')
+end
+
+function World:mode()
+  return vim.rpcrequest(self.nvim, 'nvim_get_mode').mode
+end
+
+--- The text of the buffer whose name ends so, or of the current one.
+function World:text(name)
+  return self:lua(
+    [[
+      local name = ...
+      local bufnr = 0
+      if name then
+        for _, candidate in ipairs(vim.api.nvim_list_bufs()) do
+          if vim.endswith(vim.api.nvim_buf_get_name(candidate), name) then bufnr = candidate end
+        end
+        assert(bufnr ~= 0, 'there is no buffer ' .. name)
+      end
+      return table.concat(vim.api.nvim_buf_get_lines(bufnr, 0, -1, true), '\n') .. '\n'
+    ]],
+    name
+  )
+end
+
+function World:wait_text(text, name)
+  local seen
+  local ok = pcall(World.wait_until, 'the text is there', function()
+    seen = self:text(name)
+    return seen == text
+  end)
+  if not ok then
+    error(('the buffer has\n%s\ninstead of\n%s'):format(seen, text), 2)
+  end
+end
+
+--- The text of the transcript of the current session.
+function World:transcript()
+  return self:lua([[
+    local surface = require('kode.surface').latest()
+    if not surface or not surface.transcript then return '' end
+    return table.concat(vim.api.nvim_buf_get_lines(surface.transcript.buffer, 0, -1, true), '\n') .. '\n'
+  ]])
+end
+
+function World:wait_transcript(part)
+  local seen
+  local ok = pcall(World.wait_until, 'it is there', function()
+    seen = self:transcript()
+    return seen:find(part, 1, true) ~= nil
+  end)
+  if not ok then
+    error(('the transcript has\n%s\nwithout\n%s\nmessages: %s'):format(
+      seen, part, vim.inspect(self:lua('return notified'))), 2)
+  end
+end
+
+--- Waits until so many turns have ended.
+function World:wait_turns(count)
+  World.wait_until(('%d turns have ended'):format(count), function()
+    return self:lua([[
+      local count = 0
+      for _, data in ipairs(told) do
+        if data.event.type == 'done' then count = count + 1 end
+      end
+      return count
+    ]]) >= count
+  end)
+end
+
+--- The screen as text, without blanks at the ends of lines.
+function World:screen()
+  return self:lua([[
+    vim.cmd('redraw!')
+    local lines = {}
+    for row = 1, vim.o.lines do
+      local cells = {}
+      for column = 1, vim.o.columns do
+        cells[column] = vim.fn.screenstring(row, column)
+      end
+      lines[row] = (table.concat(cells):gsub('%s+$', ''))
+    end
+    return table.concat(lines, '\n')
+  ]])
+end
+
+function World:wait_screen(part)
+  local seen
+  local ok = pcall(World.wait_until, 'it is on the screen', function()
+    seen = self:screen()
+    return seen:find(part, 1, true) ~= nil
+  end)
+  if not ok then
+    error(('the screen is\n%s\nwithout\n%s'):format(seen, part), 2)
+  end
+end
+
+--- Keeps the screen as a file, where KODE_LS_SCREENSHOTS names a folder.
+function World:shot(name)
+  local folder = vim.env.KODE_LS_SCREENSHOTS
+  if folder then
+    World.write(vim.fs.joinpath(folder, name .. '.txt'), self:screen() .. '\n')
+  end
+end
+
+--- Replaces the picker, as plugins do: what it is asked is kept until `answer` answers it.
+function World:use_picker()
+  self:lua([[
+    vim.ui.select = function(items, options, choose)
+      table.insert(asked, { items = items, options = options, choose = choose })
+    end
+  ]])
+end
+
+--- Waits for a question and answers it with the first choice whose title begins so; gives what was asked.
+function World:answer(title)
+  World.wait_until('something is asked', function()
+    return self:lua('return #asked > 0')
+  end)
+  return self:lua(
+    [[
+      local title = ...
+      local question = table.remove(asked, 1)
+      local offered = {}
+      for _, item in ipairs(question.items) do
+        local text = question.options.format_item(item)
+        table.insert(offered, text)
+        if vim.startswith(text, title) then
+          question.choose(item)
+          return question.options.prompt
+        end
+      end
+      error('offered were only ' .. vim.inspect(offered))
+    ]],
+    title
+  )
+end
+
+function World:close()
+  for _, job in ipairs(self.jobs) do
+    vim.fn.jobstop(job)
+  end
+  vim.fn.jobwait(self.jobs, LIMIT)
+  vim.fn.delete(self.folder, 'rf')
+end
+
+function World.say(text)
+  return { content = { { type = 'text', text = text } } }
+end
+
+function World.call(name, input)
+  return { content = { { type = 'tool_use', name = name, input = input } } }
+end
+
+return World
