@@ -28,9 +28,11 @@ export function policy(nonce: string, source: string): string {
     ].join("; ");
 }
 
+const ENTITIES: Record<string, string> = { "&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;" };
+
 /** The whole document. */
 export function html(parts: PageParts): string {
-    const attribute = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+    const attribute = (text: string) => text.replace(/[&"<>]/g, (character) => ENTITIES[character] ?? "");
     return `<!DOCTYPE html>
 <html lang="en">
 <head>
