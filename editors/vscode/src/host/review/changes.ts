@@ -9,6 +9,12 @@ import { count } from "../../logic/words.ts";
 import { isApplied } from "../../logic/hunks.ts";
 import type { Entry, Ledger } from "./ledger.ts";
 
+/** The scheme of the server's baselines. */
+const BASELINE = "kode-baseline";
+
+/** How long the editor's looking again waits for more to look at. */
+const GATHER_MS = 60;
+
 /** A changed file in the list. */
 export interface ChangedFile extends vscode.SourceControlResourceState {
     entry: Entry;
@@ -18,10 +24,16 @@ export interface ChangedFile extends vscode.SourceControlResourceState {
 export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
     private source: vscode.SourceControl | undefined;
     private group: vscode.SourceControlResourceGroup | undefined;
-    private readonly subscription: vscode.Disposable;
+    private readonly subscriptions: vscode.Disposable[];
+    private timer: NodeJS.Timeout | undefined;
 
     constructor(private readonly ledger: Ledger) {
-        this.subscription = ledger.onChange(() => this.draw());
+        this.subscriptions = [
+            ledger.onChange(() => this.draw()),
+            vscode.workspace.onDidChangeTextDocument(({ document }) => {
+                if (document.uri.scheme === BASELINE) this.lookAgain();
+            }),
+        ];
     }
 
     provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
@@ -30,7 +42,8 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
     }
 
     dispose(): void {
-        this.subscription.dispose();
+        clearTimeout(this.timer);
+        for (const subscription of this.subscriptions) subscription.dispose();
         this.source?.dispose();
     }
 
@@ -38,7 +51,23 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
         const entries = this.ledger.all();
         // Before the first change it would stand in the source control view for nothing. Once there it stays: editors
         // that are open do not ask a provider that is made anew.
-        if (entries.length > 0 || this.group) this.begin().resourceStates = entries.map(resource);
+        if (entries.length === 0 && !this.group) return;
+        this.begin().resourceStates = entries.map(resource);
+        this.lookAgain();
+    }
+
+    /**
+     * Has the editor ask for originals and compare anew. By itself it does so when the user types or a provider comes: not
+     * for a file that had no changes until now, and not when a baseline has changed that it did not look at.
+     */
+    private lookAgain(): void {
+        this.timer ??= setTimeout(() => {
+            this.timer = undefined;
+            const source: { quickDiffProvider?: vscode.QuickDiffProvider | undefined } | undefined = this.source;
+            if (!source) return;
+            source.quickDiffProvider = undefined;
+            source.quickDiffProvider = this;
+        }, GATHER_MS);
     }
 
     private begin(): vscode.SourceControlResourceGroup {
