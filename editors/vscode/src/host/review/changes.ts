@@ -7,13 +7,11 @@
 import * as vscode from "vscode";
 import { count } from "../../logic/words.ts";
 import { isApplied } from "../../logic/hunks.ts";
+import { keyOf } from "../convert.ts";
 import type { Entry, Ledger } from "./ledger.ts";
 
-/** The scheme of the server's baselines. */
-const BASELINE = "kode-baseline";
-
-/** How long the editor's looking again waits for more to look at. */
-const GATHER_MS = 60;
+/** The most files whose baselines are remembered. */
+const MOST_BASELINES = 1_000;
 
 /** A changed file in the list. */
 export interface ChangedFile extends vscode.SourceControlResourceState {
@@ -24,26 +22,27 @@ export interface ChangedFile extends vscode.SourceControlResourceState {
 export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
     private source: vscode.SourceControl | undefined;
     private group: vscode.SourceControlResourceGroup | undefined;
-    private readonly subscriptions: vscode.Disposable[];
-    private timer: NodeJS.Timeout | undefined;
+    private readonly subscription: vscode.Disposable;
+    /** The baseline of each file that had changes to be decided on, by the one spelling of its URI. */
+    private readonly baselines = new Map<string, vscode.Uri>();
 
     constructor(private readonly ledger: Ledger) {
-        this.subscriptions = [
-            ledger.onChange(() => this.draw()),
-            vscode.workspace.onDidChangeTextDocument(({ document }) => {
-                if (document.uri.scheme === BASELINE) this.lookAgain();
-            }),
-        ];
+        this.subscription = ledger.onChange(() => this.draw());
     }
 
     provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
+        const key = keyOf(uri);
         const entry = this.ledger.ofFile(uri).findLast(({ file }) => file.hunks.some(isApplied));
-        return entry && vscode.Uri.parse(entry.file.baselineUri);
+        // A file keeps its baseline when all is decided: an editor that was told of none once does not look again when
+        // there are changes again. Without changes the baseline is the text as it is.
+        if (entry) this.baselines.set(key, vscode.Uri.parse(entry.file.baselineUri));
+        const oldest = this.baselines.keys().next().value;
+        if (this.baselines.size > MOST_BASELINES && oldest !== undefined) this.baselines.delete(oldest);
+        return this.baselines.get(key);
     }
 
     dispose(): void {
-        clearTimeout(this.timer);
-        for (const subscription of this.subscriptions) subscription.dispose();
+        this.subscription.dispose();
         this.source?.dispose();
     }
 
@@ -53,21 +52,6 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
         // that are open do not ask a provider that is made anew.
         if (entries.length === 0 && !this.group) return;
         this.begin().resourceStates = entries.map(resource);
-        this.lookAgain();
-    }
-
-    /**
-     * Has the editor ask for originals and compare anew. By itself it does so when the user types or a provider comes: not
-     * for a file that had no changes until now, and not when a baseline has changed that it did not look at.
-     */
-    private lookAgain(): void {
-        this.timer ??= setTimeout(() => {
-            this.timer = undefined;
-            const source: { quickDiffProvider?: vscode.QuickDiffProvider | undefined } | undefined = this.source;
-            if (!source) return;
-            source.quickDiffProvider = undefined;
-            source.quickDiffProvider = this;
-        }, GATHER_MS);
     }
 
     private begin(): vscode.SourceControlResourceGroup {
