@@ -32,7 +32,7 @@ test("a permission is asked in the chat and given there", async (workbench) => {
     await window.page.keyboard.press("Enter");
     await window.status(/1 question for you/);
     await window.shot("chat-permission");
-    await window.chat.getByRole("button", { name: /^Allow once/i }).first().click();
+    await window.chat.getByRole("button", { name: "Allow", exact: true }).click();
     await eventually("the command ran", () => fs.existsSync(window.path("made-it")));
     await window.status(/ready/);
 });
