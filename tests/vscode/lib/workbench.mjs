@@ -246,8 +246,10 @@ export class Window {
     }
 
     async reload() {
-        fs.rmSync(this.socket, { force: true });
-        await this.page.reload();
+        // As a user does it: a page that is just loaded again has not written what the editor keeps.
+        const loaded = this.page.waitForEvent("load");
+        await this.command("workbench.action.reloadWindow");
+        await loaded;
         await this.page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
         await eventually("the extension host answers", () => this.run(() => true), 60_000);
     }

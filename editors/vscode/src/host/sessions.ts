@@ -23,6 +23,8 @@ const NO_ITEMS = 1;
 /** The sessions of this window. */
 export class Sessions implements vscode.Disposable {
     readonly attention = new Attention();
+    /** What the window before this one left, until its server has let go of it. */
+    private readonly left = new Set<SessionId>();
     private readonly stepped = new vscode.EventEmitter<Step>();
     private readonly eventCame = new vscode.EventEmitter<AgentEventParams>();
     private readonly loaded = new vscode.EventEmitter<SessionId>();
@@ -104,10 +106,8 @@ export class Sessions implements vscode.Disposable {
         const step = this.attention.fold(params);
         this.eventCame.fire(params);
         if (step.changed) this.stepped.fire(step);
-        if (params.event.type === "lease_changed" && !params.event.writer && !params.event.isMine) {
-            // The window before this one has let go: what it left can be decided on here.
-            void this.takeUpOne(params.sessionId, undefined);
-        }
+        const { sessionId, event } = params;
+        if (event.type === "lease_changed" && !event.writer && !event.isMine) void this.takeOverLeft(sessionId);
     }
 
     private forget(sessionId: SessionId): void {
@@ -119,6 +119,7 @@ export class Sessions implements vscode.Disposable {
     private async takeUp(): Promise<void> {
         const followed = [...this.attention.sessions.values()].map(({ sessionId, seq }) => ({ sessionId, since: seq }));
         const kept = followed.length > 0 ? [] : this.memory.get<SessionId[]>(KEPT, []);
+        for (const sessionId of kept) this.left.add(sessionId);
         const wanted = [...followed, ...kept.map((sessionId) => ({ sessionId, since: undefined }))];
         for (const { sessionId, since } of wanted) await this.takeUpOne(sessionId, since);
     }
@@ -126,10 +127,22 @@ export class Sessions implements vscode.Disposable {
     private async takeUpOne(sessionId: SessionId, since: number | undefined): Promise<void> {
         const params = { sessionId, items: NO_ITEMS, ...(since === undefined ? {} : { since }) };
         try {
-            await this.request("agent/session/load", params);
+            const { following } = await this.request("agent/session/load", params);
+            if (!following) this.left.delete(sessionId);
+            else if (!following.by) await this.takeOverLeft(sessionId);
         } catch (error) {
             this.log.warn(`the session ${sessionId} could not be taken up again: ${messageOf(error)}`);
             this.forget(sessionId);
+        }
+    }
+
+    /** Goes on with a session of the window before, which nobody writes any more. Those of other windows are left alone. */
+    private async takeOverLeft(sessionId: SessionId): Promise<void> {
+        if (!this.left.delete(sessionId)) return;
+        try {
+            await this.request("agent/session/takeOver", { sessionId });
+        } catch (error) {
+            this.log.warn(`the session ${sessionId} could not be taken over: ${messageOf(error)}`);
         }
     }
 }
