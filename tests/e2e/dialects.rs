@@ -172,8 +172,8 @@ fn once_it_is_trusted_hooks_rules_environment_and_servers_of_every_dialect_work(
 
         let turn = session.prompt("ticket 100");
         let asked = session.wait_permission(0);
-        assert!(asked["prompt"].to_string().contains("tickets:lookup"), "{name}: {asked}");
-        session.respond(&asked["prompt"], json!({ "decision": "allow", "scope": "once" })).unwrap();
+        assert!(asked.to_string().contains("tickets:lookup"), "{name}: {asked}");
+        session.respond(&asked, json!({ "decision": "allow", "scope": "once" })).unwrap();
         session.wait_done(&turn);
         let (result, failed) = project.model.last_results().remove(0);
         assert!(!failed && result.contains("the door squeaks"), "{name}: {result}");

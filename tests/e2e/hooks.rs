@@ -119,8 +119,8 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     let task = json!({ "description": "it", "prompt": "do it" });
     let script = Script::default()
         .when("^do it$", [say("It is done.")])
-        .when("^go$", [bash("expr 40 + 2"), bash("exit 3"), call("Task", task), say("All done.")])
-        .when("^more$", [say("More.")])
+        .when("^go$", [bash("expr 40 + 2"), bash("exit 3"), call("Task", task), say(&"All done. ".repeat(400))])
+        .when("^more$", [say(&"More. ".repeat(400))])
         .otherwise([summarize("Everything there was to be said about it, in more than a few words.")]);
     let desk = Desk::new(&script);
     let groups = EVENTS.map(|event| (event.to_owned(), json!([group(&desk.note(event))])));
@@ -187,7 +187,7 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     let stop = &desk.noted("Stop")[0];
     assert_eq!(
         (&stop["stop_hook_active"], &stop["last_assistant_message"]),
-        (&json!(false), &json!("All done."))
+        (&json!(false), &json!("All done. ".repeat(400)))
     );
     let sub = &desk.noted("SubagentStop")[0];
     assert_eq!(

@@ -242,8 +242,8 @@ fn opening_a_hostile_repository_runs_nothing_and_sends_nothing_and_loosens_no_ru
 
     let turn = session.prompt("go");
     let asked = session.wait_permission(0);
-    assert!(asked["prompt"].to_string().contains("made-by-bash"), "{asked}");
-    session.respond(&asked["prompt"], json!({ "decision": "deny", "scope": "once" })).unwrap();
+    assert!(asked.to_string().contains("made-by-bash"), "{asked}");
+    session.respond(&asked, json!({ "decision": "deny", "scope": "once" })).unwrap();
     session.wait_done(&turn);
     let results: Vec<_> = hostile.project.model.requests().iter().map(Value::to_string).collect();
     assert!(!results.concat().contains("denied by the repository itself"), "what denies counts at once");

@@ -130,9 +130,13 @@ fn doctor_says_what_the_settings_are_and_what_they_make_of_commands() {
     assert!(settings["commands"].as_str().unwrap().contains("sandbox.enabled"), "{found:#}");
     assert!(found["webSearch"]["problem"].as_str().unwrap().contains("NO_SUCH"), "{found:#}");
     let text = desk.cli(&["doctor"], "");
-    for expected in
-        ["settings.json", "Bash(a)", "NO_SUCH", "sandbox.enabled", "Bad Name/SKILL.md: This skill is left out: its folder's name"]
-    {
+    for expected in [
+        "settings.json",
+        "Bash(a)",
+        "NO_SUCH",
+        "sandbox.enabled",
+        "Bad Name/SKILL.md: This skill is left out: its folder's name",
+    ] {
         assert!(text.stdout.contains(expected), "{expected} is not in {}", text.stdout);
     }
 

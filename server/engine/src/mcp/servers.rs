@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -82,6 +82,8 @@ pub struct Servers {
     /// Held while servers are added and ended.
     changing: tokio::sync::Mutex<()>,
     has_begun: AtomicBool,
+    /// How many servers there were so far.
+    made: AtomicU64,
     revision: watch::Sender<u64>,
     me: Weak<Self>,
 }
@@ -150,6 +152,7 @@ impl Servers {
             state: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             has_begun: AtomicBool::new(false),
+            made: AtomicU64::new(0),
             revision: watch::Sender::new(0),
             me: me.clone(),
         })
@@ -209,6 +212,7 @@ impl Servers {
                         servers.changed();
                     }
                 };
+                self.made.fetch_add(1, Ordering::SeqCst);
                 let known_as = (entry.name.clone(), part, entry.source.clone());
                 Server::new(known_as, entered, Arc::clone(&surroundings), Box::new(tell))
             }));
@@ -241,6 +245,12 @@ impl Servers {
             cache,
             limits,
         }
+    }
+
+    /// How many servers there were so far, one that settings name anew counted anew.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        self.made.load(Ordering::SeqCst)
     }
 
     /// Waits until no server is on its way for the first time, and for `limit` at most.

@@ -3,7 +3,7 @@
 //! Rule: opening a session starts none; the first prompt waits for those that are on their way, for a bounded time, and no
 //! later one waits at all.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::event::EventLog;
@@ -16,13 +16,14 @@ pub(super) struct Used {
     servers: Arc<Servers>,
     /// Nothing once the session is closed.
     member: Mutex<Option<Member>>,
-    has_waited: AtomicBool,
+    /// How many servers there were when they were waited for last.
+    waited_for: AtomicU64,
 }
 
 impl Used {
     pub(super) fn new(servers: &Arc<Servers>, events: &Arc<EventLog>) -> Self {
         let member = Mutex::new(Some(servers.join(events)));
-        Self { servers: Arc::clone(servers), member, has_waited: AtomicBool::new(false) }
+        Self { servers: Arc::clone(servers), member, waited_for: AtomicU64::new(0) }
     }
 }
 
@@ -33,12 +34,13 @@ impl Session {
         &self.servers.servers
     }
 
-    /// Sees to it before a turn that the servers are there that settings name; before the first one those that are on their
-    /// way are waited for a moment, so that a single prompt has their tools.
+    /// Sees to it before a turn that the servers are there that settings name; those that are new and on their
+    /// way are waited for a moment, so that the next prompt has their tools.
     pub(super) async fn begin_servers(&self) {
         let servers = self.servers();
         servers.begin().await;
-        if !self.servers.has_waited.swap(true, Ordering::Relaxed) {
+        let made = servers.made();
+        if self.servers.waited_for.swap(made, Ordering::Relaxed) != made {
             servers.settled(servers.first_wait()).await;
         }
     }

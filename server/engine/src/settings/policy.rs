@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::effective::{Effective, effective};
-use super::{Withheld, Source, Layer, 
-    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
-    Sourced, TrustState, Values, Wish,
+use super::{
+    Change, Editor, Layer, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
+    Source, Sourced, TrustState, Values, Wish, Withheld,
 };
 use crate::engine::Policies;
 use crate::model::models::{ModelSources, ProfileLayer};

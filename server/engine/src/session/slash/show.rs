@@ -361,7 +361,9 @@ impl Bench<'_> {
             let tools = servers.tool_list(server);
             let line = |tool: &ToolInfo| format!("- `{}`: {}\n", tool.name, short(&tool.description));
             let text: String = match tools.as_slice() {
-                [] => "No tools: no MCP server is connected that has any. `/mcp` says how they are.".to_owned(),
+                [] => {
+                    "No tools: no MCP server is connected that has any. `/mcp` says how they are.".to_owned()
+                }
                 tools => tools.iter().map(line).collect(),
             };
             let names: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
