@@ -39,8 +39,6 @@ const host = {
     target: "node20",
     format: "cjs",
     external: ["vscode"],
-    // The language client's classes take the names of features from their constructors.
-    keepNames: true,
 };
 
 const page = {

@@ -89,7 +89,10 @@ export interface Failure {
 
 // From the page to the host.
 
-/** The page is drawn and takes messages from now on. */
+/**
+ * The page is drawn and takes messages from now on; everything that was sent before it was drawn is lost. One in an editor
+ * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor.
+ */
 export interface Ready {
     type: "ready";
 }

@@ -1,0 +1,90 @@
+// Where the extension begins and ends: makes its parts, and starts the server beside the editor's own start.
+//
+// Rule: activation waits for nothing; what fails later is told by the connection. Parts know each other only through what
+// they are given here.
+
+import * as vscode from "vscode";
+import { EditorTracker } from "./host/activeEditor.ts";
+import { Chat } from "./host/chat/chat.ts";
+import { registerCommands } from "./host/commands.ts";
+import { Doctor } from "./host/doctor.ts";
+import { Notifications } from "./host/notifications.ts";
+import { Changes } from "./host/review/changes.ts";
+import { Decisions } from "./host/review/decide.ts";
+import { Decorations } from "./host/review/decorations.ts";
+import { Diffs } from "./host/review/diffs.ts";
+import { Ledger } from "./host/review/ledger.ts";
+import { Server } from "./host/server.ts";
+import { Sessions } from "./host/sessions.ts";
+import { NEEDS_RESTART } from "./host/settings.ts";
+import { Status } from "./host/status.ts";
+import { Texts } from "./host/texts.ts";
+
+let server: Server | undefined;
+
+/** The editor wants us. */
+export function activate(context: vscode.ExtensionContext): void {
+    const log = vscode.window.createOutputChannel("Kode", { log: true });
+    server = new Server(context.extensionPath, log);
+    const sessions = new Sessions(server, context.workspaceState, log);
+    const ledger = new Ledger(server, sessions, log);
+    const diffs = new Diffs(ledger);
+    const decisions = new Decisions(ledger, sessions);
+    const editors = new EditorTracker();
+    const texts = new Texts();
+    const { version } = context.extension.packageJSON as { version: string };
+    const doctor = new Doctor(server, texts, version);
+    const chat = new Chat(context, sessions, { editors, texts, diffs, doctor, server, log });
+    const notifications = new Notifications(sessions, chat);
+    context.subscriptions.push(
+        log,
+        sessions,
+        ledger,
+        decisions,
+        new Changes(ledger),
+        new Decorations(ledger),
+        editors,
+        texts,
+        chat,
+        notifications,
+        new Status(server, sessions, ledger, chat),
+        registerCommands({ server, sessions, chat, editors, diffs, decisions, notifications, doctor, log }),
+        keepUnfinished(sessions, ledger),
+        restartWhenNeeded(server),
+    );
+    void server.start();
+}
+
+/** The editor is about to end. */
+export async function deactivate(): Promise<void> {
+    await server?.dispose();
+}
+
+/** Keeps the sessions with something to decide on, so that the next window has their changes without the chat being opened. */
+function keepUnfinished(sessions: Sessions, ledger: Ledger): vscode.Disposable {
+    let kept = "";
+    const keep = () => {
+        const ids = [...new Set(ledger.all().map(({ sessionId }) => sessionId))];
+        const busy = [...sessions.attention.sessions.values()].map(({ sessionId, state }) => `${sessionId}${state}`);
+        const now = [...ids, ...busy].join(" ");
+        if (now === kept) return;
+        kept = now;
+        void sessions.keep(ids);
+    };
+    return vscode.Disposable.from(ledger.onChange(keep), sessions.onStep(keep));
+}
+
+/** What only a new server takes: settings of the server, and the user's trust in the workspace. */
+function restartWhenNeeded(server: Server): vscode.Disposable {
+    return vscode.Disposable.from(
+        vscode.workspace.onDidGrantWorkspaceTrust(() => void server.restart()),
+        vscode.workspace.onDidChangeConfiguration(async (change) => {
+            if (!NEEDS_RESTART.some((section) => change.affectsConfiguration(section))) return;
+            const running = server.connection.state === "ready";
+            const again = "Restart Server";
+            const text = "Kode: the server takes this setting when it is started again.";
+            // One that does not run has nothing to lose.
+            if (!running || (await vscode.window.showInformationMessage(text, again)) === again) await server.restart();
+        }),
+    );
+}

@@ -1,0 +1,73 @@
+// The process of the server: started, watched, and asked why it ended.
+//
+// Rule: it has the user's environment and what the settings add, and no shell between. How it ended is told once, with
+// the last it said; what it says beyond a bound is dropped here and kept in the log.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { accessSync, constants, statSync } from "node:fs";
+
+/** The most of its last words. */
+const LAST_WORDS = 2_000;
+
+/** How long it may take from the end of the connection to the end of the process. */
+const END_LIMIT_MS = 1_000;
+
+/** Whether there is a file that may be run. */
+export function isProgram(file: string): boolean {
+    try {
+        if (!statSync(file).isFile()) return false;
+        accessSync(file, constants.X_OK);
+        return true;
+    } catch {
+        // Not there, or not for us: both mean no.
+        return false;
+    }
+}
+
+/** A running server. */
+export class ServerProcess {
+    readonly child: ChildProcess;
+    private lastWords = "";
+    private readonly ended: Promise<string>;
+
+    /** @throws when the program cannot be started at all. */
+    static async start(file: string, cwd: string | undefined, environment: NodeJS.ProcessEnv): Promise<ServerProcess> {
+        const child = spawn(file, [], { cwd, env: environment, stdio: "pipe", windowsHide: true });
+        const process = new ServerProcess(child);
+        await new Promise((resolve, reject) => {
+            child.once("spawn", resolve);
+            child.once("error", reject);
+        });
+        return process;
+    }
+
+    private constructor(child: ChildProcess) {
+        this.child = child;
+        child.stderr?.on("data", (words: Buffer) => {
+            this.lastWords = (this.lastWords + words.toString("utf8")).slice(-LAST_WORDS);
+        });
+        this.ended = new Promise((resolve) => {
+            child.once("exit", (code, signal) => resolve(howItEnded(code, signal)));
+        });
+    }
+
+    /** How it ended and what it said last; call it once the connection is gone. */
+    async reason(): Promise<string> {
+        const limit = new Promise<string>((resolve) => {
+            setTimeout(() => resolve("The server closed the connection and goes on running."), END_LIMIT_MS).unref();
+        });
+        const reason = await Promise.race([this.ended, limit]);
+        const last = this.lastWords.trimEnd().split("\n").at(-1)?.trim();
+        return last ? `${reason} Its last words: ${last}` : reason;
+    }
+
+    /** Ends it, whether or not it listens. */
+    kill(): void {
+        if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGKILL");
+    }
+}
+
+function howItEnded(code: number | null, signal: NodeJS.Signals | null): string {
+    if (signal !== null) return `The server was ended by the signal ${signal}.`;
+    return `The server ended with the exit code ${code ?? "unknown"}.`;
+}

@@ -1,0 +1,78 @@
+// The agent's changes in the editor's own places: bars at the lines with an inline view of each change, and the list of
+// changed files in the source control view.
+//
+// Rule: drawn from the ledger alone. The list has no number of its own on the source control icon: nothing has to be done
+// about it.
+
+import * as vscode from "vscode";
+import { count } from "../../logic/words.ts";
+import { isApplied } from "../../logic/hunks.ts";
+import type { Entry, Ledger } from "./ledger.ts";
+
+/** A changed file in the list. */
+export interface ChangedFile extends vscode.SourceControlResourceState {
+    entry: Entry;
+}
+
+/** Shows what waits to be kept or undone. */
+export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
+    private source: vscode.SourceControl | undefined;
+    private group: vscode.SourceControlResourceGroup | undefined;
+    private readonly subscription: vscode.Disposable;
+
+    constructor(private readonly ledger: Ledger) {
+        this.subscription = ledger.onChange(() => this.draw());
+    }
+
+    provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
+        const entry = this.ledger.ofFile(uri).findLast(({ file }) => file.hunks.some(isApplied));
+        return entry && vscode.Uri.parse(entry.file.baselineUri);
+    }
+
+    dispose(): void {
+        this.subscription.dispose();
+        this.source?.dispose();
+    }
+
+    private draw(): void {
+        const entries = this.ledger.all();
+        if (entries.length === 0) {
+            // An empty provider would stand in the source control view for nothing.
+            this.source?.dispose();
+            this.source = undefined;
+            this.group = undefined;
+            return;
+        }
+        this.begin().resourceStates = entries.map(resource);
+    }
+
+    private begin(): vscode.SourceControlResourceGroup {
+        if (this.group) return this.group;
+        const source = vscode.scm.createSourceControl("kode", "Kode");
+        source.quickDiffProvider = this;
+        source.count = 0;
+        source.inputBox.visible = false;
+        this.source = source;
+        this.group = source.createResourceGroup("changes", "Changes to Review");
+        this.group.hideWhenEmpty = true;
+        return this.group;
+    }
+}
+
+function resource(entry: Entry): ChangedFile {
+    const { file } = entry;
+    const proposed = file.hunks.filter(({ state }) => state === "proposed").length;
+    const conflicts = file.hunks.filter(({ state }) => state === "conflict").length;
+    const parts = [
+        `${count(file.hunks.length, "change")} by Kode, +${file.added} -${file.removed}`,
+        proposed > 0 ? `${proposed} proposed` : "",
+        conflicts > 0 ? `${conflicts} to decide, where you typed` : "",
+    ];
+    return {
+        entry,
+        resourceUri: vscode.Uri.parse(file.uri),
+        contextValue: proposed === file.hunks.length ? "proposed" : "applied",
+        decorations: { tooltip: parts.filter((part) => part !== "").join(", ") },
+        command: { command: "kode.review.openFileDiff", title: "Open Changes", arguments: [entry] },
+    };
+}

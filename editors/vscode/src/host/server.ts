@@ -1,0 +1,307 @@
+// The connection to the server: one process, one LSP connection with the `agent/*` methods in it.
+//
+// Rule: what the connection is, is said in one value, and all that happens goes through `set`. Each start is a run of its
+// own; what an older run still says is not listened to.
+
+import * as os from "node:os";
+import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type ServerKode } from "kode-protocol";
+import * as vscode from "vscode";
+import {
+    CloseAction,
+    ErrorAction,
+    LanguageClient,
+    RevealOutputChannelOn,
+    TextDocumentContentRequest,
+    type LanguageClientOptions,
+    type StaticFeature,
+} from "vscode-languageclient/node";
+import { locate } from "../logic/locate.ts";
+import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
+import { messageOf, plain } from "../logic/words.ts";
+import type { Connection, Method, Params, Result, Setup } from "../shared/messages.ts";
+import { answerDiagnostics, answerSave } from "./editorRequests.ts";
+import { isProgram, ServerProcess } from "./process.ts";
+import { initializationOptions, serverSettings } from "./settings.ts";
+
+/** How long the server may take to end when asked. */
+const STOP_LIMIT_MS = 5_000;
+
+/** What this client offers, beyond LSP. `workspaceTrusted` is told to servers that want to know. */
+interface Offer extends ClientKode {
+    workspaceTrusted: boolean;
+}
+
+/** One life of the process. */
+interface Run {
+    client: Client;
+    process: ServerProcess | undefined;
+    /** Whether its end was dealt with. */
+    ended: boolean;
+}
+
+/** The server of this window. */
+export class Server implements vscode.Disposable {
+    private readonly connectionChanged = new vscode.EventEmitter<Connection>();
+    private readonly eventCame = new vscode.EventEmitter<AgentEventParams>();
+    private readonly policy = new RestartPolicy();
+    private state: Connection = { state: "starting" };
+    private run: Run | undefined;
+    private timer: NodeJS.Timeout | undefined;
+    private file: string | undefined;
+    private disposed = false;
+
+    /** The connection is something else now. */
+    readonly onConnection = this.connectionChanged.event;
+    /** Something happened in a session. */
+    readonly onEvent = this.eventCame.event;
+
+    constructor(
+        private readonly extensionFolder: string,
+        private readonly log: vscode.LogOutputChannel,
+    ) {}
+
+    /** How the server is. */
+    get connection(): Connection {
+        return this.state;
+    }
+
+    /** The program that was started last. */
+    get program(): string | undefined {
+        return this.file;
+    }
+
+    /** Starts the server; how it went is told by the connection. */
+    async start(): Promise<void> {
+        if (this.disposed || this.run) return;
+        clearTimeout(this.timer);
+        this.set({ state: "starting" });
+        const settings = serverSettings();
+        const found = locate({
+            setting: settings.path,
+            extensionFolder: this.extensionFolder,
+            home: os.homedir(),
+            workspaceFolder: firstFolder(),
+            searchPath: process.env["PATH"] ?? "",
+            platform: process.platform,
+            isProgram,
+        });
+        if (!found.found) {
+            this.stopped(found.reason, found.hint, "serverMissing");
+            return;
+        }
+        this.file = found.file;
+        this.log.info(`starting ${found.file} (${found.source})`);
+
+        const run: Run = { client: this.client(found.file, () => run), process: undefined, ended: false };
+        this.run = run;
+        try {
+            await run.client.start();
+        } catch (error) {
+            await this.couldNotStart(run, error);
+            return;
+        }
+        if (this.run === run) await this.greet(run);
+    }
+
+    /** Ends the server and starts it anew, also after it was given up. */
+    async restart(): Promise<void> {
+        this.policy.forgive();
+        await this.stop();
+        await this.start();
+    }
+
+    /** Makes a request; fails when the server is not there. */
+    async request<M extends Method>(
+        method: M,
+        params: Params<M>,
+        token?: vscode.CancellationToken,
+    ): Promise<Result<M>> {
+        const client = this.run?.client;
+        if (!client || this.state.state !== "ready") {
+            throw new Error("The server is not running. “Kode: Restart Server” starts it.");
+        }
+        return token ? client.sendRequest(method, params, token) : client.sendRequest(method, params);
+    }
+
+    /** Has the editor read the server's virtual documents of these URIs again. */
+    refreshDocuments(uris: readonly vscode.Uri[]): void {
+        const providers = this.run?.client.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? [];
+        for (const uri of uris) {
+            providers.find(({ scheme }) => scheme === uri.scheme)?.onDidChangeEmitter.fire(uri);
+        }
+    }
+
+    /** Ends the server. */
+    async stop(): Promise<void> {
+        clearTimeout(this.timer);
+        const run = this.run;
+        this.run = undefined;
+        if (!run) return;
+        run.ended = true;
+        try {
+            await run.client.dispose(STOP_LIMIT_MS);
+        } catch (error) {
+            this.log.warn(`the server did not end when it was asked: ${messageOf(error)}`);
+        } finally {
+            run.process?.kill();
+        }
+    }
+
+    async dispose(): Promise<void> {
+        this.disposed = true;
+        await this.stop();
+        this.connectionChanged.dispose();
+        this.eventCame.dispose();
+    }
+
+    private set(connection: Connection): void {
+        this.state = connection;
+        this.connectionChanged.fire(connection);
+    }
+
+    private stopped(reason: string, hint: string, setup: Setup | null): void {
+        this.log.error(`${reason} ${hint}`);
+        this.set({ state: "stopped", reason, hint, setup });
+    }
+
+    private client(file: string, run: () => Run): Client {
+        const options: LanguageClientOptions = {
+            documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
+            outputChannel: this.log,
+            revealOutputChannelOn: RevealOutputChannelOn.Never,
+            initializationOptions: initializationOptions(),
+            progressOnInitialization: false,
+            errorHandler: {
+                error: (error) => {
+                    this.log.error(`the connection has a fault: ${messageOf(error)}`);
+                    return { action: ErrorAction.Continue, handled: true };
+                },
+                closed: async () => {
+                    await this.ended(run());
+                    return { action: CloseAction.DoNotRestart, handled: true };
+                },
+            },
+            middleware: {
+                executeCommand: async (command, args, next) => {
+                    try {
+                        return await next(command, args);
+                    } catch (error) {
+                        void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
+                        return undefined;
+                    }
+                },
+                window: {
+                    // Nothing of the server's takes the focus from the user, whatever it asks for.
+                    showDocument: (params, token, next) => next({ ...params, takeFocus: false }, token),
+                },
+            },
+        };
+        const client = new Client("kode", "Kode", () => this.spawn(file, run()), options);
+        client.registerFeature(new OfferFeature());
+        client.onNotification("agent/event", (params: AgentEventParams) => {
+            if (this.run === run()) this.eventCame.fire(params);
+        });
+        client.onRequest("agent/editor/diagnostics", answerDiagnostics);
+        client.onRequest("agent/editor/save", answerSave);
+        return client;
+    }
+
+    private async spawn(file: string, run: Run) {
+        const { environment, logLevel } = serverSettings();
+        const variables = { KODE_LS_LOG: logLevel, ...process.env, ...environment };
+        run.process = await ServerProcess.start(file, firstFolder(), variables);
+        return run.process.child;
+    }
+
+    /** Looks whether the server speaks our protocol. */
+    private async greet(run: Run): Promise<void> {
+        const kode = (run.client.initializeResult?.capabilities.experimental as { kode?: ServerKode } | undefined)?.kode;
+        if (kode?.protocolVersion === PROTOCOL_VERSION) {
+            this.log.info(`connected to kode-ls ${kode.serverVersion}`);
+            this.set({ state: "ready", serverVersion: kode.serverVersion });
+            return;
+        }
+        const speaks = kode ? `version ${kode.protocolVersion} of the protocol` : "no protocol of Kode";
+        await this.stop();
+        this.stopped(
+            `\`${this.file ?? ""}\` speaks ${speaks}; this extension needs version ${PROTOCOL_VERSION}.`,
+            "Install the version of kode-ls that belongs to this version of the extension.",
+            "serverUnusable",
+        );
+    }
+
+    private async couldNotStart(run: Run, error: unknown): Promise<void> {
+        if (this.run !== run || run.ended) return;
+        if (run.process) {
+            // It ran, and ended or broke off during the handshake.
+            await this.ended(run);
+            return;
+        }
+        run.ended = true;
+        this.run = undefined;
+        this.stopped(
+            `\`${this.file ?? ""}\` could not be started: ${messageOf(error)}.`,
+            "Check that it is a program for this machine, or set `kode.server.path` to another one.",
+            "serverUnusable",
+        );
+    }
+
+    /** The server ended without being asked to. */
+    private async ended(run: Run): Promise<void> {
+        if (run.ended) return;
+        run.ended = true;
+        if (this.run === run) this.run = undefined;
+        const wasReady = this.state.state === "ready";
+        const reason = (await run.process?.reason()) ?? "The server ended.";
+        run.process?.kill();
+        if (this.disposed || this.run) return;
+        const decision = this.policy.crashed(Date.now());
+        if (!decision.again) {
+            const hint = "“Kode: Show Logs” says more; “Kode: Restart Server” tries again.";
+            this.stopped(`${reason} It ended ${MAX_CRASHES} times within a few minutes.`, hint, wasReady ? null : "serverUnusable");
+            return;
+        }
+        this.log.error(`${reason} It is started again in ${decision.delayMs} ms.`);
+        this.set({ state: "crashed", reason, restartInMs: decision.delayMs, attempt: decision.attempt });
+        this.timer = setTimeout(() => void this.start(), decision.delayMs);
+    }
+}
+
+/** The language client, but it interrupts nobody: what it has to say stands in the log, and the connection says the rest. */
+class Client extends LanguageClient {
+    override error(message: string, data?: unknown): void {
+        super.error(message, data, false);
+    }
+}
+
+/** Says what this client can do beyond LSP. */
+class OfferFeature implements StaticFeature {
+    fillClientCapabilities(capabilities: { experimental?: unknown }): void {
+        const kode: Offer = {
+            protocolVersion: PROTOCOL_VERSION,
+            events: true,
+            permissionUi: true,
+            saveDocuments: true,
+            diagnostics: true,
+            diffUi: true,
+            workspaceTrusted: vscode.workspace.isTrusted,
+        };
+        capabilities.experimental = { ...(capabilities.experimental as object | undefined), kode };
+    }
+
+    initialize(): void {
+        // Nothing to be done with what the server can.
+    }
+
+    getState() {
+        return { kind: "static" as const };
+    }
+
+    clear(): void {
+        // Nothing is kept.
+    }
+}
+
+function firstFolder(): string | undefined {
+    return vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === "file")?.uri.fsPath;
+}

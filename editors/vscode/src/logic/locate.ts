@@ -1,0 +1,69 @@
+// Where the program of the server is: the user's setting, the one that came with the extension, or the search path.
+//
+// Rule: the first source that says anything decides. A setting that leads nowhere is an error and never passed over, or
+// the user would run another program than the one they named.
+
+import path from "node:path";
+
+/** What the search may look at. */
+export interface Surroundings {
+    /** `kode.server.path` as it stands in the settings; empty when it is not set. */
+    setting: string;
+    /** The folder of the extension. */
+    extensionFolder: string;
+    /** The user's home folder. */
+    home: string;
+    /** The folders of the first workspace folder, for a relative setting; absent without one. */
+    workspaceFolder?: string | undefined;
+    /** The search path, as the environment has it. */
+    searchPath: string;
+    platform: NodeJS.Platform;
+    /** Whether there is a file that may be run. */
+    isProgram(file: string): boolean;
+}
+
+/** Where it was found, or why it was not. */
+export type Location =
+    | { found: true; file: string; source: "setting" | "bundled" | "path" }
+    | { found: false; reason: string; hint: string };
+
+/** Looks for the program. */
+export function locate(around: Surroundings): Location {
+    const name = around.platform === "win32" ? "kode-ls.exe" : "kode-ls";
+    const setting = around.setting.trim();
+    if (setting !== "") return ofSetting(setting, around);
+
+    const bundled = path.join(around.extensionFolder, "bin", name);
+    if (around.isProgram(bundled)) return { found: true, file: bundled, source: "bundled" };
+
+    const folders = around.searchPath.split(around.platform === "win32" ? ";" : ":");
+    for (const folder of folders) {
+        // A relative folder would let the workspace bring its own program.
+        if (!path.isAbsolute(folder)) continue;
+        const file = path.join(folder, name);
+        if (around.isProgram(file)) return { found: true, file, source: "path" };
+    }
+    return {
+        found: false,
+        reason: `The language server \`${name}\` was not found: this extension came without it, and it is in no folder of the search path.`,
+        hint: "Install it with `cargo install --path server --locked` in a clone of kode-ls, or set `kode.server.path` to the program.",
+    };
+}
+
+function ofSetting(setting: string, around: Surroundings): Location {
+    const expanded = setting.replace(/^~(?=[\\/]|$)/, around.home);
+    if (!path.isAbsolute(expanded) && around.workspaceFolder === undefined) {
+        return {
+            found: false,
+            reason: `\`kode.server.path\` is \`${setting}\`, which is relative, and no folder is open that it could count from.`,
+            hint: "Give the whole path.",
+        };
+    }
+    const file = path.resolve(around.workspaceFolder ?? around.home, expanded);
+    if (around.isProgram(file)) return { found: true, file, source: "setting" };
+    return {
+        found: false,
+        reason: `\`kode.server.path\` is \`${setting}\`, and there is no program \`${file}\`.`,
+        hint: "Correct the setting, or clear it to use the program that came with the extension or is in the search path.",
+    };
+}

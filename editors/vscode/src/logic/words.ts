@@ -1,0 +1,27 @@
+// Words of the server, the model and the file system, made safe to stand in the editor's own messages.
+//
+// Rule: the editor reads links, commands and icons out of the texts of messages, status bar and quick picks; whatever is
+// not ours passes through here first.
+
+/** The longest text of a message. */
+const LONGEST = 240;
+
+const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
+
+/** As plain text on one line, in which nothing is a link, an icon or a direction mark. */
+export function plain(text: string, longest = LONGEST): string {
+    const line = text.replace(CONTROLS, " ").replace(/\s+/g, " ").trim();
+    const cut = line.length > longest ? `${[...line].slice(0, longest - 1).join("")}…` : line;
+    // `[label](target)` is a link, `$(name)` an icon.
+    return cut.replaceAll("](", "] (").replaceAll("$(", "$ (");
+}
+
+/** “1 change”, “2 changes”. */
+export function count(number: number, thing: string): string {
+    return `${number} ${thing}${number === 1 ? "" : "s"}`;
+}
+
+/** What an error says, whatever was thrown. */
+export function messageOf(error: unknown): string {
+    return error instanceof Error ? error.message : String(error);
+}

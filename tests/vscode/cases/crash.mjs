@@ -1,0 +1,57 @@
+// A server that ends by itself: told, started again, and nothing lost.
+import assert from "node:assert/strict";
+import { eventually, test } from "../lib/runner.mjs";
+
+test("a killed server is told, started again, and the session goes on", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    const session = await window.openChat();
+    await window.prompt("hello");
+    await eventually("the first turn", async () => (await window.text("done")) === "end_turn\n");
+    await window.ask("agent/draft/set", { text: "not yet sent" });
+    const first = await window.serverPid();
+    assert.ok(first);
+    process.kill(first, "SIGKILL");
+    await eventually("the banner's state", async () => {
+        const { connection } = JSON.parse(await window.text("state"));
+        return connection.state === "crashed" && /SIGKILL/.test(connection.reason) && connection.restartInMs > 0;
+    });
+    await eventually("it is ready again", async () => (await window.text("connection")) === "ready");
+    await window.ready();
+    assert.notEqual(await window.serverPid(), first);
+    assert.equal(await window.text("session"), session, "the page was not drawn anew");
+    await window.prompt("hello");
+    await eventually("the second turn", async () => (await window.text("done")) === "end_turn\nend_turn\n");
+    const { draft } = await window.ask("agent/session/load", { items: 1 });
+    assert.equal(draft?.text ?? "", "", "what was handed in took the draft away");
+});
+
+test("a prompt that waited when the server was killed is asked again and can be answered", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await window.openChat();
+    await window.prompt("make it");
+    const before = await eventually("the prompt", () => window.text("asked"));
+    process.kill(await window.serverPid(), "SIGKILL");
+    await eventually("it is gone", async () => (await window.text("connection")) !== "ready");
+    await eventually("it is ready again", async () => (await window.text("connection")) === "ready");
+    await window.status(/1 question for you/);
+    await window.ask("agent/permission/respond", { permissionId: before, decision: "allow" });
+    await eventually("the end", async () => /end_turn/.test(await window.text("done")));
+});
+
+test("the fifth end is the last, and the user's restart begins anew", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await window.openChat();
+    for (let crash = 1; crash <= 5; crash++) {
+        const pid = await eventually(`server ${crash}`, async () => {
+            await window.status(/ready/);
+            return window.serverPid();
+        });
+        process.kill(pid, "SIGKILL");
+        await eventually(`end ${crash}`, async () => (await window.text("connection")) !== "ready");
+    }
+    const label = await window.status(/ended 5 times/);
+    assert.match(label, /Show Logs/);
+    assert.equal(JSON.parse(await window.text("state")).connection.state, "stopped");
+    await window.command("kode.server.restart");
+    await window.ready();
+});

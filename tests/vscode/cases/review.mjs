@@ -1,0 +1,150 @@
+// Keeping and undoing what the agent has changed, in the editor's own places.
+import assert from "node:assert/strict";
+import { eventually, test } from "../lib/runner.mjs";
+
+const LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n";
+const CHANGED = "one\nTWO\nand a half\nthree\nfour\nfive\nsix\nseven\nEIGHT\nnine\n";
+
+/** A window in which the agent has changed two places of an open file. */
+async function changed(workbench) {
+    const window = await workbench.open({ "a.txt": LINES }, { "kode.agent.mode": "acceptEdits" });
+    await window.openChat();
+    await window.edit("a.txt");
+    await window.prompt("change two places");
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    assert.equal(await window.buffer("a.txt"), CHANGED);
+    return window;
+}
+
+/** The file's own text as the baseline has it. */
+const baseline = (window) =>
+    window.run(async (vscode) => {
+        const found = vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === "kode-baseline");
+        return found?.getText() ?? null;
+    });
+
+const bars = (window) => window.page.locator(".monaco-editor .dirty-diff-glyph");
+
+test("changed lines have bars, and the inline view keeps and undoes a change", async (workbench) => {
+    const window = await changed(workbench);
+    await eventually("two bars", async () => (await bars(window).count()) >= 2);
+    assert.equal(await baseline(window), LINES);
+    await window.shot("review-bars");
+
+    await window.page.keyboard.press("Control+Home");
+    await window.command("editor.action.dirtydiff.next");
+    const peek = window.page.locator(".peekview-widget");
+    await peek.waitFor();
+    await window.shot("review-inline");
+    await peek.locator('[aria-label^="Keep This Change"]').first().click();
+    await eventually("the baseline has the kept change", async () =>
+        (await baseline(window)) === CHANGED.replace("EIGHT", "eight"),
+    );
+    assert.equal(await window.buffer("a.txt"), CHANGED);
+
+    await window.page.keyboard.press("Escape");
+    await window.edit("a.txt");
+    await window.command("editor.action.dirtydiff.next");
+    await peek.waitFor();
+    await peek.locator('[aria-label^="Undo This Change"]').first().click();
+    await eventually("the second change is undone", async () =>
+        (await window.buffer("a.txt")) === CHANGED.replace("EIGHT", "eight"),
+    );
+    await eventually("no bars", async () => (await bars(window).count()) === 0);
+});
+
+test("keys go from change to change and keep and undo the one at the cursor", async (workbench) => {
+    const window = await changed(workbench);
+    await eventually("the keys are on", async () => (await bars(window).count()) >= 2);
+    const line = () => window.run((vscode) => vscode.window.activeTextEditor.selection.active.line);
+    await window.edit("a.txt");
+    await window.page.keyboard.press("Control+Home");
+    await window.page.keyboard.press("Control+Alt+ArrowDown");
+    await eventually("the first change", async () => (await line()) === 1);
+    await window.page.keyboard.press("Control+Alt+ArrowDown");
+    await eventually("the second change", async () => (await line()) === 8);
+    await window.page.keyboard.press("Control+Alt+Backspace");
+    await eventually("it is undone", async () => (await window.buffer("a.txt")) === CHANGED.replace("EIGHT", "eight"));
+    await window.page.keyboard.press("Control+Alt+ArrowUp");
+    await eventually("back at the first", async () => (await line()) === 1);
+    await window.page.keyboard.press("Control+Alt+Enter");
+    await eventually("nothing is left", async () => (await bars(window).count()) === 0);
+    assert.equal(await window.buffer("a.txt"), CHANGED.replace("EIGHT", "eight"));
+
+    await window.command("kode.review.takeBack");
+    await eventually("the last decision is taken back", async () => (await bars(window).count()) >= 1);
+});
+
+test("the editor's undo takes back one call at a time", async (workbench) => {
+    const window = await changed(workbench);
+    await window.edit("a.txt");
+    await window.page.keyboard.press("Control+Z");
+    await eventually("one call", async () => (await window.buffer("a.txt")) === CHANGED.replace("EIGHT", "eight"));
+    await window.page.keyboard.press("Control+Z");
+    await eventually("both calls", async () => (await window.buffer("a.txt")) === LINES);
+});
+
+test("code lenses of the server keep and undo", async (workbench) => {
+    const window = await changed(workbench);
+    const lens = window.page.locator(".codelens-decoration a", { hasText: /^Kode: Undo$/ });
+    await lens.first().waitFor();
+    await lens.first().click();
+    await eventually("the first change is undone", async () =>
+        (await window.buffer("a.txt")) === LINES.replace("eight", "EIGHT"),
+    );
+});
+
+test("all files are listed, opened as one diff with an editable side, and decided on together", async (workbench) => {
+    const files = { "a.txt": LINES, "b.txt": LINES, "c.txt": LINES };
+    const window = await workbench.open(files, { "kode.agent.mode": "acceptEdits" });
+    await window.openChat();
+    await window.prompt("change three files");
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    const after = LINES.replace("two", "TWO");
+    assert.deepEqual(["a.txt", "b.txt", "c.txt"].map((file) => window.read(file)), [after, after, after]);
+
+    await window.command("workbench.view.scm");
+    const rows = window.page.locator(".scm-view .monaco-list-row .resource");
+    await eventually("three rows", async () => (await rows.count()) === 3);
+    await window.shot("review-list");
+
+    await window.command("kode.review.open");
+    await eventually("one editor with three diffs", () =>
+        window.run((vscode) => vscode.window.tabGroups.activeTabGroup.activeTab?.label.startsWith("Changes by Kode")),
+    );
+    await window.page.locator(".multiDiffEntry").first().waitFor();
+    await window.shot("review-all");
+
+    await rows.first().click();
+    const sides = await eventually("one diff", () =>
+        window.run((vscode) => {
+            const { input } = vscode.window.tabGroups.activeTabGroup.activeTab ?? {};
+            return input instanceof vscode.TabInputTextDiff && [input.original.scheme, input.modified.scheme];
+        }),
+    );
+    assert.deepEqual(sides, ["kode-baseline", "file"], "the right side is the file itself");
+
+    await window.command("kode.review.undoAll");
+    await window.page.locator(".monaco-dialog-box", { hasText: "3 changes in 3 files" }).waitFor();
+    await window.page.locator(".monaco-dialog-box a.monaco-button, .monaco-dialog-box .monaco-text-button", { hasText: "Undo All" }).click();
+    await eventually("all is as it was", async () => {
+        const texts = await Promise.all(["a.txt", "b.txt", "c.txt"].map(async (file) => (await window.buffer(file)) ?? window.read(file)));
+        return texts.every((text) => text === LINES);
+    });
+});
+
+test("changes are marked in the explorer, and are there again after a reload without the chat", async (workbench) => {
+    const window = await changed(workbench);
+    await window.command("workbench.action.files.save");
+    const again = await workbench.open({ "a.txt": LINES }, { "kode.agent.mode": "acceptEdits" });
+    await again.openChat();
+    await again.prompt("change two places");
+    await eventually("the end", async () => (await again.text("done")) !== "");
+    await again.command("workbench.view.explorer");
+    const mark = again.page.locator('.explorer-folders-view .monaco-list-row[aria-label*="changes by Kode to review"]');
+    await mark.first().waitFor();
+    await again.reload();
+    await mark.first().waitFor({ timeout: 60_000 });
+    await again.edit("a.txt");
+    await eventually("the bars", async () => (await bars(again).count()) >= 2);
+});

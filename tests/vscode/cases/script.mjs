@@ -1,0 +1,76 @@
+// What the model says in the tests of the VS Code extension, by the first words of the prompt.
+//
+// Rule: one program for each kind of turn; whatever a case looks for in the editor is named here and nowhere else.
+
+const text = (words) => ({ type: "text", text: words });
+const call = (name, input) => ({ type: "tool_use", name, input });
+const read = (file) => call("Read", { file_path: `{{cwd}}/${file}` });
+const edit = (file, from, to) =>
+    call("Edit", { file_path: `{{cwd}}/${file}`, old_string: from, new_string: to });
+
+/** The files and edits of the soak. */
+export const SOAK = { files: 5, edits: 30 };
+
+/** The name of a file of the soak. */
+export const soakFile = (number) => `other${number}.txt`;
+
+/** The text of a file of the soak. */
+export const soakText = (prefix, lines) =>
+    Array.from({ length: lines }, (_, line) => `${prefix} line ${line} is as it was\n`).join("");
+
+function soak() {
+    const files = Array.from({ length: SOAK.files }, (_, number) => soakFile(number));
+    const edits = Array.from({ length: SOAK.edits }, (_, number) => {
+        const file = soakFile(number % SOAK.files);
+        const line = Math.floor(number / SOAK.files) * 3;
+        return { content: [edit(file, `agent line ${line} is as it was`, `agent line ${line} was changed`)] };
+    });
+    return [{ content: files.map(read) }, ...edits, { content: [text("The soak is over.")] }];
+}
+
+/** The edits into the file that the user types into. */
+export const SHARED_EDITS = 30;
+
+function shared() {
+    const edits = Array.from({ length: SHARED_EDITS }, (_, number) => ({
+        content: [edit("shared.txt", `agent line ${number * 2} is as it was`, `agent line ${number * 2} was changed`)],
+    }));
+    return [{ content: [read("shared.txt")] }, ...edits, { content: [text("All is shared.")] }];
+}
+
+export const script = {
+    programs: [
+        { when: "^hello", steps: [{ content: [text("Hello from the scripted model, piece by piece.")], chunk: 4 }] },
+        {
+            when: "^wait",
+            steps: [{ content: [text("It waited, and goes on.")], gate: "wait", gate_after_events: 4, chunk: 4 }],
+        },
+        {
+            when: "^change two places",
+            steps: [
+                { content: [read("a.txt")] },
+                { content: [edit("a.txt", "two", "TWO\nand a half")] },
+                { content: [edit("a.txt", "eight", "EIGHT")] },
+                { content: [text("Both places are changed.")] },
+            ],
+        },
+        {
+            when: "^change three files",
+            steps: [
+                { content: [read("a.txt"), read("b.txt"), read("c.txt")] },
+                { content: [edit("a.txt", "two", "TWO"), edit("b.txt", "two", "TWO"), edit("c.txt", "two", "TWO")] },
+                { content: [text("Three files are changed.")] },
+            ],
+        },
+        {
+            when: "^make",
+            steps: [
+                { content: [call("Bash", { command: "touch made-it", description: "Make [it](command:x)" })] },
+                { content: [text("It said: {{last_result}}")] },
+            ],
+        },
+        { when: "^soak", steps: soak() },
+        { when: "^shared", steps: shared() },
+        { steps: [{ content: [text("There is no program for this prompt.")] }] },
+    ],
+};
