@@ -6,7 +6,7 @@
 import { useMemo, useState } from "preact/hooks";
 
 import { counted, exact } from "../text.ts";
-import { readDiff, type DiffHunk } from "./diff.ts";
+import { readDiff, type DiffHunk } from "./readDiff.ts";
 
 /** Lines of a hunk that are shown before one asks for more. */
 const LINES = 60;

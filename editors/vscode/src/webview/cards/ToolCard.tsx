@@ -17,7 +17,7 @@ import { itemsOf } from "../store/transcript.ts";
 import { counted, exact, exactLine, prose, span, tokens } from "../text.ts";
 import { Card } from "./Card.tsx";
 import { Counts, Diff } from "./Diff.tsx";
-import { readDiff } from "./diff.ts";
+import { readDiff } from "./readDiff.ts";
 import { Output } from "./Output.tsx";
 
 /** The most lines of a change that are shown unasked. */

@@ -31,6 +31,9 @@ const MAX_AGENTS = 200;
 /** The most characters of output of a running call that are shown. */
 const MAX_LIVE = 16_384;
 
+/** Characters of a title that is the first line of a prompt. */
+const TITLE = 80;
+
 /** A sub-agent as its row shows it. */
 export interface AgentView {
     readonly agentId: AgentId;
@@ -209,6 +212,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
             usage: event.usage,
             ...(event.cost === undefined ? {} : { cost: event.cost }),
         },
+        usage: addedUsage(view.usage, event.usage),
         live: new Map(),
         retry: undefined,
         compressing: undefined,
@@ -286,7 +290,6 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
             event.contextTokens !== undefined && event.contextWindow !== undefined
                 ? { ...view.context, tokens: event.contextTokens, window: event.contextWindow }
                 : view.context,
-        usage: addedUsage(view.usage, event.usage),
         cost: view.cost === undefined || event.cost === undefined ? undefined : view.cost + event.cost,
     }),
     context_compression: (view, event) => {
@@ -320,7 +323,7 @@ function leaseChanged(view: SessionView, event: EventOf<"lease_changed">): Sessi
 
 function putAnyItem(view: SessionView, item: Item): SessionView {
     const agentId = item.agentId;
-    if (agentId === undefined) return { ...view, transcript: putItem(view.transcript, item) };
+    if (agentId === undefined) return { ...view, title: titled(view, item), transcript: putItem(view.transcript, item) };
     const agent = view.agents.get(agentId) ?? blankAgent(agentId, "");
     const call = item.body.type === "toolCall" ? item.body : undefined;
     return withAgent(view, {
@@ -329,6 +332,13 @@ function putAnyItem(view: SessionView, item: Item): SessionView {
         calls: agent.calls + (call?.state === "PENDING" ? 1 : 0),
         ...(agent.transcript ? { transcript: putItem(agent.transcript, item) } : {}),
     });
+}
+
+/** A session is called by the first line of its first prompt until it is given a title, which no event tells. */
+function titled(view: SessionView, item: Item): string {
+    if (view.title !== "" || item.body.type !== "userMessage") return view.title;
+    const line = [...(item.body.text.trim().split("\n")[0] ?? "")];
+    return line.length > TITLE ? `${line.slice(0, TITLE).join("")}…` : line.join("");
 }
 
 function toolEnded(view: SessionView, item: Item): SessionView {
