@@ -31,7 +31,7 @@ export function View() {
     const app = useApp();
     const listOpen = useSelect((state) => state.listOpen);
     const active = useSelect((state) => state.active);
-    const escaped = useRef(0);
+    const escaped = useRef(-Infinity);
 
     const follow = (event: MouseEvent | KeyboardEvent) => {
         const target = event.target as HTMLElement;
@@ -52,7 +52,7 @@ export function View() {
         const view = activeSession(app.state);
         if (!view || !isRunning(view)) return;
         if (event.timeStamp - escaped.current < TWICE_MS) {
-            escaped.current = 0;
+            escaped.current = -Infinity;
             void stop(app);
         } else {
             escaped.current = event.timeStamp;
