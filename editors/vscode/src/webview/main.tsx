@@ -39,7 +39,6 @@ function takeState(state: HostState): void {
         const shown = app.state.active ?? (isFirst || app.state.loading ? state.sessionId : undefined);
         if (app.state.active !== undefined) {
             void loadSession(app, app.state.active);
-            saveDraft(app);
         } else if (shown !== undefined) {
             void showSession(app, shown);
         }

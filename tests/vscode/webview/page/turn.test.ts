@@ -156,7 +156,7 @@ test("a plan can be edited and accepted", () =>
             await chat.page.waitForSelector(".mode-plan");
             await chat.say("plan it");
             const card = chat.page.locator(".question");
-            await card.locator("text=The plan").waitFor();
+            await card.locator("h4", { hasText: "The plan" }).waitFor();
             await card.getByText("Edit", { exact: true }).click();
             await card.locator(".plan-edit").fill("# The plan\n\n1. Do it well");
             const answered = server.event(({ event }) => event.type === "question_answered", "the answer");
@@ -209,12 +209,12 @@ test("Escape twice stops; the queue waits and the draft stays", () =>
         await chat.page.locator(".queued", { hasText: "later" }).waitFor();
         await chat.prompt.fill("a draft");
         await chat.prompt.press("Escape");
-        assert.match(await chat.page.locator("[role=status]").innerText(), /Escape again/);
+        await chat.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent?.includes("Escape again"));
         await chat.prompt.press("Escape");
         await chat.page.waitForSelector("text=(paused)");
         assert.equal(await chat.prompt.inputValue(), "a draft");
         await chat.page.getByText("Go on", { exact: true }).click();
-        await chat.page.waitForSelector("text=Answer to later");
+        await chat.page.waitForSelector("text=/Answer to .*later/");
     }));
 
 test("a message is edited and sent again, with the files as they were", () =>

@@ -67,7 +67,9 @@ export function adopt(app: App, snapshot: Snapshot): void {
     const known = app.state.sessions.get(snapshot.sessionId);
     const view = waiting.reduce(foldEvent, { ...sessionOf(snapshot), agents: known?.agents ?? new Map() });
     app.store.update((state) => ({ ...kept(state, view), loading: state.active === view.sessionId ? false : state.loading }));
-    if (app.state.active === view.sessionId) shown(app, view);
+    if (app.state.active !== view.sessionId) return;
+    if (known) shownAgain(app, view);
+    else shown(app, view);
 }
 
 /** Takes an event of a session. */
@@ -154,6 +156,13 @@ async function begin(app: App): Promise<SessionId> {
 function shown(app: App, view: SessionView): void {
     takeDraft(app, view.draft);
     tellShowing(app, view);
+    void refreshEdits(app);
+}
+
+/** Goes on with a session that was loaded anew: what is being typed stays. */
+function shownAgain(app: App, view: SessionView): void {
+    adoptDraft(app, view.draft);
+    saveDraft(app);
     void refreshEdits(app);
 }
 

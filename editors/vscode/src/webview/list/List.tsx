@@ -181,7 +181,7 @@ export function List<R extends Drawn>({ rows, more, onOlder, draw, label, handle
         <div class="conversation">
             <div class="scroller" ref={scroller} onScroll={onScroll} onKeyDown={onKey} tabIndex={0} role="region" aria-label="Conversation">
                 {rows.length === 0 && empty}
-                <div class="rows" ref={inner} role="feed" aria-label="Messages" aria-busy="false">
+                <div class="rows" ref={inner} {...(rows.length > 0 ? { role: "feed", "aria-label": "Messages" } : {})}>
                     {shown.map((index) => {
                         const row = rows[index];
                         if (!row) return null;

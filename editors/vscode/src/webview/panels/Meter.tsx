@@ -60,9 +60,9 @@ export function Meter() {
             setOpen(false);
             box.current?.querySelector("button")?.focus();
         }}>
-            <button type="button" class="menu-button" aria-expanded={open} aria-label={label} title={label} onClick={toggle}>
+            <button type="button" class="menu-button" aria-expanded={open} title={label} onClick={toggle}>
                 <Ring share={share ?? 0} />
-                <span>{percent}</span>
+                <span class="unseen">Context window</span> <span>{percent || "usage"}</span>
                 {cost !== undefined && cost > 0 && <span class="cost">{dollars(cost)}</span>}
             </button>
             {open && (
