@@ -98,7 +98,7 @@ const editor = { uri: "file:///w/src/cache.rs", path: "src/cache.rs", range: { s
 
 for (const theme of Object.keys(THEMES) as Theme[]) {
     test(`every state of the page is clean in ${theme}`, () =>
-        inWorld({ programs, files, theme, height: 900, state: { theme, editor } }, async ({ chat, project }) => {
+        inWorld({ programs, files, theme, height: 900, state: { theme, editor } }, async ({ chat, project, server }) => {
             const { page } = chat;
             const idle = () => page.waitForSelector(".working", { state: "detached" });
             await look(chat, "01-welcome");
@@ -138,6 +138,7 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
             await page.getByLabel("On disk").check();
             await page.locator(".question").getByText("Answer", { exact: true }).click();
             await idle();
+            await server.request("agent/session/configure", { sessionId: chat.sessionId, mode: "plan" });
             await chat.say("Plan the move");
             await page.locator(".plan-text").waitFor();
             await look(chat, "09-plan");
@@ -215,7 +216,7 @@ test("messages are headings, rows are walked by keys, and announcements are disc
         await chat.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent?.includes("finished"));
         assert.deepEqual(said.map((words) => words.trim()), ["Kode is working.", "Kode asks for permission: Edit src/cache.rs", "Answered.", "Kode has finished."]);
         assert.equal(await chat.page.locator("[aria-live]:not([aria-live=off]), [role=log], [role=alert], [role=status]").count(), 1);
-        const headings = await chat.page.locator(".scroller h2, .scroller h3").allTextContents();
+        const headings = await chat.page.locator(".scroller h2").allTextContents();
         assert.ok(headings.includes("You") && headings.includes("Kode"));
         await chat.command({ name: "focusLastMessage" });
         const focused = () => chat.page.evaluate(() => document.activeElement?.getAttribute("aria-label"));

@@ -35,7 +35,7 @@ test("text shows while it comes, and its last form is whole", () =>
     inWorld({ programs: [slow("a"), plain] }, async ({ project, chat }) => {
         await chat.say("slow please");
         await project.held("a");
-        await chat.page.waitForSelector(".said h4");
+        await chat.page.waitForSelector(".said h3");
         assert.equal(await chat.page.locator(".working").count(), 1);
         assert.doesNotMatch((await chat.rows()).join(), /A second paragraph\./);
         await project.release("a");
@@ -156,7 +156,7 @@ test("a plan can be edited and accepted", () =>
             await chat.page.waitForSelector(".mode-plan");
             await chat.say("plan it");
             const card = chat.page.locator(".question");
-            await card.locator("h4", { hasText: "The plan" }).waitFor();
+            await card.locator("h3", { hasText: "The plan" }).waitFor();
             await card.getByText("Edit", { exact: true }).click();
             await card.locator(".plan-edit").fill("# The plan\n\n1. Do it well");
             const answered = server.event(({ event }) => event.type === "question_answered", "the answer");
@@ -361,7 +361,7 @@ test("code is copied, put in at the cursor, and applied as a prompt", () =>
             await chat.page.getByLabel("Copy this code").click();
             await chat.page.getByLabel("Insert this code").click();
             await chat.page.waitForSelector(".working", { state: "detached" });
-            await chat.page.getByLabel("Have the agent put").click();
+            await chat.page.getByLabel("Apply: have the agent").click();
             await chat.page.waitForSelector("text=I put it there.");
             const said = chat.actions.filter(({ action }) => action === "copy" || action === "insert").map(({ action, payload }) => [action, (payload as { text: string }).text]);
             assert.deepEqual(said, [["copy", "let a = 1;"], ["insert", "let a = 1;"]]);

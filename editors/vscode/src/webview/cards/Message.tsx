@@ -27,7 +27,7 @@ export const RowView = memo(function RowView({ row }: { row: Row }) {
         case "agentMessage":
             return (
                 <div class="said">
-                    <h3 class="unseen">Kode</h3>
+                    <h2 class="unseen">Kode</h2>
                     <Markdown text={body.text} complete={body.complete} />
                     {body.interrupted && <p class="broke-off">Broke off here.</p>}
                 </div>

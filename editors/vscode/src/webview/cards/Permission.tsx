@@ -67,7 +67,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
             <header>
                 <Icon name="shield" />
                 <h2 id={`${prompt.permissionId}-title`}>
-                    <bdi>{exactLine(prompt.title)}</bdi>
+                    {prompt.preview.type === "command" ? "Run this command?" : <bdi>{exactLine(prompt.title)}</bdi>}
                 </h2>
                 {others > 0 && <span class="badge">{counted(others, "more")}</span>}
             </header>

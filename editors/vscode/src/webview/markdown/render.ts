@@ -48,8 +48,8 @@ for (const name of ["heading_open", "heading_close"]) {
     // The messages are the headings of the page; those within one are below them.
     rules[name] = (tokens, index, options, _environment, self) => {
         const token = tokens[index];
-        const level = Number(/^h([1-6])$/.exec(token?.tag ?? "")?.[1] ?? 4);
-        if (token) token.tag = `h${Math.min(6, level + 3)}`;
+        const level = Number(/^h([1-6])$/.exec(token?.tag ?? "")?.[1] ?? 3);
+        if (token) token.tag = `h${Math.min(6, level + 2)}`;
         return self.renderToken(tokens, index, options);
     };
 }
@@ -68,7 +68,7 @@ export function codeFrame(code: string, info: string): string {
         `<div class="code" data-language="${escape(language)}"><div class="code-head"><span class="code-language">` +
         `${escape(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
         `${button("insert", "Insert", "Insert this code at the cursor of the editor")}` +
-        `${button("apply", "Apply", "Have the agent put this code into the file it belongs to")}</div>` +
+        `${button("apply", "Apply", "Apply: have the agent put this code into its file")}</div>` +
         `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escape(language)}` : ""}">` +
         `<code>${escape(exact(code.replace(/\n$/, "")))}</code></pre></div>`
     );
@@ -102,7 +102,7 @@ export function targetOf(link: HTMLElement): LinkTarget | undefined {
 }
 
 const ELEMENTS =
-    "a b blockquote br button code del div em h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul".split(" ");
+    "a b blockquote br button code del div em h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul".split(" ");
 const ATTRIBUTES = (
     "class title role tabindex start type aria-label data-act data-language data-web data-path data-line data-end-line data-column"
 ).split(" ");
