@@ -61,7 +61,7 @@ test("HTML in an answer stays text, whether it streams or is done", () =>
 for (const [index, attack] of ATTACKS.entries()) {
     test(`attack ${index} is the text that it is, alone and in a list, a quote and a table`, () =>
         inWorld({ programs: [{ steps: [{ content: [text(`${attack}\n\n- ${attack.replaceAll("\n", "\n  ")}\n\n> ${attack.replaceAll("\n", "\n> ")}\n\nEnd.`)], chunk: 5 }] }] }, async ({ chat }) => {
-            await chat.say(attack);
+            await chat.say(`Say: ${attack}`);
             await chat.page.waitForSelector(".said >> text=End.");
             assert.equal(await chat.page.locator(FORBIDDEN).count(), 0);
             assert.equal(await chat.page.evaluate(() => (window as unknown as { pwned?: number }).pwned), undefined);
@@ -164,6 +164,8 @@ test("questions and their options are text", () =>
 test("the policy of the page is in force: what it forbids does not work in here", () =>
     inWorld({}, async ({ chat }) => {
         const ran = await chat.page.evaluate(async () => {
+            const refused: string[] = [];
+            document.addEventListener("securitypolicyviolation", (event) => refused.push(event.effectiveDirective));
             const script = document.createElement("script");
             script.textContent = "window.inline = 1";
             document.body.append(script);
@@ -172,9 +174,11 @@ test("the policy of the page is in force: what it forbids does not work in here"
             document.body.append(holder);
             const styled = holder.querySelector("span")?.style.color;
             const fetched = await fetch("https://evil.example").then(() => "yes", () => "no");
-            return { inline: (window as unknown as { inline?: number }).inline, styled, fetched };
+            while (refused.length < 3) await new Promise((resolve) => requestAnimationFrame(resolve));
+            return { inline: (window as unknown as { inline?: number }).inline, styled, fetched, refused: refused.sort() };
         });
-        assert.deepEqual(ran, { inline: undefined, styled: "", fetched: "no" });
-        assert.ok(chat.complaints.some((complaint) => complaint.includes("refused by the policy")));
+        assert.deepEqual(ran, { inline: undefined, styled: "", fetched: "no", refused: ["connect-src", "script-src-elem", "style-src-attr"] });
+        await chat.page.evaluate(() => console.error("the last complaint"));
+        await chat.page.waitForFunction(() => true);
         chat.complaints.length = 0;
     }));

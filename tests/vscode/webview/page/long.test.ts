@@ -115,6 +115,7 @@ test("a card that is opened does not move what is above it", () =>
     inWorld({ programs: [stream] }, async ({ chat, project }) => {
         await project.release("more");
         await chat.say("stream");
+        await chat.page.waitForSelector("text=Line 119 of the stream");
         await chat.page.waitForSelector(".working", { state: "detached" });
         await chat.page.locator(".scroller").evaluate((element) => element.scrollTo(0, 100));
         await still(chat);

@@ -83,19 +83,22 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
         ...(prompt.text.trim() === "" ? [] : [{ type: "text" as const, text: prompt.text }]),
         ...prompt.parts,
     ];
-    if (input.length === 0 || handing) return;
-    handing = true;
+    if (input.length === 0) return;
     clearTimeout(timer);
     app.set({ prompt: { ...BLANK, revision: prompt.revision + 1 }, trouble: undefined });
-    const sent = await app.attempt(async () => {
+    // One after the other, so that prompts arrive in the order in which they were written.
+    const before = handing;
+    const work = async () => {
+        await before;
         if (prompt.instead) await goBack(app, prompt.instead);
         const sessionId = await ensureSession(app);
         const context = app.state.editorContext ? await app.host.act("editorContext", {}) : undefined;
         await app.host.request("agent/turn/start", { sessionId, input, delivery, ...(context ? { context } : {}) });
         stored = written(undefined);
-    });
-    handing = false;
-    if (!sent) {
+    };
+    const sending = app.attempt(work);
+    handing = sending;
+    if (!(await sending)) {
         const now = app.state.prompt;
         const text = [prompt.text, now.text].filter((words) => words !== "").join("\n");
         put(app, { ...prompt, text, parts: [...prompt.parts, ...now.parts], revision: now.revision });
@@ -104,7 +107,7 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     }
 }
 
-let handing = false;
+let handing: Promise<unknown> = Promise.resolve();
 
 /** Begins to write a message again. */
 export function editMessage(app: App, item: Item): void {

@@ -11,7 +11,7 @@ import { Markdown } from "../markdown/Markdown.tsx";
 import { Icon, type IconName } from "../panels/Icon.tsx";
 import { isRunning } from "../store/session.ts";
 import type { Row } from "../store/rows.ts";
-import { bytes, counted, exactLine, prose, span } from "../text.ts";
+import { bytes, counted, exact, exactLine, prose, span } from "../text.ts";
 import { Card } from "./Card.tsx";
 import { CheckpointPanel } from "./Checkpoint.tsx";
 import { LooksCard, ToolCard } from "./ToolCard.tsx";
@@ -41,8 +41,8 @@ export const RowView = memo(function RowView({ row }: { row: Row }) {
                 <div class={`notice ${body.level}`} role="note">
                     <Icon name={body.level === "info" ? "info" : "warning"} />
                     <div>
-                        <p>{prose(body.text)}</p>
-                        {body.hint !== undefined && <p class="hint">{prose(body.hint)}</p>}
+                        <p>{exact(body.text)}</p>
+                        {body.hint !== undefined && <p class="hint">{exact(body.hint)}</p>}
                     </div>
                 </div>
             );

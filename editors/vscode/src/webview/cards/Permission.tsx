@@ -9,7 +9,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { App } from "../app/app.ts";
 import { useApp } from "../app/context.ts";
 import { Icon } from "../panels/Icon.tsx";
-import { counted, exact, exactLine, prose } from "../text.ts";
+import { counted, exact, exactLine } from "../text.ts";
 import { Diff } from "./Diff.tsx";
 
 const SCOPES: Record<Scope, string> = {
@@ -72,13 +72,13 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                 {others > 0 && <span class="badge">{counted(others, "more")}</span>}
             </header>
             <PreviewOf prompt={prompt} />
-            <p class="reason">{prose(prompt.reason)}</p>
+            <p class="reason">{exactLine(prompt.reason)}</p>
             {prompt.risks.length > 0 && (
                 <ul class="risks" aria-label="What could go wrong">
                     {prompt.risks.map((risk, index) => (
                         <li key={index}>
                             <Icon name="warning" />
-                            {prose(risk)}
+                            {exactLine(risk)}
                         </li>
                     ))}
                 </ul>

@@ -12,7 +12,7 @@ export function Banners() {
     const connection = useSelect((state) => state.host?.connection);
     const trusted = useSelect((state) => state.host?.trusted ?? true);
     return (
-        <>
+        <section aria-label="State of the server and the workspace">
             {connection && <ConnectionBanner />}
             {!trusted && (
                 <div class="banner warning" role="note">
@@ -20,7 +20,7 @@ export function Banners() {
                     <p>You have not trusted this workspace. What its files allow or configure does not count, and nothing runs from it.</p>
                 </div>
             )}
-        </>
+        </section>
     );
 }
 

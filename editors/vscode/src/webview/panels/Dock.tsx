@@ -11,7 +11,7 @@ import { resolveEdits, takeBack, unresolved } from "../app/edits.ts";
 import { PermissionCard } from "../cards/Permission.tsx";
 import { QuestionCard } from "../cards/Question.tsx";
 import { Counts } from "../cards/Diff.tsx";
-import { counted, exactLine, prose } from "../text.ts";
+import { counted, exact, exactLine, prose } from "../text.ts";
 import { Icon, type IconName, Spinner } from "./Icon.tsx";
 
 /** The permission prompt or question that waits longest. */
@@ -285,14 +285,14 @@ export function Toasts() {
             {storage && (
                 <div class="toast error">
                     <Icon name="warning" />
-                    <p>{prose(storage.message)}</p>
+                    <p>{exact(storage.message)}</p>
                 </div>
             )}
             {fault && (
                 <div class="toast error">
                     <Icon name="warning" />
                     <p>
-                        {prose(fault.message)} <span class="hint">{prose(fault.hint)}</span>
+                        {exact(fault.message)} <span class="hint">{exact(fault.hint)}</span>
                     </p>
                 </div>
             )}
@@ -300,7 +300,7 @@ export function Toasts() {
                 <div class="toast error">
                     <Icon name="warning" />
                     <p>
-                        {prose(trouble.message)} {trouble.hint !== "" && <span class="hint">{prose(trouble.hint)}</span>}
+                        {exact(trouble.message)} {trouble.hint !== "" && <span class="hint">{exact(trouble.hint)}</span>}
                     </p>
                     <IconAct icon="close" label="Close" onClick={() => app.set({ trouble: undefined })} />
                 </div>
@@ -308,7 +308,7 @@ export function Toasts() {
             {undoable && (
                 <div class="toast">
                     <p>
-                        {undoable.text} {problem !== undefined && <span class="hint">{prose(problem)}</span>}
+                        {undoable.text} {problem !== undefined && <span class="hint">{exact(problem)}</span>}
                     </p>
                     <button type="button" class="quiet" onClick={() => void takeBack(app)}>
                         Take back

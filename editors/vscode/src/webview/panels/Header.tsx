@@ -57,7 +57,7 @@ export function Followed() {
             adopt(app, await app.host.request("agent/session/takeOver", { sessionId: app.session().sessionId, force }));
         });
     return (
-        <div class="banner" role="note">
+        <section class="banner" aria-label="Another window">
             <Icon name="info" />
             <p>
                 {following.by
@@ -69,6 +69,6 @@ export function Followed() {
                     Take over
                 </button>
             )}
-        </div>
+        </section>
     );
 }
