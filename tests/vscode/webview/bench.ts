@@ -95,6 +95,13 @@ async function main(): Promise<void> {
     for (const [label, id] of [["floor: a session of one message", short], [`a session of ${LONG_MESSAGES} messages`, sessionId]] as const) {
         const chat = await ChatPage.open(browser, project, server, { state: { sessionId: id } });
         await figures(chat, label);
+        const answers: number[] = [];
+        for (let index = 0; index < 7; index += 1) {
+            const begun = performance.now();
+            await server.request("agent/session/load", { sessionId: id, items: 100 });
+            answers.push(performance.now() - begun);
+        }
+        console.log(`  the server's answer alone, median of 7                 ${round(median(answers))} ms`);
         await chat.close();
     }
     const chat = await ChatPage.open(browser, project, server, { state: { sessionId } });

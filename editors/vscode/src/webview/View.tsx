@@ -16,7 +16,7 @@ import { List, type ListHandle } from "./list/List.tsx";
 import { targetOf } from "./markdown/render.ts";
 import { Banners } from "./panels/Banners.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
-import { Changes, Queue, Toasts, Todos, Waiting } from "./panels/Dock.tsx";
+import { Changes, Queue, Tasks, Toasts, Todos, Waiting } from "./panels/Dock.tsx";
 import { Followed, Header } from "./panels/Header.tsx";
 import { Sessions } from "./panels/Sessions.tsx";
 import { Welcome } from "./panels/Welcome.tsx";
@@ -80,6 +80,7 @@ export function View() {
                     <Toasts />
                     <Waiting />
                     <Todos />
+                    <Tasks />
                     <Changes />
                     <Queue />
                     <Composer />

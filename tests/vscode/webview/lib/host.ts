@@ -161,6 +161,7 @@ export class ChatPage {
         const files: Record<string, [string, string]> = {
             "/index.html": ["text/html", shell],
             "/webview.js": ["text/javascript", built("webview.js")],
+            "/languages.js": ["text/javascript", built("languages.js")],
             "/webview.css": ["text/css", built("webview.css")],
         };
         await page.route("**/*", (route) => {

@@ -80,6 +80,16 @@ export async function archive(app: App, sessionId: SessionId, archived: boolean)
     await refreshList(app);
 }
 
+/** Writes a session as a document to a place that the user chooses. */
+export async function exportSession(app: App, sessionId: SessionId): Promise<void> {
+    await app.attempt(async () => {
+        const { document, fileName } = await app.host.request("agent/session/export", { sessionId, format: "markdown" });
+        if (document.format !== "markdown") throw new Error("The server gave another form of the session than Markdown.");
+        const { saved } = await app.host.act("saveText", { fileName, text: document.text });
+        if (saved) app.announce("The session is written.");
+    });
+}
+
 /** Deletes a session, if the user is sure. */
 export async function remove(app: App, sessionId: SessionId, title: string): Promise<void> {
     await app.attempt(async () => {

@@ -22,8 +22,14 @@ const MAX_SESSIONS = 6;
 /** The most events that wait for a snapshot. */
 const MAX_WAITING = 10_000;
 
+/** The most events that are kept of sessions that are not here. */
+const MAX_STRAYS = 500;
+
 /** Snapshots on their way, with the events that came meanwhile. */
 const arriving = new Map<SessionId, AgentEventParams[]>();
+
+/** The newest events of sessions that are not here: one that begins may tell something before it is known. */
+const strays: AgentEventParams[] = [];
 
 /** Shows a session, loading it if it is not here. */
 export async function showSession(app: App, id: SessionId): Promise<void> {
@@ -65,7 +71,7 @@ export function adopt(app: App, snapshot: Snapshot): void {
         return;
     }
     const known = app.state.sessions.get(snapshot.sessionId);
-    const view = waiting.reduce(foldEvent, { ...sessionOf(snapshot), agents: known?.agents ?? new Map() });
+    const view = waiting.reduce(foldEvent, { ...begun(snapshot), agents: known?.agents ?? new Map() });
     app.store.update((state) => ({ ...kept(state, view), loading: state.active === view.sessionId ? false : state.loading }));
     if (app.state.active !== view.sessionId) return;
     if (known) shownAgain(app, view);
@@ -77,7 +83,11 @@ export function takeEvent(app: App, params: AgentEventParams): void {
     const waiting = arriving.get(params.sessionId);
     if (waiting && waiting.length < MAX_WAITING) waiting.push(params);
     const before = app.state.sessions.get(params.sessionId);
-    if (!before) return;
+    if (!before) {
+        if (!waiting) strays.push(params);
+        if (strays.length > MAX_STRAYS) strays.shift();
+        return;
+    }
     app.store.stream((state) => withSession(state, params.sessionId, (view) => foldEvent(view, params)));
     const after = app.state.sessions.get(params.sessionId);
     if (!after || after === before || params.sessionId !== app.state.active) return;
@@ -124,13 +134,13 @@ export async function loadAgent(app: App, sessionId: SessionId, agentId: AgentId
 /** Begins a session of its own with what this one said up to a message. */
 export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId): Promise<void> {
     await app.attempt(async () => {
-        const begun = await app.host.request("agent/session/fork", {
+        const forked = await app.host.request("agent/session/fork", {
             sessionId,
             ...(beforeItemId === undefined ? {} : { beforeItemId }),
         });
         saveDraft(app);
-        app.set({ active: begun.sessionId, listOpen: false, edits: undefined, checkpoint: undefined });
-        adopt(app, begun.snapshot);
+        app.set({ active: forked.sessionId, listOpen: false, edits: undefined, checkpoint: undefined });
+        adopt(app, forked.snapshot);
         app.announce("A fork of the session is shown.");
     });
 }
@@ -147,10 +157,18 @@ export async function ensureSession(app: App): Promise<SessionId> {
 let beginning: Promise<SessionId> | undefined;
 
 async function begin(app: App): Promise<SessionId> {
-    const begun = await app.host.request("agent/session/new", {});
-    app.store.update((state) => ({ ...kept(state, sessionOf(begun.snapshot)), active: begun.sessionId, loading: false }));
-    tellShowing(app, sessionOf(begun.snapshot));
-    return begun.sessionId;
+    const { sessionId, snapshot } = await app.host.request("agent/session/new", {});
+    const view = begun(snapshot);
+    app.store.update((state) => ({ ...kept(state, view), active: sessionId, loading: false }));
+    tellShowing(app, view);
+    return sessionId;
+}
+
+/** The view of a snapshot with what was told of the session before it was here. */
+function begun(snapshot: Snapshot): SessionView {
+    return strays
+        .filter(({ sessionId, event }) => sessionId === snapshot.sessionId && event.type !== "lease_changed" && event.type !== "gap")
+        .reduce(foldEvent, sessionOf(snapshot));
 }
 
 function shown(app: App, view: SessionView): void {

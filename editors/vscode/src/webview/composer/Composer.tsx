@@ -222,7 +222,7 @@ export function Composer() {
                 <ModePicker />
                 <ModelPicker />
                 <EffortPicker />
-                <span class="grow" />
+                <span class="composer-end">
                 <Meter />
                 {running && !isBlank && (
                     <button type="button" class="icon-button" title="Tell the running turn now (Ctrl+Enter)" aria-label="Tell the running turn now" onClick={() => submit("steer")}>
@@ -244,6 +244,7 @@ export function Composer() {
                 >
                     <Icon name="send" />
                 </button>
+                </span>
             </div>
         </div>
     );

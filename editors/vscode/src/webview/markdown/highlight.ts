@@ -1,42 +1,42 @@
-// Colors for finished code, in idle time.
+// Colors for finished code, in idle time. The languages are a script of their own, which is loaded when there is code.
 //
 // Rule: highlighting only wraps what is there into spans with classes; the text is the same before and after, and goes
 // through the sanitizer as everything does. Long code stays plain.
 
+import type { LanguageFn } from "highlight.js";
 import hljs from "highlight.js/lib/core";
-import bash from "highlight.js/lib/languages/bash";
-import cpp from "highlight.js/lib/languages/cpp";
-import csharp from "highlight.js/lib/languages/csharp";
-import css from "highlight.js/lib/languages/css";
-import diff from "highlight.js/lib/languages/diff";
-import dockerfile from "highlight.js/lib/languages/dockerfile";
-import go from "highlight.js/lib/languages/go";
-import ini from "highlight.js/lib/languages/ini";
-import java from "highlight.js/lib/languages/java";
-import javascript from "highlight.js/lib/languages/javascript";
-import json from "highlight.js/lib/languages/json";
-import kotlin from "highlight.js/lib/languages/kotlin";
-import lua from "highlight.js/lib/languages/lua";
-import makefile from "highlight.js/lib/languages/makefile";
-import markdown from "highlight.js/lib/languages/markdown";
-import php from "highlight.js/lib/languages/php";
-import python from "highlight.js/lib/languages/python";
-import ruby from "highlight.js/lib/languages/ruby";
-import rust from "highlight.js/lib/languages/rust";
-import sql from "highlight.js/lib/languages/sql";
-import typescript from "highlight.js/lib/languages/typescript";
-import xml from "highlight.js/lib/languages/xml";
-import yaml from "highlight.js/lib/languages/yaml";
 
 import { sanitized } from "./render.ts";
 
-const LANGUAGES = {
-    bash, cpp, csharp, css, diff, dockerfile, go, ini, java, javascript, json, kotlin, lua, makefile, markdown, php,
-    python, ruby, rust, sql, typescript, xml, yaml,
-};
-for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
-hljs.registerAliases(["c", "h"], { languageName: "cpp" });
-hljs.registerAliases(["scss", "less"], { languageName: "css" });
+/** What the script of the languages leaves behind. */
+declare global {
+    var kodeLanguages: Record<string, LanguageFn> | undefined;
+}
+
+// The script that runs now has the nonce of the page's policy, and beside it lies that of the languages.
+const own = document.currentScript as HTMLScriptElement | null;
+
+let languages: Promise<boolean> | undefined;
+
+/** Gets the languages, with the first code that is to be colored; answers whether they are here. */
+function loadLanguages(): Promise<boolean> {
+    languages ??= new Promise((resolve) => {
+        if (!own) return resolve(false);
+        const script = document.createElement("script");
+        script.nonce = own.nonce;
+        script.src = new URL("languages.js", own.src).href;
+        script.onerror = () => resolve(false);
+        script.onload = () => {
+            for (const [name, language] of Object.entries(globalThis.kodeLanguages ?? {})) hljs.registerLanguage(name, language);
+            hljs.registerAliases(["c", "h"], { languageName: "cpp" });
+            hljs.registerAliases(["scss", "less"], { languageName: "css" });
+            resolve(true);
+        };
+        document.head.append(script);
+    });
+    return languages;
+}
+
 hljs.configure({ throwUnescapedHTML: false });
 
 /** The most characters that are colored. */
@@ -75,7 +75,11 @@ export function highlightLater(root: HTMLElement): void {
     }
     if (waiting.size === 0 || asked) return;
     asked = true;
-    requestIdleCallback(colorSome, { timeout: 2_000 });
+    // Where the languages cannot be had, code stays plain.
+    void loadLanguages().then((here) => {
+        if (here) requestIdleCallback(colorSome, { timeout: 2_000 });
+        else waiting.clear();
+    });
 }
 
 function colorSome(deadline: IdleDeadline): void {

@@ -64,6 +64,39 @@ export function Todos() {
     );
 }
 
+/** Commands that go on behind the conversation. */
+export function Tasks() {
+    const app = useApp();
+    const tasks = useSession((view) => view.tasks) ?? [];
+    if (tasks.length === 0) return null;
+    const show = (taskId: string, title: string) =>
+        void app.attempt(async () => {
+            const { sessionId } = app.session();
+            const page = await app.host.request("agent/output/read", { sessionId, taskId, limit: 65_536 });
+            await app.host.act("openText", { title, text: page.text });
+        });
+    const stop = (taskId: string) =>
+        void app.attempt(() => app.host.request("agent/tasks/stop", { sessionId: app.session().sessionId, taskId }));
+    return (
+        <section class="dock-part tasks" aria-label="In the background">
+            <ul class="file-list">
+                {tasks.map((task) => (
+                    <li key={task.taskId} class="file-row">
+                        <Spinner />
+                        <span class="queued-text mono" title={exactLine(task.title)}>
+                            {exactLine(task.title)}
+                        </span>
+                        <button type="button" class="quiet" onClick={() => show(task.taskId, task.title)}>
+                            Output
+                        </button>
+                        <IconAct icon="stop" label={`Stop ${exactLine(task.title)}`} onClick={() => stop(task.taskId)} />
+                    </li>
+                ))}
+            </ul>
+        </section>
+    );
+}
+
 /** What waits for its turn. */
 export function Queue() {
     const app = useApp();

@@ -6,7 +6,7 @@ import type { SessionHit, SessionSummary } from "kode-protocol";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { useApp, useSelect } from "../app/context.ts";
-import { archive, moreOfList, remove, rename, searchSessions, showArchived } from "../app/list.ts";
+import { archive, exportSession, moreOfList, remove, rename, searchSessions, showArchived } from "../app/list.ts";
 import { fork, showSession } from "../app/sessions.ts";
 import { ago, counted, dollars, exactLine } from "../text.ts";
 import { Icon, type IconName, Spinner } from "./Icon.tsx";
@@ -121,6 +121,7 @@ function SessionRow({ session, isActive }: { session: SessionSummary; isActive: 
             <span class="session-acts">
                 <Act icon="edit" label={`Rename ${name}`} disabled={isElsewhere || isUnreadable} onClick={() => setTitle(session.title)} />
                 <Act icon="fork" label={`Fork ${name}`} disabled={isUnreadable} onClick={() => void fork(app, sessionId)} />
+                <Act icon="file" label={`Export ${name}`} disabled={isUnreadable} onClick={() => void exportSession(app, sessionId)} />
                 <Act
                     icon="archive"
                     label={`${session.archived ? "Take out" : "Archive"} ${name}`}
