@@ -48,6 +48,7 @@ test("the key takes the selection along, and the same key goes back", async (wor
     assert.match(part.uri, /a\.txt$/);
     assert.match(part.text, /^one ?$/);
     assert.deepEqual(part.range.start, { line: 0, character: 0 });
+    await eventually("the view has the focus", () => window.page_((body) => body.ownerDocument.hasFocus()));
     await window.page.keyboard.press("Control+'");
     await window.page.locator(".monaco-editor.focused").first().waitFor();
 });

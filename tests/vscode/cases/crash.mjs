@@ -41,12 +41,13 @@ test("a prompt that waited when the server was killed is asked again and can be 
 test("the fifth end is the last, and the user's restart begins anew", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await window.openChat();
+    let last;
     for (let crash = 1; crash <= 5; crash++) {
-        const pid = await eventually(`server ${crash}`, async () => {
-            await window.status(/ready/);
-            return window.serverPid();
+        last = await eventually(`server ${crash}`, async () => {
+            const pid = await window.serverPid();
+            return pid !== last && (await window.text("connection")) === "ready" && pid;
         });
-        process.kill(pid, "SIGKILL");
+        process.kill(last, "SIGKILL");
         await eventually(`end ${crash}`, async () => (await window.text("connection")) !== "ready");
     }
     const label = await window.status(/ended 5 times/);

@@ -18,7 +18,7 @@ test("a notification for a user who looks elsewhere allows once, and its text is
     const window = await asked(workbench, { "kode.notifications.permissions": "always" });
     await window.status(/1 question for you/);
     await toast(window).waitFor();
-    const links = await toast(window).locator("a").allTextContents();
+    const links = await toast(window).locator(".notification-list-item-message a").allTextContents();
     assert.deepEqual(links, ["Allow Once", "Open"], "the model's text made no third one");
     await window.shot("permission-notification");
     await toast(window).locator("a", { hasText: "Allow Once" }).click();
@@ -47,6 +47,7 @@ test("a user who sees the chat is not notified; one who leaves the window is", a
     // A headless page keeps its focus behind others; the window is told as a window system would.
     await window.page.evaluate(() => {
         Object.defineProperty(document, "hasFocus", { value: () => false, configurable: true });
+        window.dispatchEvent(new Event("focus"));
         window.dispatchEvent(new Event("blur"));
     });
     await eventually("the window has lost its focus", async () => !(await isFocused()));

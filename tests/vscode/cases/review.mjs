@@ -141,7 +141,7 @@ test("changes are marked in the explorer, and are there again after a reload wit
     await again.prompt("change two places");
     await eventually("the end", async () => (await again.text("done")) !== "");
     await again.command("workbench.view.explorer");
-    const mark = again.page.locator('.explorer-folders-view .monaco-list-row[aria-label*="changes by Kode to review"]');
+    const mark = again.page.locator('.explorer-folders-view [aria-label*="changes by Kode to review"]');
     await mark.first().waitFor();
     await again.reload();
     await mark.first().waitFor({ timeout: 60_000 });

@@ -48,13 +48,14 @@ test("typing into the very file that the agent edits loses no character of the u
     await window.openChat();
     await window.edit("shared.txt");
     await watchEditors(window);
-    // Words of the user's at random places, some of them in the lines the agent is about to change.
+    // The user's characters, each of which is there only once, at random places, some of them in the lines that the agent
+    // is about to change.
     await window.run(async (vscode, memory) => {
         const editor = vscode.window.activeTextEditor;
         const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         let seed = 42;
         const random = (below) => (seed = (seed * 1103515245 + 12345) % 2147483648) % below;
-        memory.words = [];
+        memory.typed = [];
         memory.stop = false;
         memory.typing = (async () => {
             while (!memory.stop) {
@@ -62,26 +63,26 @@ test("typing into the very file that the agent edits loses no character of the u
                 const isOverlap = random(4) === 0;
                 const length = editor.document.lineAt(line).text.length;
                 const place = new vscode.Position(line, isOverlap ? random(length + 1) : length);
-                const word = `<u${memory.words.length}>`;
+                const character = String.fromCodePoint(0x4e00 + memory.typed.length);
                 const options = { undoStopBefore: false, undoStopAfter: false };
-                if (await editor.edit((edit) => edit.insert(place, word), options)) memory.words.push(word);
+                if (await editor.edit((edit) => edit.insert(place, character), options)) memory.typed.push(character);
                 await sleep(random(20));
             }
         })();
     });
     await window.prompt("shared");
     await eventually("the end", async () => (await window.text("done")) !== "", 120_000);
-    const words = await window.run(async (_, memory) => {
+    const typed = await window.run(async (_, memory) => {
         memory.stop = true;
         await memory.typing;
-        return memory.words;
+        return memory.typed;
     });
     const text = await window.buffer("shared.txt");
-    const lost = words.filter((word) => !text.includes(word) && text.split(word).length !== 2);
+    const lost = typed.filter((character) => text.split(character).length !== 2);
     assert.deepEqual(lost, []);
     assert.deepEqual(await editorsSeen(window), []);
     const changed = (text.match(/was changed/g) ?? []).length;
     assert.ok(changed > 0, "the agent changed something");
-    assert.ok(words.length >= 50, `only ${words.length} words were typed`);
-    console.log(`      ${words.length} words typed into it, 0 lost; ${changed} of ${SHARED_EDITS} edits made`);
+    assert.ok(typed.length >= 50, `only ${typed.length} characters were typed`);
+    console.log(`      ${typed.length} characters typed into it, 0 lost; ${changed} of ${SHARED_EDITS} edits made`);
 });

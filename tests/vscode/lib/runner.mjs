@@ -8,12 +8,12 @@ export function test(name, run) {
     cases.push({ name, run });
 }
 
-/** Runs what matches, and sets the exit code. */
+/** Runs the cases whose names match, and sets the exit code. */
 export async function runAll(tools, filter) {
     let passed = 0;
     let failed = 0;
     for (const { name, run } of cases) {
-        if (filter && !name.includes(filter)) continue;
+        if (filter && !new RegExp(filter).test(name)) continue;
         const start = Date.now();
         const seconds = () => ((Date.now() - start) / 1000).toFixed(1);
         try {

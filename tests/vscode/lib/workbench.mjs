@@ -358,7 +358,7 @@ export class Window {
     async serverPid() {
         const pid = await this.run(() => process.pid);
         const children = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(pid)], { encoding: "utf8" });
-        const line = children.split("\n").find((child) => child.includes("kode-ls") && !child.includes("scripted-model"));
+        const line = children.split("\n").find((child) => /kode-ls(?!.*defunct)/.test(child));
         return line ? Number(line.trim().split(/\s+/)[0]) : undefined;
     }
 

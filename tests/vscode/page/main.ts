@@ -2,7 +2,7 @@
 //
 // Rule: what a test looks at stands in elements with ids; what a test does, it does with `window.send` and `window.ask`.
 
-import type { AgentEventParams, HostState, Snapshot } from "./types.ts";
+import type { AgentEventParams, HostState, Item, Snapshot } from "./types.ts";
 import "./style.css";
 
 declare function acquireVsCodeApi(): { postMessage(message: unknown): void; setState(state: unknown): void };
@@ -42,16 +42,27 @@ async function begin(state: HostState): Promise<void> {
     editor.setState({ sessionId });
     element("session").textContent = sessionId;
     element("draft").textContent = snapshot.draft?.text ?? "";
-    element("said").textContent = snapshot.items
-        .map(({ body }) => (body.type === "agentMessage" ? body.text : ""))
-        .join("\n");
+    for (const item of snapshot.items) take(item);
     await send({ type: "host", action: "showing", payload: { sessionId, title: snapshot.title } });
+}
+
+/** What the model has said, by the item. */
+const said = new Map<string, string>();
+
+function take({ itemId, body }: Item): void {
+    if (body.type === "agentMessage") say(itemId, body.text);
+}
+
+function say(itemId: string, text: string): void {
+    said.set(itemId, text);
+    element("said").textContent = [...said.values()].join("\n");
 }
 
 function event({ sessionId: of, bookmark, event }: AgentEventParams): void {
     if (of !== sessionId) return;
     element("events").append(`${bookmark.seq} ${event.type}\n`);
-    if (event.type === "text_chunk") element("said").append(event.text);
+    if (event.type === "item_added" || event.type === "item_updated") take(event.item);
+    if (event.type === "text_chunk") say(event.itemId, (said.get(event.itemId) ?? "") + event.text);
     if (event.type === "permission_required") element("asked").textContent = event.prompt.permissionId;
     if (event.type === "permission_decided") element("asked").textContent = "";
     if (event.type === "done") element("done").append(`${event.stopReason}\n`);

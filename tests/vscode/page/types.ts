@@ -1,3 +1,3 @@
 // What the test page needs of the protocol and of the contract with the host.
-export type { AgentEventParams, Snapshot } from "../../../protocol/generated/kode.ts";
+export type { AgentEventParams, Item, Snapshot } from "../../../protocol/generated/kode.ts";
 export type { HostState } from "../../../editors/vscode/src/shared/messages.ts";

@@ -9,6 +9,9 @@ import { accessSync, constants, statSync } from "node:fs";
 /** The most of its last words. */
 const LAST_WORDS = 2_000;
 
+/** Lines of its log that tell of nothing bad. */
+const CHATTER = /^\S+Z\s+(INFO|DEBUG|TRACE)\b/;
+
 /** How long it may take from the end of the connection to the end of the process. */
 const END_LIMIT_MS = 1_000;
 
@@ -57,7 +60,7 @@ export class ServerProcess {
             setTimeout(() => resolve("The server closed the connection and goes on running."), END_LIMIT_MS).unref();
         });
         const reason = await Promise.race([this.ended, limit]);
-        const last = this.lastWords.trimEnd().split("\n").at(-1)?.trim();
+        const last = this.lastWords.trimEnd().split("\n").findLast((line) => line.trim() !== "" && !CHATTER.test(line))?.trim();
         return last ? `${reason} Its last words: ${last}` : reason;
     }
 

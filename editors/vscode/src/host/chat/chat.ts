@@ -13,7 +13,8 @@ import type { Sessions } from "../sessions.ts";
 import { viewSettings } from "../settings.ts";
 import { Page, type PageContext } from "./page.ts";
 
-const VIEW = "kode.chat";
+/** The editor makes a command of each view, `<id>.focus`; ours has another name. */
+const VIEW = "kode.chatView";
 const PANEL = "kode.chatEditor";
 
 /** Where the session of the view is kept for the next window. */

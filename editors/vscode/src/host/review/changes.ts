@@ -36,14 +36,9 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
 
     private draw(): void {
         const entries = this.ledger.all();
-        if (entries.length === 0) {
-            // An empty provider would stand in the source control view for nothing.
-            this.source?.dispose();
-            this.source = undefined;
-            this.group = undefined;
-            return;
-        }
-        this.begin().resourceStates = entries.map(resource);
+        // Before the first change it would stand in the source control view for nothing. Once there it stays: editors
+        // that are open do not ask a provider that is made anew.
+        if (entries.length > 0 || this.group) this.begin().resourceStates = entries.map(resource);
     }
 
     private begin(): vscode.SourceControlResourceGroup {
