@@ -41,20 +41,23 @@ const ATTACKS = [
 
 /** Elements and attributes that nothing of the page has. */
 const FORBIDDEN =
-    "script:not([nonce]), style, iframe, object, embed, form, base, meta[http-equiv=refresh], .row img, .row [style*=fixed], [onerror], [onload], [onmouseover], a[href], .markdown [style], .markdown input, .markdown svg, math";
+    "script:not([src='webview.js']):not([src$='/languages.js']), style, iframe, object, embed, form, base, meta[http-equiv=refresh], .row img, .row [style*=fixed], [onerror], [onload], [onmouseover], a[href], .markdown [style], .markdown input, .markdown svg, math";
 
 test("HTML in an answer stays text, whether it streams or is done", () =>
-    inWorld({ programs: [{ steps: [{ content: [text(ATTACKS.join("\n\n"))], chunk: 7 }] }] }, async ({ chat }) => {
+    inWorld({ programs: [{ steps: [{ content: [text(ATTACKS.join("\n\n"))], chunk: 7 }] }] }, async ({ chat, server }) => {
+        const done = server.event(({ event }) => event.type === "done", "the end");
         await chat.say("attack");
-        await chat.page.waitForSelector(".working", { state: "attached" }).catch(() => undefined);
+        await done;
+        await chat.settled();
         await chat.page.waitForSelector(".working", { state: "detached" });
         assert.equal(await chat.page.locator(FORBIDDEN).count(), 0);
         assert.equal(await chat.page.evaluate(() => (window as unknown as { pwned?: number }).pwned), undefined);
         assert.match((await chat.rows()).join("\n"), /<script>window\.pwned=1<\/script>/);
         for (const link of await chat.page.locator(".said a").all()) await link.click();
         await chat.settled();
-        const opened = chat.actions.filter(({ action }) => action === "openLink" || action === "openFile");
-        assert.deepEqual(opened, [{ action: "openLink", payload: { href: "https://evil.example/track.png" } }], "only what is a link of the web, and only by a click");
+        const opened = chat.actions.filter(({ action }) => action.startsWith("open"));
+        assert.ok(opened.length > 0, "an address of the web can be followed by a click");
+        assert.ok(opened.every(({ action, payload }) => action === "openLink" && (payload as { href: string }).href.startsWith("https://evil.example")), JSON.stringify(opened));
         assert.equal(await chat.page.locator(".said button").count(), 3 * 2, "only the buttons of the frames around code");
     }));
 

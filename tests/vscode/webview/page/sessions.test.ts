@@ -209,7 +209,7 @@ test("a server that dies is told; the draft stays, and what was said is there ag
         assert.equal(await chat.prompt.inputValue(), "typed meanwhile");
         await chat.page.waitForSelector("text=Answer to hello");
         await chat.prompt.press("Enter");
-        await chat.page.waitForSelector("text=/Answer to .*typed meanwhile/");
+        await chat.page.waitForSelector("text=/Answer to [^]*typed meanwhile/");
     }));
 
 test("without a model the page says what is missing and how to mend it", () =>
@@ -262,4 +262,41 @@ test("commands of the editor put the focus and parts where they belong", () =>
         await answer(chat, "hello");
         await chat.command({ name: "focusLastMessage" });
         await chat.page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Kode");
+    }));
+
+test("a session is written to a file that the user chooses", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "hello");
+        await chat.page.getByLabel("All sessions").first().click();
+        const row = chat.page.locator(".session", { hasText: "hello" }).first();
+        await row.hover();
+        await row.getByLabel(/^Export/).click();
+        await chat.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent?.includes("is written"));
+        const saved = chat.actions.find(({ action }) => action === "saveText")?.payload as { fileName: string; text: string };
+        assert.match(saved.fileName, /\.md$/);
+        assert.match(saved.text, /Answer to hello/);
+    }));
+
+test("commands in the background are listed while they run, and stopped", () =>
+    inWorld({ programs: [{ when: "^watch", steps: [{ content: [call("Bash", { command: "touch started; sleep 300", run_in_background: true })] }, { content: [text("It runs.")] }] }, plain] }, async ({ chat }) => {
+        await chat.say("watch");
+        await chat.page.locator(".permission .primary").click();
+        await chat.page.waitForSelector("text=It runs.");
+        const tasks = chat.page.locator(".tasks");
+        await tasks.waitFor();
+        await tasks.getByLabel(/^Stop/).click();
+        await tasks.waitFor({ state: "detached" });
+    }));
+
+test("a row that cannot be drawn says so in its place, and the rest goes on", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "hello");
+        await chat.page.evaluate((sessionId) => {
+            const item = { itemId: "item_broken", turnId: "turn", timestamp: "", body: { type: "toolCall", callId: "c", name: "X", title: { toString: 1 }, input: {}, state: "COMPLETED", display: "", audit: [] } };
+            const params = { sessionId, bookmark: { seq: 1e12, timestamp: "" }, channel: "progress", event: { type: "item_added", item } };
+            window.dispatchEvent(new MessageEvent("message", { data: { type: "event", params } }));
+        }, chat.sessionId);
+        await chat.page.waitForSelector("text=/could not be drawn/");
+        assert.match((await chat.rows()).join(), /Answer to hello/);
+        assert.equal(await chat.prompt.isEnabled(), true);
     }));

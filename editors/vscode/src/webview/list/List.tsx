@@ -191,7 +191,7 @@ export function List<R extends Drawn>({ rows, more, onOlder, draw, label, handle
                                 name={row.key}
                                 index={index}
                                 count={more ? -1 : rows.length}
-                                label={label(row)}
+                                label={nameOf(row, label)}
                                 attach={attach}
                             >
                                 {draw(row, index)}
@@ -239,6 +239,15 @@ function Slot({ name, index, count, label, attach, children }: SlotProps) {
             {children}
         </article>
     );
+}
+
+/** The name of a row. One that cannot be named is drawn all the same, and says itself what is wrong with it. */
+function nameOf<R extends Drawn>(row: R, label: (row: R) => string): string {
+    try {
+        return label(row);
+    } catch {
+        return "A row without a name";
+    }
 }
 
 const observers = new WeakMap<Map<string, HTMLElement>, ResizeObserver>();

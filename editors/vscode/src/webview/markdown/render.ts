@@ -112,6 +112,8 @@ export function sanitized(html: string): string {
     return DOMPurify.sanitize(html, {
         ALLOWED_TAGS: ELEMENTS,
         ALLOWED_ATTR: ATTRIBUTES,
+        // No browser takes these for addresses, and the words in them may have colons.
+        ADD_URI_SAFE_ATTR: ["aria-label", "data-language", "data-path"],
         ALLOW_DATA_ATTR: false,
         ALLOW_ARIA_ATTR: false,
         ALLOW_UNKNOWN_PROTOCOLS: false,
