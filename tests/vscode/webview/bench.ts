@@ -9,9 +9,14 @@ import { LONG_MESSAGES, longFiles, longPrograms, makeLong } from "./lib/long";
 import { Project, text } from "./lib/project";
 
 const words = Array.from({ length: 900 }, (_, index) => `word${index} `).join("");
-const programs = [...longPrograms, { when: "^stream", steps: [{ content: [text(`${words}\n\n${words}`)], chunk: 6 }] }, { steps: [{ content: [text("Short.")] }] }];
+const programs = [
+    ...longPrograms,
+    { when: "^stream", steps: [{ content: [text(`${words}\n\n${words}`)], chunk: 6 }] },
+    { steps: [{ content: [text("Short.")] }] },
+];
 
-const median = (numbers: number[]) => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+const median = (numbers: number[]) =>
+    numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 const round = (value: number) => Math.round(value * 10) / 10;
 
 async function openings(chat: ChatPage, selector: string): Promise<number> {
@@ -42,12 +47,18 @@ async function figures(chat: ChatPage, label: string): Promise<void> {
         const observer = new MutationObserver(() => {
             if (!document.querySelector(".row .said")) return;
             observer.disconnect();
-            requestAnimationFrame(() => ((window as unknown as { shownAt: number }).shownAt = performance.now()));
+            requestAnimationFrame(
+                () => ((window as unknown as { shownAt: number }).shownAt = performance.now()),
+            );
         });
-        document.addEventListener("DOMContentLoaded", () => observer.observe(document.body, { childList: true, subtree: true }));
+        document.addEventListener("DOMContentLoaded", () =>
+            observer.observe(document.body, { childList: true, subtree: true }),
+        );
     });
     console.log(`${label}`);
-    console.log(`  open (navigation to first rows painted), median of 7   ${await openings(chat, ".row .said")} ms`);
+    console.log(
+        `  open (navigation to first rows painted), median of 7   ${await openings(chat, ".row .said")} ms`,
+    );
     console.log(`  heap after that                                        ${await heap()} MB`);
     const scrolled = await chat.page.evaluate(async () => {
         const box = document.querySelector(".scroller");
@@ -62,13 +73,22 @@ async function figures(chat: ChatPage, label: string): Promise<void> {
             last = now;
         }
         gaps.sort((a, b) => a - b);
-        return { p50: gaps[120], p95: gaps[228], max: gaps[239], rows: document.querySelectorAll(".row").length };
+        return {
+            p50: gaps[120],
+            p95: gaps[228],
+            max: gaps[239],
+            rows: document.querySelectorAll(".row").length,
+        };
     });
-    console.log(`  scroll, ms between frames: p50 ${round(scrolled.p50 ?? 0)}, p95 ${round(scrolled.p95 ?? 0)}, max ${round(scrolled.max ?? 0)}; rows on the page ${scrolled.rows}`);
+    console.log(
+        `  scroll, ms between frames: p50 ${round(scrolled.p50 ?? 0)}, p95 ${round(scrolled.p95 ?? 0)}, max ${round(scrolled.max ?? 0)}; rows on the page ${scrolled.rows}`,
+    );
     await chat.page.evaluate(() => {
         const scope = window as unknown as { long: number[] };
         scope.long = [];
-        new PerformanceObserver((list) => scope.long.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: "longtask" });
+        new PerformanceObserver((list) =>
+            scope.long.push(...list.getEntries().map((entry) => entry.duration)),
+        ).observe({ type: "longtask" });
     });
     const before = chat.sent;
     const begun = Date.now();
@@ -77,7 +97,9 @@ async function figures(chat: ChatPage, label: string): Promise<void> {
     await chat.page.waitForSelector(".working", { state: "detached", timeout: 60_000 });
     const long = await chat.page.evaluate(() => (window as unknown as { long: number[] }).long);
     const seconds = (Date.now() - begun) / 1_000;
-    console.log(`  stream of 1,800 words in ${round(seconds)} s and ${chat.sent - before} messages: ${long.length} long tasks (> 50 ms), longest ${round(Math.max(0, ...long))} ms`);
+    console.log(
+        `  stream of 1,800 words in ${round(seconds)} s and ${chat.sent - before} messages: ${long.length} long tasks (> 50 ms), longest ${round(Math.max(0, ...long))} ms`,
+    );
     console.log(`  heap after that                                        ${await heap()} MB`);
 }
 
@@ -92,7 +114,10 @@ async function main(): Promise<void> {
     await server.request("agent/turn/start", { sessionId: short, input: [{ type: "text", text: "hello" }] });
     await done;
     const sessionId = await makeLong(server);
-    for (const [label, id] of [["floor: a session of one message", short], [`a session of ${LONG_MESSAGES} messages`, sessionId]] as const) {
+    for (const [label, id] of [
+        ["floor: a session of one message", short],
+        [`a session of ${LONG_MESSAGES} messages`, sessionId],
+    ] as const) {
         const chat = await ChatPage.open(browser, project, server, { state: { sessionId: id } });
         await figures(chat, label);
         const answers: number[] = [];
@@ -109,7 +134,9 @@ async function main(): Promise<void> {
     const begun = Date.now();
     for (let round = 0; round < 400; round += 1) {
         await chat.page.locator(".scroller").evaluate((element) => element.scrollTo(0, 0));
-        await chat.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+        await chat.page.evaluate(
+            () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+        );
         if ((await chat.page.locator(".user", { hasText: "part 0" }).count()) > 0) break;
     }
     console.log(`all of it paged back in ${round((Date.now() - begun) / 1_000)} s`);

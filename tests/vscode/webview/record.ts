@@ -28,15 +28,55 @@ const programs: Program[] = [
     {
         when: "^work",
         steps: [
-            { content: [thinking("Let me see what there is."), text("I look at it. "), call("Read", { file_path: `${folder}/a.txt` }), call("Grep", { pattern: "one" })] },
-            { content: [call("TodoWrite", { todos: [{ content: "Edit", status: "in_progress", activeForm: "Editing" }, { content: "Run", status: "pending", activeForm: "Running" }] })] },
-            { content: [text("Now the edit."), call("Edit", { file_path: `${folder}/a.txt`, old_string: "one", new_string: "two" })] },
-            { content: [call("Bash", { command: "touch made && seq 1 200" }), call("Read", { file_path: `${folder}/missing.txt` })] },
-            { content: [call("Task", { description: "Look around", prompt: "delegate: look", subagent_type: "general-purpose" })] },
+            {
+                content: [
+                    thinking("Let me see what there is."),
+                    text("I look at it. "),
+                    call("Read", { file_path: `${folder}/a.txt` }),
+                    call("Grep", { pattern: "one" }),
+                ],
+            },
+            {
+                content: [
+                    call("TodoWrite", {
+                        todos: [
+                            { content: "Edit", status: "in_progress", activeForm: "Editing" },
+                            { content: "Run", status: "pending", activeForm: "Running" },
+                        ],
+                    }),
+                ],
+            },
+            {
+                content: [
+                    text("Now the edit."),
+                    call("Edit", { file_path: `${folder}/a.txt`, old_string: "one", new_string: "two" }),
+                ],
+            },
+            {
+                content: [
+                    call("Bash", { command: "touch made && seq 1 200" }),
+                    call("Read", { file_path: `${folder}/missing.txt` }),
+                ],
+            },
+            {
+                content: [
+                    call("Task", {
+                        description: "Look around",
+                        prompt: "delegate: look",
+                        subagent_type: "general-purpose",
+                    }),
+                ],
+            },
             { content: [text("# All is done\n\n" + "Some more words that come in pieces. ".repeat(20))] },
         ],
     },
-    { when: "^delegate", steps: [{ content: [text("I look."), call("Read", { file_path: `${folder}/a.txt` })] }, { content: [text("It says two.")] }] },
+    {
+        when: "^delegate",
+        steps: [
+            { content: [text("I look."), call("Read", { file_path: `${folder}/a.txt` })] },
+            { content: [text("It says two.")] },
+        ],
+    },
     {
         when: "^ask",
         steps: [
@@ -60,7 +100,12 @@ const programs: Program[] = [
             { content: [text("Then it is so.")] },
         ],
     },
-    { when: "^slow", steps: [{ content: [text("one two three four five six")], chunk: 4, gate: "slow", gate_after_events: 5 }] },
+    {
+        when: "^slow",
+        steps: [
+            { content: [text("one two three four five six")], chunk: 4, gate: "slow", gate_after_events: 5 },
+        ],
+    },
     { steps: [{ content: [text("Well.")] }] },
 ];
 
@@ -78,21 +123,34 @@ class Recorder {
     }
 
     /** Hands a prompt in and waits for an event. */
-    async say(words: string, until: AgentEventParams["event"]["type"], delivery: "queue" | "steer" = "queue"): Promise<AgentEventParams> {
+    async say(
+        words: string,
+        until: AgentEventParams["event"]["type"],
+        delivery: "queue" | "steer" = "queue",
+    ): Promise<AgentEventParams> {
         const happened = this.server.event((event) => event.event.type === until, `${until} after ${words}`);
-        await this.server.request("agent/turn/start", { sessionId: this.first.sessionId, input: [{ type: "text", text: words }], delivery });
+        await this.server.request("agent/turn/start", {
+            sessionId: this.first.sessionId,
+            input: [{ type: "text", text: words }],
+            delivery,
+        });
         return happened;
     }
 
     /** Waits for an event that what is done brings. */
-    async until(type: AgentEventParams["event"]["type"], act: () => Promise<unknown>): Promise<AgentEventParams> {
+    async until(
+        type: AgentEventParams["event"]["type"],
+        act: () => Promise<unknown>,
+    ): Promise<AgentEventParams> {
         const happened = this.server.event((event) => event.event.type === type, type);
         await act();
         return happened;
     }
 
     async snapshot(): Promise<void> {
-        this.snapshots.push(await this.server.request("agent/session/load", { sessionId: this.first.sessionId, items: 500 }));
+        this.snapshots.push(
+            await this.server.request("agent/session/load", { sessionId: this.first.sessionId, items: 500 }),
+        );
     }
 }
 
@@ -119,9 +177,15 @@ async function record(): Promise<Recording> {
     await recorder.until("done", async () => {
         if (question.event.type !== "question_asked") throw new Error("no question");
         const { questionId } = question.event.question;
-        await server.request("agent/question/respond", { sessionId, questionId, answers: [{ labels: ["Blue"] }] });
+        await server.request("agent/question/respond", {
+            sessionId,
+            questionId,
+            answers: [{ labels: ["Blue"] }],
+        });
     });
-    await recorder.until("draft_changed", () => server.request("agent/draft/set", { sessionId, text: "not yet" }));
+    await recorder.until("draft_changed", () =>
+        server.request("agent/draft/set", { sessionId, text: "not yet" }),
+    );
     await recorder.snapshot();
     await recorder.until("draft_changed", () => server.request("agent/draft/set", { sessionId, text: "" }));
     await recorder.say("slow", "text_chunk");
@@ -131,8 +195,12 @@ async function record(): Promise<Recording> {
     await recorder.snapshot();
     await recorder.until("done", () => server.request("agent/turn/cancel", { sessionId }));
     await recorder.snapshot();
-    await recorder.until("mode_changed", () => server.request("agent/session/configure", { sessionId, mode: "acceptEdits", effort: "high" }));
-    await recorder.until("title_changed", () => server.request("agent/session/rename", { sessionId, title: "A name" }));
+    await recorder.until("mode_changed", () =>
+        server.request("agent/session/configure", { sessionId, mode: "acceptEdits", effort: "high" }),
+    );
+    await recorder.until("title_changed", () =>
+        server.request("agent/session/rename", { sessionId, title: "A name" }),
+    );
     await recorder.snapshot();
     const { checkpoints } = await server.request("agent/checkpoint/list", { sessionId });
     const checkpointId = checkpoints[1]?.checkpointId ?? "";
@@ -155,6 +223,9 @@ void record().then((recording) => {
     const lines = recording.events.map((event) => JSON.stringify(event)).join(",\n");
     const file = join(process.env["KODE_RECORDED"] ?? ".", "conversation.json");
     const snapshots = recording.snapshots.map((snapshot) => JSON.stringify(snapshot)).join(",\n");
-    writeFileSync(file, `{"first":${JSON.stringify(recording.first)},\n"events":[\n${lines}\n],\n"snapshots":[\n${snapshots}\n]}\n`);
+    writeFileSync(
+        file,
+        `{"first":${JSON.stringify(recording.first)},\n"events":[\n${lines}\n],\n"snapshots":[\n${snapshots}\n]}\n`,
+    );
     console.log(`${recording.events.length} events, ${recording.snapshots.length} snapshots: ${file}`);
 });

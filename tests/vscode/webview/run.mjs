@@ -18,7 +18,9 @@ const out = process.env.KODE_WEBVIEW_OUT ?? mkdtempSync(path.join(tmpdir(), "kod
 mkdirSync(path.join(out, "pictures"), { recursive: true });
 
 function run(program, args, environment = {}) {
-    return spawnSync(program, args, { stdio: "inherit", env: { ...process.env, ...environment } }).status ?? 1;
+    return (
+        spawnSync(program, args, { stdio: "inherit", env: { ...process.env, ...environment } }).status ?? 1
+    );
 }
 
 // The types of what drives the browser lie with the tools, outside of the checkout.
@@ -43,18 +45,27 @@ writeFileSync(
 
 let failed = 0;
 if (what !== "--record") {
-    failed += run(path.join(extension, "node_modules/.bin/tsc"), ["-p", path.join(out, "tsconfig.json")]) === 0 ? 0 : 1;
+    failed +=
+        run(path.join(extension, "node_modules/.bin/tsc"), ["-p", path.join(out, "tsconfig.json")]) === 0
+            ? 0
+            : 1;
 }
 
 const dist = path.join(out, "dist");
-if (run(process.execPath, [path.join(extension, "build.mjs"), "--only", "page", "--out", dist]) !== 0) process.exit(1);
+if (run(process.execPath, [path.join(extension, "build.mjs"), "--only", "page", "--out", dist]) !== 0)
+    process.exit(1);
 
 const groups = { "--unit": ["unit"], "--page": ["page"], "": ["unit", "page"] };
 const files =
-    what === "--record" ? ["record.ts"]
-    : what === "--bench" ? ["bench.ts"]
-    : (groups[what] ?? groups[""]).flatMap((group) =>
-          readdirSync(path.join(here, group)).filter((name) => name.endsWith(".test.ts")).map((name) => path.join(group, name)));
+    what === "--record"
+        ? ["record.ts"]
+        : what === "--bench"
+          ? ["bench.ts"]
+          : (groups[what] ?? groups[""]).flatMap((group) =>
+                readdirSync(path.join(here, group))
+                    .filter((name) => name.endsWith(".test.ts"))
+                    .map((name) => path.join(group, name)),
+            );
 await build({
     absWorkingDir: here,
     entryPoints: files,
@@ -79,7 +90,9 @@ const environment = {
 };
 const bundles = files.map((file) => path.join(out, "tests", file.replace(/\.ts$/, ".cjs")));
 const isTest = what === "" || what === "--unit" || what === "--page";
-const args = isTest ? ["--test", "--test-concurrency=1", "--test-reporter=spec", ...rest, ...bundles] : [...bundles, ...rest];
+const args = isTest
+    ? ["--test", "--test-concurrency=1", "--test-reporter=spec", ...rest, ...bundles]
+    : [...bundles, ...rest];
 failed += run(process.execPath, args, environment) === 0 ? 0 : 1;
 console.log(`pictures and bundles: ${out}`);
 process.exit(failed === 0 ? 0 : 1);

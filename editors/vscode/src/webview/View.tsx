@@ -132,7 +132,8 @@ function LiveRegion() {
     const element = useRef<HTMLDivElement>(null);
     useEffect(() => {
         // The same words again are another announcement; an invisible difference has them read.
-        if (element.current) element.current.textContent = text === "" ? "" : text + (number % 2 === 0 ? "" : "\u00a0");
+        if (element.current)
+            element.current.textContent = text === "" ? "" : text + (number % 2 === 0 ? "" : "\u00a0");
     }, [number]);
     return <div ref={element} class="unseen" role="status" aria-live="polite" aria-atomic="true" />;
 }

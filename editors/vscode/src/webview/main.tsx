@@ -23,7 +23,14 @@ const vscode = acquireVsCodeApi();
 const app = new App((message) => vscode.postMessage(message));
 
 /** Events after which the list of sessions says something else. */
-const LISTED = new Set(["turn_started", "done", "title_changed", "archived_changed", "permission_required", "permission_decided"]);
+const LISTED = new Set([
+    "turn_started",
+    "done",
+    "title_changed",
+    "archived_changed",
+    "permission_required",
+    "permission_decided",
+]);
 
 function takeState(state: HostState): void {
     const before = app.state.host;

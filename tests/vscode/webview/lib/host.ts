@@ -9,7 +9,13 @@ import { join } from "node:path";
 import type { Browser, Locator, Page } from "playwright-core";
 
 import { html } from "../../../../editors/vscode/src/logic/page";
-import type { Action, Command, FromPage, HostState, ToPage } from "../../../../editors/vscode/src/shared/messages";
+import type {
+    Action,
+    Command,
+    FromPage,
+    HostState,
+    ToPage,
+} from "../../../../editors/vscode/src/shared/messages";
 import type { Project } from "./project";
 import type { RpcError, Server } from "./server";
 import { THEMES, type Theme } from "./themes";
@@ -63,7 +69,12 @@ export class ChatPage {
     }
 
     /** Opens the page on a server. */
-    static async open(browser: Browser, project: Project, server: Server, options: HostOptions = {}): Promise<ChatPage> {
+    static async open(
+        browser: Browser,
+        project: Project,
+        server: Server,
+        options: HostOptions = {},
+    ): Promise<ChatPage> {
         const { width = 480, height = 820 } = options;
         const context = await browser.newContext({ viewport: { width, height }, reducedMotion: "reduce" });
         const page = await context.newPage();
@@ -135,7 +146,8 @@ export class ChatPage {
         const { page } = this;
         page.on("pageerror", (error) => this.complaints.push(String(error)));
         page.on("console", (message) => {
-            if (message.type() === "error" || message.type() === "warning") this.complaints.push(message.text());
+            if (message.type() === "error" || message.type() === "warning")
+                this.complaints.push(message.text());
         });
         await page.exposeBinding("hostReceive", (_source, message: FromPage) => void this.receive(message));
         const theme = THEMES[this.options.theme ?? "dark"];
@@ -143,10 +155,13 @@ export class ChatPage {
             ({ body, colors }) => {
                 const scope = window as unknown as Record<string, unknown>;
                 scope["acquireVsCodeApi"] = () => ({
-                    postMessage: (message: unknown) => void (scope["hostReceive"] as (message: unknown) => void)(message),
+                    postMessage: (message: unknown) =>
+                        void (scope["hostReceive"] as (message: unknown) => void)(message),
                 });
                 document.addEventListener("securitypolicyviolation", (event) =>
-                    console.error(`refused by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`),
+                    console.error(
+                        `refused by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`,
+                    ),
                 );
                 document.addEventListener("DOMContentLoaded", () => {
                     document.body.classList.add(body);
@@ -157,7 +172,13 @@ export class ChatPage {
             },
             { body: theme.body, colors: theme.colors },
         );
-        const shell = html({ nonce: "dGVzdA", source: ORIGIN, script: "webview.js", style: "webview.css", title: "Kode" });
+        const shell = html({
+            nonce: "dGVzdA",
+            source: ORIGIN,
+            script: "webview.js",
+            style: "webview.css",
+            title: "Kode",
+        });
         const files: Record<string, [string, string]> = {
             "/index.html": ["text/html", shell],
             "/webview.js": ["text/javascript", built("webview.js")],
@@ -195,7 +216,11 @@ export class ChatPage {
                     const { sessionId: _before, ...state } = this.state;
                     this.state = sessionId === null ? state : { ...state, sessionId };
                 }
-                this.post({ type: "response", id: message.id, result: this.answers[message.action] ?? ANSWERS[message.action] ?? null });
+                this.post({
+                    type: "response",
+                    id: message.id,
+                    result: this.answers[message.action] ?? ANSWERS[message.action] ?? null,
+                });
                 break;
             }
             default:
@@ -205,7 +230,10 @@ export class ChatPage {
 
     private post(message: ToPage): void {
         this.sent += 1;
-        const passed = this.page.evaluate((data) => void window.dispatchEvent(new MessageEvent("message", { data })), message as unknown as { type: string });
+        const passed = this.page.evaluate(
+            (data) => void window.dispatchEvent(new MessageEvent("message", { data })),
+            message as unknown as { type: string },
+        );
         // A page that is being loaded or closed hears nothing.
         this.queue = Promise.allSettled([this.queue, passed]);
     }

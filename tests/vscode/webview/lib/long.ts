@@ -14,7 +14,8 @@ const MESSAGES = 10;
 const WORDS = "The quick brown fox jumps over the lazy dog and looks at `src/a.rs:10` before it goes on.";
 
 function message(number: number): string {
-    if (number % 50 === 0) return `### Part ${number}\n\n${WORDS}\n\n\`\`\`rust\nfn part_${number}() {\n    println!("{}", ${number});\n}\n\`\`\`\n`;
+    if (number % 50 === 0)
+        return `### Part ${number}\n\n${WORDS}\n\n\`\`\`rust\nfn part_${number}() {\n    println!("{}", ${number});\n}\n\`\`\`\n`;
     if (number % 7 === 0) return `Message ${number}.\n\n- ${WORDS}\n- ${WORDS}\n`;
     return `Message ${number}. ${WORDS.repeat(1 + (number % 4))}`;
 }
@@ -26,7 +27,11 @@ const turn = (index: number): Program => ({
             chunk: 4_000,
             content: Array.from({ length: MESSAGES }, (_, at) => [
                 text(message((index * STEPS + step) * MESSAGES + at)),
-                call("Read", { file_path: "{{cwd}}/a.txt", offset: 1 + ((step * MESSAGES + at) % 2_000), limit: 1 }),
+                call("Read", {
+                    file_path: "{{cwd}}/a.txt",
+                    offset: 1 + ((step * MESSAGES + at) % 2_000),
+                    limit: 1,
+                }),
             ]).flat(),
         })),
         { content: [text(`End of part ${index}.`)] },
@@ -49,7 +54,10 @@ export async function makeLong(server: Server): Promise<string> {
     const { sessionId } = await server.request("agent/session/new", {});
     for (let index = 0; index < TURNS; index += 1) {
         const done = server.event(({ event }) => event.type === "done", `the end of part ${index}`, 120_000);
-        await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: `part ${index}` }] });
+        await server.request("agent/turn/start", {
+            sessionId,
+            input: [{ type: "text", text: `part ${index}` }],
+        });
         await done;
     }
     return sessionId;

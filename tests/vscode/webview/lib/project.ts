@@ -58,7 +58,9 @@ export class Project {
         mkdirSync(join(root, "workspace", ".git"), { recursive: true });
         const script = join(root, "script.json");
         writeFileSync(script, JSON.stringify({ programs }));
-        const model = spawn(program(), ["scripted-model", "--script", script], { stdio: ["pipe", "pipe", "inherit"] });
+        const model = spawn(program(), ["scripted-model", "--script", script], {
+            stdio: ["pipe", "pipe", "inherit"],
+        });
         const line = await new Promise<string>((resolve, reject) => {
             createInterface({ input: model.stdout }).once("line", resolve);
             model.once("exit", (code) => reject(new Error(`the scripted model ended with ${code}`)));
@@ -89,7 +91,13 @@ export class Project {
         const home = join(this.root, "home");
         const server = new Server(
             program(),
-            { HOME: home, KODE_LS_HOME: home, ANTHROPIC_BASE_URL: this.address, ANTHROPIC_API_KEY: "test-key", ...environment },
+            {
+                HOME: home,
+                KODE_LS_HOME: home,
+                ANTHROPIC_BASE_URL: this.address,
+                ANTHROPIC_API_KEY: "test-key",
+                ...environment,
+            },
             this.workspace,
         );
         await server.initialize(this.workspace);

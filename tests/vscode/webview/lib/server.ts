@@ -8,7 +8,14 @@ import type { Readable, Writable } from "node:stream";
 
 import type { AgentEventParams, ErrorData, Requests } from "../../../../protocol/generated/kode";
 
-type Message = { jsonrpc: "2.0"; id?: number | string; method?: string; params?: unknown; result?: unknown; error?: RpcError };
+type Message = {
+    jsonrpc: "2.0";
+    id?: number | string;
+    method?: string;
+    params?: unknown;
+    result?: unknown;
+    error?: RpcError;
+};
 
 /** The error that a request was answered with. */
 export interface RpcError {
@@ -40,14 +47,21 @@ export class Server {
     /** Resolves when the process has ended. */
     readonly ended: Promise<number | null>;
     private readonly process: ChildProcessByStdio<Writable, Readable, Readable>;
-    private readonly waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: RpcError) => void }>();
+    private readonly waiting = new Map<
+        number,
+        { resolve: (value: unknown) => void; reject: (error: RpcError) => void }
+    >();
     private readonly listeners = new Set<(event: AgentEventParams) => void>();
     private newest = 0;
     private log = "";
 
     constructor(program: string, environment: Record<string, string>, folder: string) {
         const inherited = { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8" };
-        this.process = spawn(program, [], { cwd: folder, env: { ...inherited, ...environment }, stdio: ["pipe", "pipe", "pipe"] });
+        this.process = spawn(program, [], {
+            cwd: folder,
+            env: { ...inherited, ...environment },
+            stdio: ["pipe", "pipe", "pipe"],
+        });
         const framing = new Framing();
         this.process.stdout.on("data", (chunk: Buffer) => {
             for (const message of framing.read(chunk)) this.receive(message);
@@ -57,7 +71,8 @@ export class Server {
         });
         this.ended = new Promise((resolve) => this.process.on("close", resolve));
         void this.ended.then(() => {
-            for (const { reject } of this.waiting.values()) reject({ code: -1, message: `the server has ended\n${this.log}` });
+            for (const { reject } of this.waiting.values())
+                reject({ code: -1, message: `the server has ended\n${this.log}` });
             this.waiting.clear();
         });
     }
@@ -65,19 +80,32 @@ export class Server {
     /** Does the handshake as a client with a panel. */
     async initialize(folder: string): Promise<void> {
         const uri = new URL(`file://${folder}`).href;
-        const kode = { protocolVersion: 1, events: true, permissionUi: true, saveDocuments: false, diagnostics: false, diffUi: true };
+        const kode = {
+            protocolVersion: 1,
+            events: true,
+            permissionUi: true,
+            saveDocuments: false,
+            diagnostics: false,
+            diffUi: true,
+        };
         await this.call("initialize", {
             processId: process.pid,
             clientInfo: { name: "kode-webview-tests" },
             rootUri: uri,
             workspaceFolders: [{ uri, name: "workspace" }],
-            capabilities: { workspace: { applyEdit: true, workspaceEdit: { documentChanges: true } }, experimental: { kode } },
+            capabilities: {
+                workspace: { applyEdit: true, workspaceEdit: { documentChanges: true } },
+                experimental: { kode },
+            },
         });
         this.send({ jsonrpc: "2.0", method: "initialized", params: {} });
     }
 
     /** Sends a request of the protocol. */
-    request<M extends keyof Requests>(method: M, params: Requests[M]["params"]): Promise<Requests[M]["result"]> {
+    request<M extends keyof Requests>(
+        method: M,
+        params: Requests[M]["params"],
+    ): Promise<Requests[M]["result"]> {
         return this.call(method, params) as Promise<Requests[M]["result"]>;
     }
 
@@ -97,7 +125,11 @@ export class Server {
     }
 
     /** Waits for an event. */
-    event(matches: (event: AgentEventParams) => boolean, what: string, limit = 20_000): Promise<AgentEventParams> {
+    event(
+        matches: (event: AgentEventParams) => boolean,
+        what: string,
+        limit = 20_000,
+    ): Promise<AgentEventParams> {
         return new Promise((resolve, reject) => {
             const timer = setTimeout(() => {
                 stop();
@@ -136,7 +168,10 @@ export class Server {
             if (message.error) waiting?.reject(message.error);
             else waiting?.resolve(message.result);
         } else if (message.id !== undefined) {
-            const answer = message.method === "workspace/applyEdit" ? { applied: false, failureReason: "no document is open" } : null;
+            const answer =
+                message.method === "workspace/applyEdit"
+                    ? { applied: false, failureReason: "no document is open" }
+                    : null;
             this.send({ jsonrpc: "2.0", id: message.id, result: answer });
         } else if (message.method === "agent/event") {
             for (const listener of [...this.listeners]) listener(message.params as AgentEventParams);

@@ -45,7 +45,10 @@ export async function inWorld(options: WorldOptions, act: (world: World) => Prom
     let chat: ChatPage | undefined;
     try {
         const state = await options.prepare?.(server, project);
-        chat = await ChatPage.open(browser, project, server, { ...options, state: { ...options.state, ...(state ?? {}) } });
+        chat = await ChatPage.open(browser, project, server, {
+            ...options,
+            state: { ...options.state, ...(state ?? {}) },
+        });
         await act({ project, server, chat });
         assert.deepEqual(chat.complaints, []);
     } finally {

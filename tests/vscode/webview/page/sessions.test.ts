@@ -15,8 +15,21 @@ const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
 const edit: Program = {
     when: "^edit",
     steps: [
-        { content: [thinking("Hm."), text("I read it.\n\n```rust\nfn a() {}\n```\n"), call("Read", { file_path: "{{cwd}}/a.txt" }), call("Read", { file_path: "{{cwd}}/none.txt" })] },
-        { content: [call("TodoWrite", { todos: [{ content: "Edit it", status: "in_progress", activeForm: "Editing it" }] })] },
+        {
+            content: [
+                thinking("Hm."),
+                text("I read it.\n\n```rust\nfn a() {}\n```\n"),
+                call("Read", { file_path: "{{cwd}}/a.txt" }),
+                call("Read", { file_path: "{{cwd}}/none.txt" }),
+            ],
+        },
+        {
+            content: [
+                call("TodoWrite", {
+                    todos: [{ content: "Edit it", status: "in_progress", activeForm: "Editing it" }],
+                }),
+            ],
+        },
         { content: [call("Edit", { file_path: "{{cwd}}/a.txt", old_string: "one", new_string: "two" })] },
         { content: [text("It is changed.")] },
     ],
@@ -33,38 +46,56 @@ async function seen(chat: ChatPage): Promise<unknown> {
     return {
         rows: await chat.rows(),
         title: await chat.page.locator(".title").innerText(),
-        dock: (await chat.page.locator(".dock-part, .prompt-card").allInnerTexts()).map((part) => part.replace(/\s+/g, " ")),
+        dock: (await chat.page.locator(".dock-part, .prompt-card").allInnerTexts()).map((part) =>
+            part.replace(/\s+/g, " "),
+        ),
         prompt: await chat.prompt.inputValue(),
         foot: await chat.page.locator(".composer-foot").innerText(),
     };
 }
 
 test("a page that is loaded again shows the same: rows, dock, draft, figures", () =>
-    inWorld({ programs: [edit, { when: "^then", steps: [{ content: [call("Bash", { command: "touch made" })] }, { content: [text("Made.")] }] }, plain], files: { "a.txt": "one\n" } }, async ({ chat, server }) => {
-        await chat.say("edit it");
-        await chat.page.locator(".permission .primary").click();
-        await chat.page.waitForSelector("text=It is changed.");
-        await chat.page.waitForSelector(".working", { state: "detached" });
-        await chat.page.waitForSelector("text=1 file changed");
-        await chat.say("then run");
-        await chat.page.locator(".preview-command").waitFor();
-        await chat.say("waits");
-        await chat.page.locator(".queued").waitFor();
-        await chat.prompt.fill("a draft of mine");
-        await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
-        for (;;) {
-            const { draft } = await server.request("agent/session/load", { sessionId: chat.sessionId });
-            if (draft?.text === "a draft of mine") break;
-        }
-        await chat.page.waitForSelector(".hljs-keyword");
-        const before = await seen(chat);
-        await chat.load();
-        await chat.page.locator(".queued").waitFor();
-        await chat.page.waitForSelector("text=1 file changed");
-        await chat.page.waitForSelector(".meter");
-        await chat.page.waitForSelector(".hljs-keyword");
-        assert.deepEqual(await seen(chat), before);
-    }));
+    inWorld(
+        {
+            programs: [
+                edit,
+                {
+                    when: "^then",
+                    steps: [
+                        { content: [call("Bash", { command: "touch made" })] },
+                        { content: [text("Made.")] },
+                    ],
+                },
+                plain,
+            ],
+            files: { "a.txt": "one\n" },
+        },
+        async ({ chat, server }) => {
+            await chat.say("edit it");
+            await chat.page.locator(".permission .primary").click();
+            await chat.page.waitForSelector("text=It is changed.");
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            await chat.page.waitForSelector("text=1 file changed");
+            await chat.say("then run");
+            await chat.page.locator(".preview-command").waitFor();
+            await chat.say("waits");
+            await chat.page.locator(".queued").waitFor();
+            await chat.prompt.fill("a draft of mine");
+            await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
+            for (;;) {
+                const { draft } = await server.request("agent/session/load", { sessionId: chat.sessionId });
+                if (draft?.text === "a draft of mine") break;
+            }
+            await chat.page.waitForSelector(".hljs-keyword");
+            const before = await seen(chat);
+            await chat.load();
+            await chat.page.locator(".queued").waitFor();
+            await chat.page.waitForSelector("text=1 file changed");
+            await chat.page.waitForSelector(".meter");
+            await chat.page.waitForSelector(".hljs-keyword");
+            assert.deepEqual(await seen(chat), before);
+        },
+    ));
 
 test("a session begins with the first prompt, and none is made for looking at the page", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
@@ -86,7 +117,9 @@ test("sessions are listed, opened, renamed, archived, searched and deleted", () 
         assert.equal(await chat.page.locator(".session").count(), 2);
 
         await row("about apples").hover();
-        await row("about apples").getByLabel(/^Rename/).click();
+        await row("about apples")
+            .getByLabel(/^Rename/)
+            .click();
         await chat.page.getByLabel("Title").fill("Fruit");
         await chat.page.getByLabel("Title").press("Enter");
         await row("Fruit").waitFor();
@@ -101,16 +134,26 @@ test("sessions are listed, opened, renamed, archived, searched and deleted", () 
 
         await chat.page.getByLabel("All sessions").first().click();
         await row("about pears").hover();
-        await row("about pears").getByLabel(/^Archive/).click();
+        await row("about pears")
+            .getByLabel(/^Archive/)
+            .click();
         await row("about pears").waitFor({ state: "detached" });
         await chat.page.getByText("Archived", { exact: true }).click();
         await row("about pears").waitFor();
         await row("about pears").hover();
-        await row("about pears").getByLabel(/^Delete/).click();
+        await row("about pears")
+            .getByLabel(/^Delete/)
+            .click();
         await row("about pears").waitFor({ state: "detached" });
-        assert.ok(chat.actions.some(({ action }) => action === "confirm"), "it asked before it deleted");
+        assert.ok(
+            chat.actions.some(({ action }) => action === "confirm"),
+            "it asked before it deleted",
+        );
         const { sessions } = await server.request("agent/session/list", { archived: "include" });
-        assert.deepEqual(sessions.map((session) => session.title), ["Fruit"]);
+        assert.deepEqual(
+            sessions.map((session) => session.title),
+            ["Fruit"],
+        );
     }));
 
 test("drafts belong to their sessions", () =>
@@ -122,7 +165,11 @@ test("drafts belong to their sessions", () =>
         await answer(chat, "second");
         await chat.page.getByLabel("All sessions").first().click();
         await chat.page.locator(".session", { hasText: "first" }).locator(".session-open").first().click();
-        await chat.page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "draft of the first");
+        await chat.page.waitForFunction(
+            () =>
+                document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value ===
+                "draft of the first",
+        );
     }));
 
 test("going back is shown before it is done, done, and taken back", () =>
@@ -141,7 +188,9 @@ test("going back is shown before it is done, done, and taken back", () =>
         assert.match(await panel.locator(".diff").first().innerText(), /− *two[\s\S]*\+ *one/);
         assert.equal(project.read("a.txt"), "two\n", "nothing was done yet");
         await panel.locator(".primary").click();
-        await chat.page.waitForFunction(() => !document.querySelector(".rows")?.textContent?.includes("It is changed."));
+        await chat.page.waitForFunction(
+            () => !document.querySelector(".rows")?.textContent?.includes("It is changed."),
+        );
         assert.equal(project.read("a.txt"), "one\n");
         await chat.page.getByText("Take back").click();
         await chat.page.waitForSelector("text=It is changed.");
@@ -157,7 +206,9 @@ test("a fork has the conversation up to a message and that message's words as it
         await message.hover();
         await message.getByLabel("Go back to before this message").first().click();
         await chat.page.getByText("Fork here").click();
-        await chat.page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "two");
+        await chat.page.waitForFunction(
+            () => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "two",
+        );
         assert.notEqual(chat.sessionId, before);
         assert.doesNotMatch((await chat.rows()).join(), /Answer to two/);
         assert.equal((await server.request("agent/session/list", {})).sessions.length, 2);
@@ -189,43 +240,84 @@ test("changes are kept, undone and reviewed from the bar, and an act is taken ba
     }));
 
 test("a server that dies is told; the draft stays, and what was said is there again with the next one", () =>
-    inWorld({ programs: [{ when: "^slow", steps: [{ content: [text("Some words that never end")], chunk: 4, gate: "never", gate_after_events: 5 }] }, plain] }, async ({ chat, server, project }) => {
-        await answer(chat, "hello");
-        await chat.say("slow");
-        await project.held("never");
-        await chat.page.waitForSelector(".working");
-        await server.kill();
-        await chat.update({ connection: { state: "crashed", reason: "killed by signal 9", restartInMs: 60_000, attempt: 1 } });
-        await chat.page.waitForSelector("text=killed by signal 9");
-        await chat.prompt.fill("typed meanwhile");
-        assert.equal(await chat.page.locator(".send").isDisabled(), true);
-        await chat.page.getByText("Restart now").click();
-        assert.ok(chat.actions.some(({ action }) => action === "restart"));
-        const next = await project.start();
-        chat.follow(next);
-        await chat.update({ connection: { state: "ready", serverVersion: "next" } });
-        await chat.page.waitForSelector(".banner", { state: "detached" });
-        await chat.page.waitForSelector(".working", { state: "detached" });
-        assert.equal(await chat.prompt.inputValue(), "typed meanwhile");
-        await chat.page.waitForSelector("text=Answer to hello");
-        await chat.prompt.press("Enter");
-        await chat.page.waitForSelector("text=/Answer to [^]*typed meanwhile/");
-    }));
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^slow",
+                    steps: [
+                        {
+                            content: [text("Some words that never end")],
+                            chunk: 4,
+                            gate: "never",
+                            gate_after_events: 5,
+                        },
+                    ],
+                },
+                plain,
+            ],
+        },
+        async ({ chat, server, project }) => {
+            await answer(chat, "hello");
+            await chat.say("slow");
+            await project.held("never");
+            await chat.page.waitForSelector(".working");
+            await server.kill();
+            await chat.update({
+                connection: {
+                    state: "crashed",
+                    reason: "killed by signal 9",
+                    restartInMs: 60_000,
+                    attempt: 1,
+                },
+            });
+            await chat.page.waitForSelector("text=killed by signal 9");
+            await chat.prompt.fill("typed meanwhile");
+            assert.equal(await chat.page.locator(".send").isDisabled(), true);
+            await chat.page.getByText("Restart now").click();
+            assert.ok(chat.actions.some(({ action }) => action === "restart"));
+            const next = await project.start();
+            chat.follow(next);
+            await chat.update({ connection: { state: "ready", serverVersion: "next" } });
+            await chat.page.waitForSelector(".banner", { state: "detached" });
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            assert.equal(await chat.prompt.inputValue(), "typed meanwhile");
+            await chat.page.waitForSelector("text=Answer to hello");
+            await chat.prompt.press("Enter");
+            await chat.page.waitForSelector("text=/Answer to [^]*typed meanwhile/");
+        },
+    ));
 
 test("without a model the page says what is missing and how to mend it", () =>
     inWorld({ environment: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } }, async ({ chat }) => {
         await chat.page.waitForSelector("text=No model can be asked yet");
         await chat.page.getByText("What is missing?").click();
         assert.ok(chat.actions.some(({ action }) => action === "doctor"));
+        await chat.page.getByText("Use demo").click();
+        await chat.page.waitForSelector("text=What shall we do?");
+        assert.match(await chat.page.locator(".composer-foot").innerText(), /demo/);
     }));
 
 test("a missing server, and a workspace that is not trusted, are told", () =>
-    inWorld({ state: { trusted: false, connection: { state: "stopped", reason: "kode-ls was not found.", hint: "Install it.", setup: "serverMissing" } } }, async ({ chat }) => {
-        await chat.page.waitForSelector("text=The server is missing");
-        await chat.page.waitForSelector("text=You have not trusted this workspace");
-        await chat.page.getByText("Settings", { exact: true }).click();
-        assert.ok(chat.actions.some(({ action }) => action === "openSettings"));
-    }));
+    inWorld(
+        {
+            state: {
+                trusted: false,
+                connection: {
+                    state: "stopped",
+                    reason: "kode-ls was not found.",
+                    hint: "Install it.",
+                    setup: "serverMissing",
+                },
+            },
+        },
+        async ({ chat }) => {
+            await chat.page.waitForSelector("text=The server is missing");
+            await chat.page.waitForSelector("text=You have not trusted this workspace");
+            await chat.page.getByText("Settings", { exact: true }).click();
+            assert.ok(chat.actions.some(({ action }) => action === "openSettings"));
+        },
+    ));
 
 test("a session that another server writes is followed, and taken over", () =>
     inWorld({ programs: [plain] }, async ({ chat, project }) => {
@@ -271,29 +363,74 @@ test("a session is written to a file that the user chooses", () =>
         const row = chat.page.locator(".session", { hasText: "hello" }).first();
         await row.hover();
         await row.getByLabel(/^Export/).click();
-        await chat.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent?.includes("is written"));
-        const saved = chat.actions.find(({ action }) => action === "saveText")?.payload as { fileName: string; text: string };
+        await chat.page.waitForFunction(() =>
+            document.querySelector("[role=status]")?.textContent?.includes("is written"),
+        );
+        const saved = chat.actions.find(({ action }) => action === "saveText")?.payload as {
+            fileName: string;
+            text: string;
+        };
         assert.match(saved.fileName, /\.md$/);
         assert.match(saved.text, /Answer to hello/);
     }));
 
 test("commands in the background are listed while they run, and stopped", () =>
-    inWorld({ programs: [{ when: "^watch", steps: [{ content: [call("Bash", { command: "touch started; sleep 300", run_in_background: true })] }, { content: [text("It runs.")] }] }, plain] }, async ({ chat }) => {
-        await chat.say("watch");
-        await chat.page.locator(".permission .primary").click();
-        await chat.page.waitForSelector("text=It runs.");
-        const tasks = chat.page.locator(".tasks");
-        await tasks.waitFor();
-        await tasks.getByLabel(/^Stop/).click();
-        await tasks.waitFor({ state: "detached" });
-    }));
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^watch",
+                    steps: [
+                        {
+                            content: [
+                                call("Bash", {
+                                    command: "touch started; sleep 300",
+                                    run_in_background: true,
+                                }),
+                            ],
+                        },
+                        { content: [text("It runs.")] },
+                    ],
+                },
+                plain,
+            ],
+        },
+        async ({ chat }) => {
+            await chat.say("watch");
+            await chat.page.locator(".permission .primary").click();
+            await chat.page.waitForSelector("text=It runs.");
+            const tasks = chat.page.locator(".tasks");
+            await tasks.waitFor();
+            await tasks.getByLabel(/^Stop/).click();
+            await tasks.waitFor({ state: "detached" });
+        },
+    ));
 
 test("a row that cannot be drawn says so in its place, and the rest goes on", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         await answer(chat, "hello");
         await chat.page.evaluate((sessionId) => {
-            const item = { itemId: "item_broken", turnId: "turn", timestamp: "", body: { type: "toolCall", callId: "c", name: "X", title: { toString: 1 }, input: {}, state: "COMPLETED", display: "", audit: [] } };
-            const params = { sessionId, bookmark: { seq: 1e12, timestamp: "" }, channel: "progress", event: { type: "item_added", item } };
+            const item = {
+                itemId: "item_broken",
+                turnId: "turn",
+                timestamp: "",
+                body: {
+                    type: "toolCall",
+                    callId: "c",
+                    name: "X",
+                    title: { toString: 1 },
+                    input: {},
+                    state: "COMPLETED",
+                    display: "",
+                    audit: [],
+                },
+            };
+            const params = {
+                sessionId,
+                bookmark: { seq: 1e12, timestamp: "" },
+                channel: "progress",
+                event: { type: "item_added", item },
+            };
             window.dispatchEvent(new MessageEvent("message", { data: { type: "event", params } }));
         }, chat.sessionId);
         await chat.page.waitForSelector("text=/could not be drawn/");

@@ -13,7 +13,12 @@ useBrowser();
 const slow = (gate: string): Program => ({
     when: "^slow",
     steps: [
-        { content: [text("# Begin\n\nIt begins here and goes on.\n\nA second paragraph.")], chunk: 6, gate, gate_after_events: 8 },
+        {
+            content: [text("# Begin\n\nIt begins here and goes on.\n\nA second paragraph.")],
+            chunk: 6,
+            gate,
+            gate_after_events: 8,
+        },
         { content: [text("And so on.")] },
     ],
 });
@@ -27,7 +32,10 @@ const edit: Program = {
 };
 const command: Program = {
     when: "^run",
-    steps: [{ content: [call("Bash", { command: "touch made && echo made it" })] }, { content: [text("It ran.")] }],
+    steps: [
+        { content: [call("Bash", { command: "touch made && echo made it" })] },
+        { content: [text("It ran.")] },
+    ],
 };
 const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
 
@@ -50,7 +58,11 @@ test("a change is shown whole before it is allowed, and Enter on the card allows
         const card = chat.page.locator(".permission");
         await card.waitFor();
         assert.match(await card.innerText(), /− *one[\s\S]*\+ *two/);
-        assert.equal(await chat.prompt.evaluate((element) => element === document.activeElement), true, "the focus stays");
+        assert.equal(
+            await chat.prompt.evaluate((element) => element === document.activeElement),
+            true,
+            "the focus stays",
+        );
         await chat.command({ name: "focusWaiting" });
         await chat.page.keyboard.press("Enter");
         await chat.page.waitForSelector("text=It is changed.");
@@ -83,7 +95,10 @@ test("Escape on the card denies, and words tell the model why", () =>
         await chat.page.locator(".permission .tell").fill("use make instead");
         await chat.page.locator(".permission .tell").press("Enter");
         const { event } = await decided;
-        assert.deepEqual(event.type === "permission_decided" && [event.outcome, event.feedback], ["deny", "use make instead"]);
+        assert.deepEqual(event.type === "permission_decided" && [event.outcome, event.feedback], [
+            "deny",
+            "use make instead",
+        ]);
         await chat.page.waitForSelector(".card.warning >> text=denied");
         assert.equal(await chat.page.locator(".permission").count(), 0);
     }));
@@ -105,7 +120,11 @@ test("a prompt that is answered elsewhere closes here", () =>
         const { event, sessionId } = await asked;
         await chat.page.locator(".permission").waitFor();
         if (event.type !== "permission_required") throw new Error("no prompt");
-        await server.request("agent/permission/respond", { sessionId, permissionId: event.prompt.permissionId, decision: "deny" });
+        await server.request("agent/permission/respond", {
+            sessionId,
+            permissionId: event.prompt.permissionId,
+            decision: "deny",
+        });
         await chat.page.locator(".permission").waitFor({ state: "detached" });
     }));
 
@@ -116,8 +135,24 @@ const asks: Program = {
             content: [
                 call("AskUserQuestion", {
                     questions: [
-                        { question: "Which color?", header: "Color", multiSelect: false, options: [{ label: "Red", description: "warm" }, { label: "Blue", description: "cold" }] },
-                        { question: "Which shapes?", header: "Shape", multiSelect: true, options: [{ label: "Disc", description: "round" }, { label: "Box", description: "not" }] },
+                        {
+                            question: "Which color?",
+                            header: "Color",
+                            multiSelect: false,
+                            options: [
+                                { label: "Red", description: "warm" },
+                                { label: "Blue", description: "cold" },
+                            ],
+                        },
+                        {
+                            question: "Which shapes?",
+                            header: "Shape",
+                            multiSelect: true,
+                            options: [
+                                { label: "Disc", description: "round" },
+                                { label: "Box", description: "not" },
+                            ],
+                        },
                     ],
                 }),
             ],
@@ -131,7 +166,11 @@ test("questions take one answer, several, or words", () =>
         await chat.say("ask me");
         const card = chat.page.locator(".question");
         await card.waitFor();
-        assert.equal(await card.getByText("Answer", { exact: true }).isDisabled(), true, "nothing is chosen beforehand");
+        assert.equal(
+            await card.getByText("Answer", { exact: true }).isDisabled(),
+            true,
+            "nothing is chosen beforehand",
+        );
         await card.getByLabel("Red").check();
         await card.getByLabel("Disc").check();
         await card.getByLabel("Box").check();
@@ -139,7 +178,10 @@ test("questions take one answer, several, or words", () =>
         const answered = server.event(({ event }) => event.type === "question_answered", "the answer");
         await card.getByText("Answer", { exact: true }).click();
         const { event } = await answered;
-        assert.deepEqual(event.type === "question_answered" && event.answers, [{ labels: ["Red"] }, { labels: ["Disc", "Box"], text: "and a star" }]);
+        assert.deepEqual(event.type === "question_answered" && event.answers, [
+            { labels: ["Red"] },
+            { labels: ["Disc", "Box"], text: "and a star" },
+        ]);
         await card.waitFor({ state: "detached" });
     }));
 
@@ -147,7 +189,13 @@ test("a plan can be edited and accepted", () =>
     inWorld(
         {
             programs: [
-                { when: "^plan", steps: [{ content: [call("ExitPlanMode", { plan: "# The plan\n\n1. Do it" })] }, { content: [text("I do it.")] }] },
+                {
+                    when: "^plan",
+                    steps: [
+                        { content: [call("ExitPlanMode", { plan: "# The plan\n\n1. Do it" })] },
+                        { content: [text("I do it.")] },
+                    ],
+                },
             ],
         },
         async ({ chat, server }) => {
@@ -162,7 +210,10 @@ test("a plan can be edited and accepted", () =>
             const answered = server.event(({ event }) => event.type === "question_answered", "the answer");
             await card.locator(".primary").click();
             const { event } = await answered;
-            assert.deepEqual(event.type === "question_answered" && [event.outcome, event.plan], ["answered", "# The plan\n\n1. Do it well"]);
+            assert.deepEqual(event.type === "question_answered" && [event.outcome, event.plan], [
+                "answered",
+                "# The plan\n\n1. Do it well",
+            ]);
             await chat.page.waitForSelector("text=I do it.");
         },
     ));
@@ -177,7 +228,9 @@ test("Enter queues while a turn runs, and what waits is edited, moved, removed a
         }
         const waiting = () => chat.page.locator(".queued-text").allInnerTexts();
         await chat.page.locator(".queued", { hasText: "third" }).getByLabel("Move up").click();
-        await chat.page.waitForFunction(() => document.querySelectorAll(".queued-text")[1]?.textContent === "third");
+        await chat.page.waitForFunction(
+            () => document.querySelectorAll(".queued-text")[1]?.textContent === "third",
+        );
         await chat.page.locator(".queued", { hasText: "first" }).getByLabel("Remove").click();
         await chat.page.waitForFunction(() => document.querySelectorAll(".queued-text").length === 2);
         await chat.page.locator(".queued", { hasText: "second" }).getByLabel("Edit").click();
@@ -198,7 +251,10 @@ test("Ctrl+Enter tells the running turn", () =>
         await chat.prompt.press("Control+Enter");
         await chat.page.waitForSelector("text=1 word to the running turn");
         await project.release("s");
-        await chat.page.locator(".user", { hasText: "rather this way" }).locator("text=to the running turn").waitFor();
+        await chat.page
+            .locator(".user", { hasText: "rather this way" })
+            .locator("text=to the running turn")
+            .waitFor();
     }));
 
 test("Escape twice stops; the queue waits and the draft stays", () =>
@@ -209,7 +265,9 @@ test("Escape twice stops; the queue waits and the draft stays", () =>
         await chat.page.locator(".queued", { hasText: "later" }).waitFor();
         await chat.prompt.fill("a draft");
         await chat.prompt.press("Escape");
-        await chat.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent?.includes("Escape again"));
+        await chat.page.waitForFunction(() =>
+            document.querySelector("[role=status]")?.textContent?.includes("Escape again"),
+        );
         await chat.prompt.press("Escape");
         await chat.page.waitForSelector("text=(paused)");
         assert.equal(await chat.prompt.inputValue(), "a draft");
@@ -236,7 +294,16 @@ test("a message is edited and sent again, with the files as they were", () =>
 
 test("what failed is open and says how it ended; all of a long output is there on demand", () =>
     inWorld(
-        { programs: [{ steps: [{ content: [call("Bash", { command: "seq 1 30000; exit 3" })] }, { content: [text("It failed.")] }] }] },
+        {
+            programs: [
+                {
+                    steps: [
+                        { content: [call("Bash", { command: "seq 1 30000; exit 3" })] },
+                        { content: [text("It failed.")] },
+                    ],
+                },
+            ],
+        },
         async ({ chat }) => {
             await chat.say("fail");
             await chat.page.waitForSelector("text=It failed.");
@@ -244,7 +311,9 @@ test("what failed is open and says how it ended; all of a long output is there o
             assert.match(await card.innerText(), /exit 3/);
             await card.getByText(/Show more/).click();
             await card.getByText("Copy", { exact: true }).click();
-            await chat.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent?.includes("Copied"));
+            await chat.page.waitForFunction(() =>
+                document.querySelector("[role=status]")?.textContent?.includes("Copied"),
+            );
             const copied = chat.actions.find(({ action }) => action === "copy")?.payload as { text: string };
             assert.match(copied.text, /\n15000\n[\s\S]*\n30000\n/);
         },
@@ -253,7 +322,21 @@ test("what failed is open and says how it ended; all of a long output is there o
 test("looks at files are one quiet row, thinking another", () =>
     inWorld(
         {
-            programs: [{ steps: [{ content: [thinking("Hm, let me see."), call("Read", { file_path: "{{cwd}}/a.txt" }), call("Grep", { pattern: "one" }), call("LS", { path: "{{cwd}}" })] }, { content: [text("Seen.")] }] }],
+            programs: [
+                {
+                    steps: [
+                        {
+                            content: [
+                                thinking("Hm, let me see."),
+                                call("Read", { file_path: "{{cwd}}/a.txt" }),
+                                call("Grep", { pattern: "one" }),
+                                call("LS", { path: "{{cwd}}" }),
+                            ],
+                        },
+                        { content: [text("Seen.")] },
+                    ],
+                },
+            ],
             files: { "a.txt": "one\n" },
         },
         async ({ chat }) => {
@@ -271,8 +354,27 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
     inWorld(
         {
             programs: [
-                { when: "^delegate", steps: [{ content: [text("I look."), call("Read", { file_path: "{{cwd}}/a.txt" })] }, { content: [text("It says one.")] }] },
-                { steps: [{ content: [call("Task", { description: "Look around", prompt: "delegate: look", subagent_type: "general-purpose" })] }, { content: [text("All done.")] }] },
+                {
+                    when: "^delegate",
+                    steps: [
+                        { content: [text("I look."), call("Read", { file_path: "{{cwd}}/a.txt" })] },
+                        { content: [text("It says one.")] },
+                    ],
+                },
+                {
+                    steps: [
+                        {
+                            content: [
+                                call("Task", {
+                                    description: "Look around",
+                                    prompt: "delegate: look",
+                                    subagent_type: "general-purpose",
+                                }),
+                            ],
+                        },
+                        { content: [text("All done.")] },
+                    ],
+                },
             ],
             files: { "a.txt": "one\n" },
         },
@@ -287,19 +389,24 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
     ));
 
 test("completion comes from the server and is chosen by keys alone", () =>
-    inWorld({ programs: [plain], files: { "src/alpha.rs": "a\n", "src/beta.rs": "b\n" } }, async ({ chat }) => {
-        await chat.prompt.focus();
-        await chat.page.keyboard.type("look at @alph");
-        await chat.page.locator(".completion-item", { hasText: "alpha.rs" }).waitFor();
-        await chat.page.keyboard.press("Tab");
-        await chat.page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value.includes("alpha.rs "));
-        assert.equal(await chat.prompt.inputValue(), "look at @src/alpha.rs ");
-        await chat.prompt.fill("");
-        await chat.page.keyboard.type("/comp");
-        await chat.page.locator(".completion-item", { hasText: "compact" }).waitFor();
-        await chat.page.keyboard.press("Escape");
-        await chat.page.locator(".completion").waitFor({ state: "detached" });
-    }));
+    inWorld(
+        { programs: [plain], files: { "src/alpha.rs": "a\n", "src/beta.rs": "b\n" } },
+        async ({ chat }) => {
+            await chat.prompt.focus();
+            await chat.page.keyboard.type("look at @alph");
+            await chat.page.locator(".completion-item", { hasText: "alpha.rs" }).waitFor();
+            await chat.page.keyboard.press("Tab");
+            await chat.page.waitForFunction(() =>
+                document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value.includes("alpha.rs "),
+            );
+            assert.equal(await chat.prompt.inputValue(), "look at @src/alpha.rs ");
+            await chat.prompt.fill("");
+            await chat.page.keyboard.type("/comp");
+            await chat.page.locator(".completion-item", { hasText: "compact" }).waitFor();
+            await chat.page.keyboard.press("Escape");
+            await chat.page.locator(".completion").waitFor({ state: "detached" });
+        },
+    ));
 
 test("prompts said before come back with the arrow keys", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
@@ -309,7 +416,10 @@ test("prompts said before come back with the arrow keys", () =>
             await chat.page.waitForSelector(".working", { state: "detached" });
         }
         const shows = (value: string) =>
-            chat.page.waitForFunction((value) => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === value, value);
+            chat.page.waitForFunction(
+                (value) => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === value,
+                value,
+            );
         await chat.prompt.press("ArrowUp");
         await shows("two");
         await chat.prompt.press("ArrowUp");
@@ -320,7 +430,17 @@ test("prompts said before come back with the arrow keys", () =>
 
 test("what the editor shows goes along unless its chip is switched off", () =>
     inWorld(
-        { programs: [plain], state: { editor: { uri: "file:///w/a.rs", path: "a.rs", range: { start: { line: 3, character: 0 }, end: { line: 9, character: 0 } }, languageId: "rust" } } },
+        {
+            programs: [plain],
+            state: {
+                editor: {
+                    uri: "file:///w/a.rs",
+                    path: "a.rs",
+                    range: { start: { line: 3, character: 0 }, end: { line: 9, character: 0 } },
+                    languageId: "rust",
+                },
+            },
+        },
         async ({ chat }) => {
             const chip = chat.page.locator("button.chip");
             assert.match(await chip.innerText(), /a\.rs\s*lines 4–9/);
@@ -337,24 +457,42 @@ test("what the editor shows goes along unless its chip is switched off", () =>
 
 test("a picture that is pasted goes with the prompt", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
-        const added = server.event(({ event }) => event.type === "item_updated" && event.item.body.type === "userMessage", "the attachment");
+        const added = server.event(
+            ({ event }) => event.type === "item_updated" && event.item.body.type === "userMessage",
+            "the attachment",
+        );
         await chat.prompt.evaluate((element) => {
-            const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (character) => character.charCodeAt(0));
+            const bytes = Uint8Array.from(
+                atob(
+                    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+                ),
+                (character) => character.charCodeAt(0),
+            );
             const data = new DataTransfer();
             data.items.add(new File([bytes], "a.png", { type: "image/png" }));
-            element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+            element.dispatchEvent(
+                new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }),
+            );
         });
         await chat.page.locator(".chip .thumb").waitFor();
         await chat.say("what is this?");
         const { event } = await added;
         const body = event.type === "item_updated" ? event.item.body : undefined;
-        assert.deepEqual(body?.type === "userMessage" && body.attachments?.map((attachment) => attachment.kind), ["image"]);
+        assert.deepEqual(
+            body?.type === "userMessage" && body.attachments?.map((attachment) => attachment.kind),
+            ["image"],
+        );
         await chat.page.waitForSelector(".attachments .chip");
     }));
 
 test("code is copied, put in at the cursor, and applied as a prompt", () =>
     inWorld(
-        { programs: [{ when: "^Put", steps: [{ content: [text("I put it there.")] }] }, { steps: [{ content: [text("Here:\n\n```js\nlet a = 1;\n```\n")] }] }] },
+        {
+            programs: [
+                { when: "^Put", steps: [{ content: [text("I put it there.")] }] },
+                { steps: [{ content: [text("Here:\n\n```js\nlet a = 1;\n```\n")] }] },
+            ],
+        },
         async ({ chat }) => {
             await chat.say("code");
             await chat.page.waitForSelector(".code .hljs-keyword");
@@ -363,8 +501,13 @@ test("code is copied, put in at the cursor, and applied as a prompt", () =>
             await chat.page.waitForSelector(".working", { state: "detached" });
             await chat.page.getByLabel("Apply: have the agent").click();
             await chat.page.waitForSelector("text=I put it there.");
-            const said = chat.actions.filter(({ action }) => action === "copy" || action === "insert").map(({ action, payload }) => [action, (payload as { text: string }).text]);
-            assert.deepEqual(said, [["copy", "let a = 1;"], ["insert", "let a = 1;"]]);
+            const said = chat.actions
+                .filter(({ action }) => action === "copy" || action === "insert")
+                .map(({ action, payload }) => [action, (payload as { text: string }).text]);
+            assert.deepEqual(said, [
+                ["copy", "let a = 1;"],
+                ["insert", "let a = 1;"],
+            ]);
         },
     ));
 
@@ -381,7 +524,13 @@ test("a compaction is begun from the meter and told", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
         await chat.say("hello");
         await chat.page.waitForSelector(".working", { state: "detached" });
-        const told = server.event(({ event }) => event.type === "context_compression" && event.step.type !== "progress" && event.step.type !== "started", "the end of it");
+        const told = server.event(
+            ({ event }) =>
+                event.type === "context_compression" &&
+                event.step.type !== "progress" &&
+                event.step.type !== "started",
+            "the end of it",
+        );
         await chat.page.locator(".meter button").click();
         await chat.page.getByText("Compact now").click();
         await told;

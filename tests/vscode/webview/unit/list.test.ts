@@ -7,7 +7,13 @@ import test from "node:test";
 
 import type { Item, ToolCall } from "../../../../protocol/generated/kode";
 import { readDiff } from "../../../../editors/vscode/src/webview/cards/readDiff";
-import { Heights, MAX_ROWS, rowAt, rowsInSight, topsOf } from "../../../../editors/vscode/src/webview/list/layout";
+import {
+    Heights,
+    MAX_ROWS,
+    rowAt,
+    rowsInSight,
+    topsOf,
+} from "../../../../editors/vscode/src/webview/list/layout";
 import { rowsOf } from "../../../../editors/vscode/src/webview/store/rows";
 import { putItem, transcriptOf } from "../../../../editors/vscode/src/webview/store/transcript";
 
@@ -36,27 +42,53 @@ test("heights that are not known are taken for the mean of those that are", () =
 });
 
 const call = (index: number, name: string, state: ToolCall["state"] = "COMPLETED"): Item => ({
-    itemId: `item_${index}`, turnId: "turn", timestamp: "",
-    body: { type: "toolCall", callId: `c${index}`, name, title: name, kind: "readOnly", input: {}, state, display: "", audit: [] },
+    itemId: `item_${index}`,
+    turnId: "turn",
+    timestamp: "",
+    body: {
+        type: "toolCall",
+        callId: `c${index}`,
+        name,
+        title: name,
+        kind: "readOnly",
+        input: {},
+        state,
+        display: "",
+        audit: [],
+    },
 });
 const words = (index: number, text: string, complete = true): Item => ({
-    itemId: `item_${index}`, turnId: "turn", timestamp: "", body: { type: "agentMessage", text, complete, interrupted: false },
+    itemId: `item_${index}`,
+    turnId: "turn",
+    timestamp: "",
+    body: { type: "agentMessage", text, complete, interrupted: false },
 });
 
 test("looks at files that follow each other are one row, over pages too", () => {
     const looks = Array.from({ length: 130 }, (_, index) => call(index, index % 2 === 0 ? "Read" : "Grep"));
     const rows = rowsOf(transcriptOf([...looks, words(200, "So."), call(201, "Read")], false));
-    assert.deepEqual(rows.map((row) => row.kind), ["looks", "item", "looks"]);
+    assert.deepEqual(
+        rows.map((row) => row.kind),
+        ["looks", "item", "looks"],
+    );
     assert.equal(rows[0]?.kind === "looks" && rows[0].items.length, 130);
 });
 
 test("what failed or waits stands alone, and what says nothing has no row", () => {
-    const rows = rowsOf(transcriptOf([call(1, "Read"), call(2, "Read", "FAILED"), words(3, " "), call(4, "Bash")], false));
-    assert.deepEqual(rows.map((row) => row.key), ["item_1", "item_2", "item_4"]);
+    const rows = rowsOf(
+        transcriptOf([call(1, "Read"), call(2, "Read", "FAILED"), words(3, " "), call(4, "Bash")], false),
+    );
+    assert.deepEqual(
+        rows.map((row) => row.key),
+        ["item_1", "item_2", "item_4"],
+    );
 });
 
 test("a row keeps its key and its identity while others come", () => {
-    const before = transcriptOf(Array.from({ length: 640 }, (_, index) => words(index, "x")), false);
+    const before = transcriptOf(
+        Array.from({ length: 640 }, (_, index) => words(index, "x")),
+        false,
+    );
     const first = rowsOf(before);
     const second = rowsOf(putItem(before, words(639, "xy")));
     assert.equal(first.filter((row, index) => row !== second[index]).length <= 64, true);
@@ -69,6 +101,13 @@ test("a diff is read file by file, and lines that look like headers are lines", 
     );
     assert.deepEqual([file?.path, file?.added, file?.removed, file?.hunks.length], ["x", 3, 2, 2]);
     assert.deepEqual([other?.path, other?.added, other?.removed], ["new", 1, 0]);
-    assert.deepEqual(file?.hunks[0]?.lines.map((line) => [line.kind, line.text]), [["same", "a"], ["removed", "-- b"], ["added", "++ c"]]);
+    assert.deepEqual(
+        file?.hunks[0]?.lines.map((line) => [line.kind, line.text]),
+        [
+            ["same", "a"],
+            ["removed", "-- b"],
+            ["added", "++ c"],
+        ],
+    );
     assert.deepEqual(file?.hunks[1]?.lines.at(-1), { kind: "note", text: "No newline at end of file" });
 });

@@ -5,7 +5,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { cutBlocks, NO_BLOCKS, openFence, type Blocks } from "../../../../editors/vscode/src/webview/markdown/blocks";
+import {
+    cutBlocks,
+    NO_BLOCKS,
+    openFence,
+    type Blocks,
+} from "../../../../editors/vscode/src/webview/markdown/blocks";
 import { codeTarget, fileLocation, linkTarget } from "../../../../editors/vscode/src/webview/markdown/links";
 import { exact, exactLine, prose, span, tokens } from "../../../../editors/vscode/src/webview/text";
 
@@ -38,7 +43,7 @@ The end without a line break`;
 function grown(text: string, sizes: () => number): Blocks {
     let blocks = NO_BLOCKS;
     let before = "";
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
         at = Math.min(text.length, at + sizes());
         const now = text.slice(0, at);
         blocks = cutBlocks(blocks, before, now);
@@ -54,7 +59,10 @@ test("a text is cut into the same blocks whatever the pieces it came in", () => 
     let seed = 7;
     const random = () => 1 + ((seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % 17);
     for (let round = 0; round < 50; round += 1) assert.deepEqual(grown(TEXT, random), whole);
-    assert.deepEqual(grown(TEXT, () => 1), whole);
+    assert.deepEqual(
+        grown(TEXT, () => 1),
+        whole,
+    );
 });
 
 test("closed blocks are never touched again", () => {
@@ -76,12 +84,32 @@ test("a fence that is open is code up to its end", () => {
 });
 
 const REFUSED = [
-    "javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)", "data:text/html,x", "vbscript:x",
-    "command:workbench.action.terminal.new", "vscode://x/y", "vscode-insiders:x", "blob:x", "ftp://x/y", "//evil.example/x", "#here", "?x", "",
-    "file:///a%00b", "a%zz", "ssh://x", "mailto:", "chrome://settings", "about:blank", "x".repeat(3_000),
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    " javascript:alert(1)",
+    "java\tscript:alert(1)",
+    "data:text/html,x",
+    "vbscript:x",
+    "command:workbench.action.terminal.new",
+    "vscode://x/y",
+    "vscode-insiders:x",
+    "blob:x",
+    "ftp://x/y",
+    "//evil.example/x",
+    "#here",
+    "?x",
+    "",
+    "file:///a%00b",
+    "a%zz",
+    "ssh://x",
+    "mailto:",
+    "chrome://settings",
+    "about:blank",
+    "x".repeat(3_000),
 ];
 for (const href of REFUSED.filter((href) => href !== "mailto:")) {
-    test(`no link leads to ${JSON.stringify(href.slice(0, 40))}`, () => assert.equal(linkTarget(href), undefined));
+    test(`no link leads to ${JSON.stringify(href.slice(0, 40))}`, () =>
+        assert.equal(linkTarget(href), undefined));
 }
 
 test("links lead to the web and to files, at their lines", () => {
@@ -122,6 +150,12 @@ test("prose keeps the letters of all scripts and loses what turns text around", 
 });
 
 test("figures are short", () => {
-    assert.deepEqual([999, 1_000, 12_345, 345_678, 2_000_000].map(tokens), ["999", "1k", "12.3k", "346k", "2M"]);
+    assert.deepEqual([999, 1_000, 12_345, 345_678, 2_000_000].map(tokens), [
+        "999",
+        "1k",
+        "12.3k",
+        "346k",
+        "2M",
+    ]);
     assert.deepEqual([400, 59_000, 61_000, 3_700_000].map(span), ["0.4 s", "59 s", "1 min 1 s", "1 h 1 min"]);
 });

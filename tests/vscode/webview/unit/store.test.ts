@@ -8,24 +8,55 @@ import { join } from "node:path";
 import test from "node:test";
 
 import type { AgentEventParams, Event, Item, Snapshot } from "../../../../protocol/generated/kode";
-import { foldEvent, sessionOf, waitingFor, type SessionView } from "../../../../editors/vscode/src/webview/store/session";
 import {
-    EMPTY, findItem, itemsOf, MAX_ITEMS, oldestItem, prependItems, putItem, rewindTo, transcriptOf,
+    foldEvent,
+    sessionOf,
+    waitingFor,
+    type SessionView,
+} from "../../../../editors/vscode/src/webview/store/session";
+import {
+    EMPTY,
+    findItem,
+    itemsOf,
+    MAX_ITEMS,
+    oldestItem,
+    prependItems,
+    putItem,
+    rewindTo,
+    transcriptOf,
 } from "../../../../editors/vscode/src/webview/store/transcript";
 import type { Recording } from "../record";
 
-const recording = JSON.parse(readFileSync(join(process.env["KODE_RECORDED"] ?? "", "conversation.json"), "utf8")) as Recording;
+const recording = JSON.parse(
+    readFileSync(join(process.env["KODE_RECORDED"] ?? "", "conversation.json"), "utf8"),
+) as Recording;
 
 /** All of a view that a snapshot tells. */
 function told(view: SessionView): unknown {
     const { context } = view;
     return {
-        title: view.title, state: view.state, mode: view.mode, model: view.model, effort: view.effort, seq: view.seq,
-        items: itemsOf(view.transcript), permissions: view.permissions, questions: view.questions, todos: view.todos,
-        queue: view.queue, steering: view.steering, queuePaused: view.queuePaused, draft: view.draft, tasks: view.tasks,
-        usage: view.usage, cost: view.cost === undefined ? undefined : Number(view.cost.toFixed(9)),
+        title: view.title,
+        state: view.state,
+        mode: view.mode,
+        model: view.model,
+        effort: view.effort,
+        seq: view.seq,
+        items: itemsOf(view.transcript),
+        permissions: view.permissions,
+        questions: view.questions,
+        todos: view.todos,
+        queue: view.queue,
+        steering: view.steering,
+        queuePaused: view.queuePaused,
+        draft: view.draft,
+        tasks: view.tasks,
+        usage: view.usage,
+        cost: view.cost === undefined ? undefined : Number(view.cost.toFixed(9)),
         // While a turn runs the server counts what was said since; the events tell of it with the next answer.
-        context: context && { tokens: view.state === "READY" ? context.tokens : undefined, window: context.window },
+        context: context && {
+            tokens: view.state === "READY" ? context.tokens : undefined,
+            window: context.window,
+        },
     };
 }
 
@@ -35,11 +66,17 @@ const upTo = (seq: number) => recording.events.filter((event) => event.bookmark.
 for (const [index, snapshot] of recording.snapshots.entries()) {
     test(`all events up to snapshot ${index} come to what it says`, () => {
         const folded = told(fold(sessionOf(recording.first), upTo(snapshot.bookmark.seq)));
-        assert.deepEqual(folded, { ...(told(sessionOf(snapshot)) as object), seq: (folded as { seq: number }).seq });
+        assert.deepEqual(folded, {
+            ...(told(sessionOf(snapshot)) as object),
+            seq: (folded as { seq: number }).seq,
+        });
     });
 
     test(`snapshot ${index} and the events after it come to what all events do`, () => {
-        assert.deepEqual(told(fold(sessionOf(snapshot), recording.events)), told(fold(sessionOf(recording.first), recording.events)));
+        assert.deepEqual(
+            told(fold(sessionOf(snapshot), recording.events)),
+            told(fold(sessionOf(recording.first), recording.events)),
+        );
     });
 }
 
@@ -71,14 +108,21 @@ test("what waits for the user is counted, and gone once it was answered", () => 
 
 test("items of sub-agents are no part of the session's own transcript", () => {
     const view = fold(sessionOf(recording.first), recording.events);
-    assert.ok([...view.agents.values()].some((agent) => agent.description === "Look around" && !agent.running));
+    assert.ok(
+        [...view.agents.values()].some((agent) => agent.description === "Look around" && !agent.running),
+    );
     assert.ok(itemsOf(view.transcript).every((item) => item.agentId === undefined));
     assert.ok([...view.agents.values()].some((agent) => agent.calls > 0 && agent.latest !== ""));
 });
 
 let number = 1_000_000;
 function event(view: SessionView, event: Event, seq = ++number): AgentEventParams {
-    return { sessionId: view.sessionId, bookmark: { seq, timestamp: "2026-01-01T00:00:00Z" }, channel: "progress", event };
+    return {
+        sessionId: view.sessionId,
+        bookmark: { seq, timestamp: "2026-01-01T00:00:00Z" },
+        channel: "progress",
+        event,
+    };
 }
 
 test("a gap asks for a new snapshot and keeps what there is", () => {
@@ -93,7 +137,10 @@ test("who writes the session is told with an old number and counts all the same"
     const writer = { pid: 7, client: "other", version: "1", since: "2026-01-01T00:00:00Z" };
     const followed = foldEvent(view, event(view, { type: "lease_changed", writer, isMine: false }, view.seq));
     assert.deepEqual(followed.following, { by: writer });
-    assert.equal(foldEvent(followed, event(view, { type: "lease_changed", isMine: true }, view.seq)).following, undefined);
+    assert.equal(
+        foldEvent(followed, event(view, { type: "lease_changed", isMine: true }, view.seq)).following,
+        undefined,
+    );
 });
 
 test("an event of a newer server changes nothing but the bookmark", () => {
@@ -103,26 +150,52 @@ test("an event of a newer server changes nothing but the bookmark", () => {
 });
 
 test("prompts from before a crash wait no more unless they are told again", () => {
-    const asked = fold(sessionOf(recording.first), recording.events.slice(0, recording.events.findIndex(({ event }) => event.type === "permission_required") + 1));
+    const asked = fold(
+        sessionOf(recording.first),
+        recording.events.slice(
+            0,
+            recording.events.findIndex(({ event }) => event.type === "permission_required") + 1,
+        ),
+    );
     assert.equal(waitingFor(asked), 1);
-    const resumed = foldEvent(asked, event(asked, { type: "agent_resumed", sealed: [], sealedCalls: [], strategy: "crash", skippedRecords: 0 }));
+    const resumed = foldEvent(
+        asked,
+        event(asked, {
+            type: "agent_resumed",
+            sealed: [],
+            sealedCalls: [],
+            strategy: "crash",
+            skippedRecords: 0,
+        }),
+    );
     assert.equal(waitingFor(resumed), 0);
 });
 
 test("output of a running call replaces what was there, is bounded, and goes with its end", () => {
     const view = sessionOf(recording.first);
     const progress = (text: string): Event => ({ type: "tool:progress", itemId: "i", callId: "c", text });
-    const shown = foldEvent(foldEvent(view, event(view, progress("a"))), event(view, progress("b".repeat(100_000))));
+    const shown = foldEvent(
+        foldEvent(view, event(view, progress("a"))),
+        event(view, progress("b".repeat(100_000))),
+    );
     assert.ok((shown.live.get("c")?.length ?? 0) <= 16_384);
-    const item = { itemId: "i", turnId: "t", timestamp: "", body: { type: "toolCall", callId: "c" } } as unknown as Item;
+    const item = {
+        itemId: "i",
+        turnId: "t",
+        timestamp: "",
+        body: { type: "toolCall", callId: "c" },
+    } as unknown as Item;
     assert.equal(foldEvent(shown, event(view, { type: "tool:end", item })).live.size, 0);
 });
 
 const item = (index: number): Item => ({
-    itemId: `item_${index}`, turnId: "turn", timestamp: "2026-01-01T00:00:00Z",
+    itemId: `item_${index}`,
+    turnId: "turn",
+    timestamp: "2026-01-01T00:00:00Z",
     body: { type: "agentMessage", text: String(index), complete: true, interrupted: false },
 });
-const items = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => item(from + index));
+const items = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, index) => item(from + index));
 
 test("a piece of text makes one page anew, however long the transcript is", () => {
     const before = transcriptOf(items(0, 5_000), false);
@@ -145,10 +218,18 @@ test("going back takes an item and all after it, and older pages go before all o
     const whole = prependItems(transcript, items(0, 100), false);
     assert.deepEqual([whole.count, oldestItem(whole)?.itemId, whole.more], [150, "item_0", false]);
     assert.equal(findItem(whole, "item_149")?.itemId, "item_149");
-    assert.equal(rewindTo(transcriptOf(items(100, 300), true), "item_3").count, 0, "it is older than all that are here");
+    assert.equal(
+        rewindTo(transcriptOf(items(100, 300), true), "item_3").count,
+        0,
+        "it is older than all that are here",
+    );
 });
 
 test("snapshots are what was recorded, and not made up", () => {
     assert.ok(recording.snapshots.length >= 10 && recording.events.length >= 100);
-    assert.ok((recording.snapshots as Snapshot[]).every((snapshot) => snapshot.sessionId === recording.first.sessionId));
+    assert.ok(
+        (recording.snapshots as Snapshot[]).every(
+            (snapshot) => snapshot.sessionId === recording.first.sessionId,
+        ),
+    );
 });

@@ -32,7 +32,10 @@ export function codeAct(app: App, button: HTMLElement): void {
 async function apply(app: App, code: string): Promise<void> {
     const sessionId = await ensureSession(app);
     const file = app.state.host?.editor?.path;
-    const where = file === undefined ? "the file it belongs to" : `the file it belongs to (I am looking at \`${file.replaceAll("`", "")}\`)`;
+    const where =
+        file === undefined
+            ? "the file it belongs to"
+            : `the file it belongs to (I am looking at \`${file.replaceAll("`", "")}\`)`;
     await app.host.request("agent/turn/start", {
         sessionId,
         input: [

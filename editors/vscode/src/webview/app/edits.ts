@@ -73,7 +73,10 @@ export async function takeBack(app: App): Promise<void> {
 }
 
 /** Says what of an act did not work; undefined when all of it did. */
-export function unresolved(result: { conflicts: unknown[]; failed: { uri: Uri; reason: string }[] }): string | undefined {
+export function unresolved(result: {
+    conflicts: unknown[];
+    failed: { uri: Uri; reason: string }[];
+}): string | undefined {
     const failed = result.failed.map(({ uri, reason }) => `${exactLine(uri)}: ${reason}`);
     if (failed.length > 0) return failed.join("\n");
     return result.conflicts.length > 0

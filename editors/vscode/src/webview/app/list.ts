@@ -26,7 +26,10 @@ export async function refreshList(app: App): Promise<void> {
     change(app, { busy: true });
     await app.attempt(async () => {
         const archived = app.state.list.archived ? "only" : "hide";
-        const { sessions, nextCursor } = await app.host.request("agent/session/list", { limit: PAGE, archived });
+        const { sessions, nextCursor } = await app.host.request("agent/session/list", {
+            limit: PAGE,
+            archived,
+        });
         const { cursor: _before, ...list } = app.state.list;
         app.set({ list: { ...list, sessions, ...(nextCursor === undefined ? {} : { cursor: nextCursor }) } });
     });
@@ -38,11 +41,24 @@ export async function moreOfList(app: App): Promise<void> {
     const { cursor, archived } = app.state.list;
     if (cursor === undefined) return;
     await app.attempt(async () => {
-        const page = await app.host.request("agent/session/list", { limit: PAGE, cursor, archived: archived ? "only" : "hide" });
+        const page = await app.host.request("agent/session/list", {
+            limit: PAGE,
+            cursor,
+            archived: archived ? "only" : "hide",
+        });
         const { cursor: _before, ...list } = app.state.list;
         const known = new Set(list.sessions.map((session) => session.sessionId));
-        const sessions = [...list.sessions, ...page.sessions.filter((session) => !known.has(session.sessionId))];
-        app.set({ list: { ...list, sessions, ...(page.nextCursor === undefined ? {} : { cursor: page.nextCursor }) } });
+        const sessions = [
+            ...list.sessions,
+            ...page.sessions.filter((session) => !known.has(session.sessionId)),
+        ];
+        app.set({
+            list: {
+                ...list,
+                sessions,
+                ...(page.nextCursor === undefined ? {} : { cursor: page.nextCursor }),
+            },
+        });
     });
 }
 
@@ -56,7 +72,10 @@ export function searchSessions(app: App, query: string): void {
     }
     timer = setTimeout(() => {
         void app.attempt(async () => {
-            const { hits } = await app.host.request("agent/session/search", { query: query.trim().slice(0, 200), limit: 50 });
+            const { hits } = await app.host.request("agent/session/search", {
+                query: query.trim().slice(0, 200),
+                limit: 50,
+            });
             if (app.state.list.query === query) change(app, { hits });
         });
     }, REST_MS);
@@ -83,8 +102,12 @@ export async function archive(app: App, sessionId: SessionId, archived: boolean)
 /** Writes a session as a document to a place that the user chooses. */
 export async function exportSession(app: App, sessionId: SessionId): Promise<void> {
     await app.attempt(async () => {
-        const { document, fileName } = await app.host.request("agent/session/export", { sessionId, format: "markdown" });
-        if (document.format !== "markdown") throw new Error("The server gave another form of the session than Markdown.");
+        const { document, fileName } = await app.host.request("agent/session/export", {
+            sessionId,
+            format: "markdown",
+        });
+        if (document.format !== "markdown")
+            throw new Error("The server gave another form of the session than Markdown.");
         const { saved } = await app.host.act("saveText", { fileName, text: document.text });
         if (saved) app.announce("The session is written.");
     });

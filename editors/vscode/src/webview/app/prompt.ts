@@ -65,7 +65,9 @@ export function takeDraft(app: App, draft: Draft | undefined): void {
     clearTimeout(timer);
     stored = written(draft);
     const { revision } = app.state.prompt;
-    app.set({ prompt: { ...BLANK, text: draft?.text ?? "", parts: draft?.parts ?? [], revision: revision + 1 } });
+    app.set({
+        prompt: { ...BLANK, text: draft?.text ?? "", parts: draft?.parts ?? [], revision: revision + 1 },
+    });
 }
 
 /** Takes a draft that was written elsewhere, unless something is being typed here. */
@@ -93,7 +95,12 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
         if (prompt.instead) await goBack(app, prompt.instead);
         const sessionId = await ensureSession(app);
         const context = app.state.editorContext ? await app.host.act("editorContext", {}) : undefined;
-        await app.host.request("agent/turn/start", { sessionId, input, delivery, ...(context ? { context } : {}) });
+        await app.host.request("agent/turn/start", {
+            sessionId,
+            input,
+            delivery,
+            ...(context ? { context } : {}),
+        });
         stored = written(undefined);
     };
     const sending = app.attempt(work);
@@ -135,10 +142,16 @@ async function goBack(app: App, instead: { itemId: ItemId; files: "keep" | "rest
     const { sessionId } = app.session();
     const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
     const checkpoint = checkpoints.find(({ itemId }) => itemId === instead.itemId);
-    if (!checkpoint) throw new Error("There is no checkpoint before this message any more; send it as a new one.");
+    if (!checkpoint)
+        throw new Error("There is no checkpoint before this message any more; send it as a new one.");
     const what = instead.files === "restore" ? "both" : "conversation";
     const { checkpointId } = checkpoint;
-    const begun = await app.host.request("agent/checkpoint/restore", { sessionId, checkpointId, what, userEdits: "keep" });
+    const begun = await app.host.request("agent/checkpoint/restore", {
+        sessionId,
+        checkpointId,
+        what,
+        userEdits: "keep",
+    });
     if (begun.type !== "started") return;
     await restored(app, begun.resolutionId);
     offerUndo(app, "The conversation went back.", begun.resolutionId);
@@ -165,5 +178,7 @@ function restored(app: App, resolutionId: string): Promise<void> {
 }
 
 function written(draft: { text: string; parts?: readonly InputPart[] } | undefined): string {
-    return draft && (draft.text !== "" || (draft.parts?.length ?? 0) > 0) ? JSON.stringify([draft.text, draft.parts ?? []]) : "";
+    return draft && (draft.text !== "" || (draft.parts?.length ?? 0) > 0)
+        ? JSON.stringify([draft.text, draft.parts ?? []])
+        : "";
 }

@@ -3,7 +3,7 @@
 // Rule: a session is a snapshot and the events after it. While a snapshot is on its way, events wait for it; after a gap, and
 // when the server was started again, there is a new snapshot.
 
-import type { AgentEventParams, AgentId, ItemId, SessionId, Snapshot } from "kode-protocol";
+import type { AgentEventParams, AgentId, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
 
 import { foldEvent, sessionOf, withAgentTranscript, type SessionView } from "../store/session.ts";
 import { oldestItem, prependItems, transcriptOf } from "../store/transcript.ts";
@@ -35,7 +35,14 @@ const strays: AgentEventParams[] = [];
 export async function showSession(app: App, id: SessionId): Promise<void> {
     if (app.state.active !== id) saveDraft(app);
     const known = app.state.sessions.get(id);
-    app.set({ active: id, listOpen: false, edits: undefined, trouble: undefined, checkpoint: undefined, loading: !known });
+    app.set({
+        active: id,
+        listOpen: false,
+        edits: undefined,
+        trouble: undefined,
+        checkpoint: undefined,
+        loading: !known,
+    });
     if (known) shown(app, known);
     else await loadSession(app, id);
 }
@@ -43,7 +50,14 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
 /** Shows a session that begins with its first prompt. */
 export function showNewSession(app: App): void {
     saveDraft(app);
-    app.set({ active: undefined, listOpen: false, edits: undefined, trouble: undefined, checkpoint: undefined, loading: false });
+    app.set({
+        active: undefined,
+        listOpen: false,
+        edits: undefined,
+        trouble: undefined,
+        checkpoint: undefined,
+        loading: false,
+    });
     takeDraft(app, undefined);
     app.host.act("showing", { sessionId: null, title: "" }).catch((error) => app.fail(error));
     app.focus.get("prompt")?.();
@@ -72,7 +86,10 @@ export function adopt(app: App, snapshot: Snapshot): void {
     }
     const known = app.state.sessions.get(snapshot.sessionId);
     const view = waiting.reduce(foldEvent, { ...begun(snapshot), agents: known?.agents ?? new Map() });
-    app.store.update((state) => ({ ...kept(state, view), loading: state.active === view.sessionId ? false : state.loading }));
+    app.store.update((state) => ({
+        ...kept(state, view),
+        loading: state.active === view.sessionId ? false : state.loading,
+    }));
     if (app.state.active !== view.sessionId) return;
     if (known) shownAgain(app, view);
     else shown(app, view);
@@ -146,9 +163,9 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
 }
 
 /** The session that is shown, begun now if there is none yet. */
-export async function ensureSession(app: App): Promise<SessionId> {
+export async function ensureSession(app: App, how: NewSessionParams = {}): Promise<SessionId> {
     if (app.state.active !== undefined) return app.state.active;
-    beginning ??= begin(app).finally(() => {
+    beginning ??= begin(app, how).finally(() => {
         beginning = undefined;
     });
     return beginning;
@@ -156,8 +173,8 @@ export async function ensureSession(app: App): Promise<SessionId> {
 
 let beginning: Promise<SessionId> | undefined;
 
-async function begin(app: App): Promise<SessionId> {
-    const { sessionId, snapshot } = await app.host.request("agent/session/new", {});
+async function begin(app: App, how: NewSessionParams): Promise<SessionId> {
+    const { sessionId, snapshot } = await app.host.request("agent/session/new", how);
     const view = begun(snapshot);
     app.store.update((state) => ({ ...kept(state, view), active: sessionId, loading: false }));
     tellShowing(app, view);
@@ -167,7 +184,10 @@ async function begin(app: App): Promise<SessionId> {
 /** The view of a snapshot with what was told of the session before it was here. */
 function begun(snapshot: Snapshot): SessionView {
     return strays
-        .filter(({ sessionId, event }) => sessionId === snapshot.sessionId && event.type !== "lease_changed" && event.type !== "gap")
+        .filter(
+            ({ sessionId, event }) =>
+                sessionId === snapshot.sessionId && event.type !== "lease_changed" && event.type !== "gap",
+        )
         .reduce(foldEvent, sessionOf(snapshot));
 }
 

@@ -36,7 +36,8 @@ export function CheckpointPanel({ item }: { item: Item }) {
         };
     }, [what, discard]);
     const close = () => app.set({ checkpoint: undefined });
-    const ownEdits = typeof preview === "object" ? preview.files.filter((file) => file.userEdits !== undefined).length : 0;
+    const ownEdits =
+        typeof preview === "object" ? preview.files.filter((file) => file.userEdits !== undefined).length : 0;
     return (
         <section
             class="checkpoint"
@@ -77,7 +78,11 @@ export function CheckpointPanel({ item }: { item: Item }) {
                 >
                     Go back
                 </button>
-                <button type="button" class="secondary" onClick={() => void fork(app, app.session().sessionId, item.itemId)}>
+                <button
+                    type="button"
+                    class="secondary"
+                    onClick={() => void fork(app, app.session().sessionId, item.itemId)}
+                >
                     <Icon name="fork" /> Fork here
                 </button>
                 <button type="button" class="quiet" onClick={close}>
@@ -93,8 +98,12 @@ function Preview({ preview, what }: { preview: RestorePreview | string | undefin
     if (typeof preview === "string") return <p class="hint">{preview}</p>;
     return (
         <div class="preview">
-            {what !== "files" && <p class="hint">{counted(preview.items, "item")} of the conversation would go.</p>}
-            {what !== "conversation" && preview.files.length === 0 && <p class="hint">No file would change.</p>}
+            {what !== "files" && (
+                <p class="hint">{counted(preview.items, "item")} of the conversation would go.</p>
+            )}
+            {what !== "conversation" && preview.files.length === 0 && (
+                <p class="hint">No file would change.</p>
+            )}
             {preview.files.map((file) => (
                 <details key={file.uri}>
                     <summary>
@@ -123,7 +132,12 @@ async function checkpointBefore(app: App, item: Item): Promise<string> {
     return found.checkpointId;
 }
 
-async function lookBack(app: App, item: Item, what: RestoreWhat, discard: boolean): Promise<RestorePreview | string> {
+async function lookBack(
+    app: App,
+    item: Item,
+    what: RestoreWhat,
+    discard: boolean,
+): Promise<RestorePreview | string> {
     try {
         const result = await app.host.request("agent/checkpoint/restore", {
             sessionId: app.session().sessionId,
@@ -132,7 +146,9 @@ async function lookBack(app: App, item: Item, what: RestoreWhat, discard: boolea
             userEdits: discard ? "discard" : "keep",
             dryRun: true,
         });
-        return result.type === "preview" ? result : "The server began to restore although it was only asked what that would do.";
+        return result.type === "preview"
+            ? result
+            : "The server began to restore although it was only asked what that would do.";
     } catch (error) {
         return error instanceof Error ? error.message : String(error);
     }

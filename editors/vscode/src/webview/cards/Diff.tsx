@@ -21,7 +21,12 @@ interface Props {
 
 export function Diff({ unified, named, onOpen }: Props) {
     const files = useMemo(() => readDiff(unified), [unified]);
-    if (files.length === 0) return <pre class="output" tabIndex={0} role="region" aria-label="Change">{exact(unified)}</pre>;
+    if (files.length === 0)
+        return (
+            <pre class="output" tabIndex={0} role="region" aria-label="Change">
+                {exact(unified)}
+            </pre>
+        );
     return (
         <div class="diff">
             {files.map((file) => (
@@ -32,7 +37,11 @@ export function Diff({ unified, named, onOpen }: Props) {
                         </div>
                     )}
                     {file.hunks.map((hunk, index) => (
-                        <Hunk key={index} hunk={hunk} {...(onOpen ? { onOpen: () => onOpen(file.path, hunk.line) } : {})} />
+                        <Hunk
+                            key={index}
+                            hunk={hunk}
+                            {...(onOpen ? { onOpen: () => onOpen(file.path, hunk.line) } : {})}
+                        />
                     ))}
                 </div>
             ))}

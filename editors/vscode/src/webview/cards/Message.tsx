@@ -135,10 +135,15 @@ function AttachmentView({ attachment }: { attachment: Attachment }) {
     const size = attachment.lines === undefined ? bytes(attachment.bytes) : counted(attachment.lines, "line");
     const problem = attachment.problem;
     return (
-        <li class={problem === undefined ? "chip" : "chip failed"} title={prose(problem ?? (attachment.cut ? "Only the beginning was attached" : ""))}>
+        <li
+            class={problem === undefined ? "chip" : "chip failed"}
+            title={prose(problem ?? (attachment.cut ? "Only the beginning was attached" : ""))}
+        >
             <Icon name={problem === undefined ? (ATTACHMENT_ICONS[attachment.kind] ?? "file") : "warning"} />
             <bdi>{exactLine(attachment.label)}</bdi>
-            <span class="chip-size">{problem === undefined ? `${size}${attachment.cut ? ", cut" : ""}` : "not attached"}</span>
+            <span class="chip-size">
+                {problem === undefined ? `${size}${attachment.cut ? ", cut" : ""}` : "not attached"}
+            </span>
         </li>
     );
 }
@@ -152,7 +157,15 @@ function ThinkingRow({ item, text, complete }: { item: Item; text: string; compl
             icon="think"
             tone={complete ? "quiet" : "running"}
             habit={habit}
-            title={complete ? "Thought" : <>Thinking <span class="thought-tail">{last}</span></>}
+            title={
+                complete ? (
+                    "Thought"
+                ) : (
+                    <>
+                        Thinking <span class="thought-tail">{last}</span>
+                    </>
+                )
+            }
         >
             {() => (
                 <div class="thought">

@@ -75,7 +75,11 @@ export function Output({ callId, display, title }: { callId: CallId; display: st
                         Show more ({bytes(left)} left)
                     </button>
                 )}
-                <button type="button" class="quiet" onClick={() => void openOutput(app, sessionId, callId, title)}>
+                <button
+                    type="button"
+                    class="quiet"
+                    onClick={() => void openOutput(app, sessionId, callId, title)}
+                >
                     Open in editor
                 </button>
                 <button
@@ -104,8 +108,13 @@ async function copyOutput(app: App, sessionId: SessionId, callId: CallId): Promi
 
 async function wholeOutput(app: App, sessionId: SessionId, callId: CallId): Promise<string> {
     let text = "";
-    for (let offset = 0; offset < OPENED; ) {
-        const page = await app.host.request("agent/output/read", { sessionId, callId, offset, limit: 65_536 });
+    for (let offset = 0; offset < OPENED;) {
+        const page = await app.host.request("agent/output/read", {
+            sessionId,
+            callId,
+            offset,
+            limit: 65_536,
+        });
         text += page.text;
         if (page.nextOffset >= page.totalBytes || page.nextOffset === offset) return text;
         offset = page.nextOffset;

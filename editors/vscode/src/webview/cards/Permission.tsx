@@ -67,7 +67,11 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
             <header>
                 <Icon name="shield" />
                 <h2 id={`${prompt.permissionId}-title`}>
-                    {prompt.preview.type === "command" ? "Run this command?" : <bdi>{exactLine(prompt.title)}</bdi>}
+                    {prompt.preview.type === "command" ? (
+                        "Run this command?"
+                    ) : (
+                        <bdi>{exactLine(prompt.title)}</bdi>
+                    )}
                 </h2>
                 {others > 0 && <span class="badge">{counted(others, "more")}</span>}
             </header>
@@ -118,7 +122,11 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                         <code key={index}>{exactLine(rule)}</code>
                     ))}
                     {offer.spared && offer.spared.of > 0 && (
-                        <span> It would have spared you {offer.spared.matched} of the last {counted(offer.spared.of, "question")}.</span>
+                        <span>
+                            {" "}
+                            It would have spared you {offer.spared.matched} of the last{" "}
+                            {counted(offer.spared.of, "question")}.
+                        </span>
                     )}
                 </p>
             )}
@@ -148,7 +156,9 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                     title="Edit the arguments"
                     aria-label="Edit the arguments"
                     aria-pressed={input !== undefined}
-                    onClick={() => setInput(input === undefined ? JSON.stringify(prompt.input, null, 2) : undefined)}
+                    onClick={() =>
+                        setInput(input === undefined ? JSON.stringify(prompt.input, null, 2) : undefined)
+                    }
                 >
                     <Icon name="edit" />
                 </button>
@@ -164,7 +174,9 @@ function PreviewOf({ prompt }: { prompt: PermissionPrompt }) {
             return (
                 <div class="preview-command">
                     <pre tabIndex={0} role="region" aria-label="Command">
-                        <span class="dollar" aria-hidden="true">$ </span>
+                        <span class="dollar" aria-hidden="true">
+                            ${" "}
+                        </span>
                         {exact(preview.command)}
                     </pre>
                     <p class="cwd">
@@ -201,7 +213,11 @@ async function respond(
     words: string,
     input: string | undefined,
 ): Promise<void> {
-    const answer: RespondPermissionParams = { sessionId: prompt.sessionId, permissionId: prompt.permissionId, decision };
+    const answer: RespondPermissionParams = {
+        sessionId: prompt.sessionId,
+        permissionId: prompt.permissionId,
+        decision,
+    };
     if (decision === "allow") {
         answer.scope = scope;
         if (input !== undefined) answer.updatedInput = JSON.parse(input) as unknown;

@@ -34,7 +34,11 @@ export function QuestionCard({ question, others }: { question: Question; others:
             data-question={question.questionId}
         >
             {others > 0 && <span class="badge">{counted(others, "more")}</span>}
-            {question.plan === undefined ? <Inquiries question={question} /> : <Plan question={question} plan={question.plan} />}
+            {question.plan === undefined ? (
+                <Inquiries question={question} />
+            ) : (
+                <Plan question={question} plan={question.plan} />
+            )}
         </section>
     );
 }
@@ -46,7 +50,9 @@ interface Picked {
 
 function Inquiries({ question }: { question: Question }) {
     const app = useApp();
-    const [picked, setPicked] = useState<readonly Picked[]>(question.questions.map(() => ({ labels: [], text: "" })));
+    const [picked, setPicked] = useState<readonly Picked[]>(
+        question.questions.map(() => ({ labels: [], text: "" })),
+    );
     const set = (index: number, change: Partial<Picked>) =>
         setPicked(picked.map((one, at) => (at === index ? { ...one, ...change } : one)));
     const isWhole = picked.every(({ labels, text }) => labels.length > 0 || text.trim() !== "");
@@ -54,12 +60,10 @@ function Inquiries({ question }: { question: Question }) {
     const send = () =>
         void app.attempt(() =>
             respond(app, question, {
-                answers: picked.map(
-                    ({ labels, text }): QuestionAnswer => ({
-                        labels: [...labels],
-                        ...(text.trim() === "" ? {} : { text }),
-                    }),
-                ),
+                answers: picked.map(({ labels, text }): QuestionAnswer => ({
+                    labels: [...labels],
+                    ...(text.trim() === "" ? {} : { text }),
+                })),
             }),
         );
     return (
@@ -69,17 +73,26 @@ function Inquiries({ question }: { question: Question }) {
                 const pick = (label: string) => {
                     const has = one.labels.includes(label);
                     if (!inquiry.multiSelect) set(index, { labels: has ? [] : [label] });
-                    else set(index, { labels: has ? one.labels.filter((other) => other !== label) : [...one.labels, label] });
+                    else
+                        set(index, {
+                            labels: has
+                                ? one.labels.filter((other) => other !== label)
+                                : [...one.labels, label],
+                        });
                 };
                 return (
                     <fieldset key={index} class="inquiry">
                         <legend>
-                            {inquiry.header !== "" && <span class="badge">{prose(inquiry.header)}</span>} {prose(inquiry.question)}
+                            {inquiry.header !== "" && <span class="badge">{prose(inquiry.header)}</span>}{" "}
+                            {prose(inquiry.question)}
                         </legend>
                         {inquiry.options.map((option, at) => {
                             const candidate = question.candidates?.[at];
                             return (
-                                <label key={option.label} class={one.labels.includes(option.label) ? "option chosen" : "option"}>
+                                <label
+                                    key={option.label}
+                                    class={one.labels.includes(option.label) ? "option chosen" : "option"}
+                                >
                                     <input
                                         type={inquiry.multiSelect ? "checkbox" : "radio"}
                                         name={`${question.questionId}-${index}`}
@@ -88,7 +101,9 @@ function Inquiries({ question }: { question: Question }) {
                                     />
                                     <span>
                                         <span class="option-label">{prose(option.label)}</span>
-                                        {option.description !== "" && <span class="hint">{prose(option.description)}</span>}
+                                        {option.description !== "" && (
+                                            <span class="hint">{prose(option.description)}</span>
+                                        )}
                                         {candidate && <CandidateView candidate={candidate} />}
                                     </span>
                                 </label>
@@ -145,7 +160,12 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
     const choose = (label: string, mode?: Mode) =>
         void app.attempt(() =>
             respond(app, question, {
-                answers: [{ labels: [label], ...(label === keep?.label && words.trim() !== "" ? { text: words } : {}) }],
+                answers: [
+                    {
+                        labels: [label],
+                        ...(label === keep?.label && words.trim() !== "" ? { text: words } : {}),
+                    },
+                ],
                 ...(label !== keep?.label && changed ? { plan: edited } : {}),
                 ...(mode === undefined ? {} : { mode }),
             }),
@@ -179,17 +199,32 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
             )}
             <div class="answer">
                 {accept && (
-                    <button type="button" class="primary" title={prose(accept.description)} onClick={() => choose(accept.label)}>
+                    <button
+                        type="button"
+                        class="primary"
+                        title={prose(accept.description)}
+                        onClick={() => choose(accept.label)}
+                    >
                         {prose(accept.label)}
                     </button>
                 )}
                 {acceptAll && (
-                    <button type="button" class="secondary" title={prose(acceptAll.description)} onClick={() => choose(acceptAll.label)}>
+                    <button
+                        type="button"
+                        class="secondary"
+                        title={prose(acceptAll.description)}
+                        onClick={() => choose(acceptAll.label)}
+                    >
                         {prose(acceptAll.label)}
                     </button>
                 )}
                 {keep && (
-                    <button type="button" class="secondary" title={prose(keep.description)} onClick={() => choose(keep.label)}>
+                    <button
+                        type="button"
+                        class="secondary"
+                        title={prose(keep.description)}
+                        onClick={() => choose(keep.label)}
+                    >
                         {prose(keep.label)}
                     </button>
                 )}
@@ -201,7 +236,8 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
                     value={words}
                     onInput={(event) => setWords(event.currentTarget.value)}
                     onKeyDown={(event) => {
-                        if (event.key === "Enter" && !event.isComposing && words.trim() !== "" && keep) choose(keep.label);
+                        if (event.key === "Enter" && !event.isComposing && words.trim() !== "" && keep)
+                            choose(keep.label);
                     }}
                 />
             </div>

@@ -33,7 +33,8 @@ export function ToolCard({ item }: { item: CallItem }) {
         for (const agent of view.agents.values()) if (agent.callId === body.callId) return agent.agentId;
         return undefined;
     });
-    if (agent !== undefined || body.name === "Task") return <AgentCard item={item} {...(agent === undefined ? {} : { agentId: agent })} />;
+    if (agent !== undefined || body.name === "Task")
+        return <AgentCard item={item} {...(agent === undefined ? {} : { agentId: agent })} />;
     if (changeOf(body)) return <EditCard item={item} />;
     const tone = toneOf(body);
     const hasMore = isOver(body) || live !== undefined || body.state === "EXECUTING";
@@ -69,7 +70,13 @@ export function LooksCard({ name, items }: { name: string; items: readonly Item[
     if (calls.length === 1 && only) {
         const { body } = only;
         return (
-            <Card name={name} icon="look" tone={toneOf(body) === "running" ? "running" : "quiet"} title={<Title call={body} />} aside={<Aside call={body} />}>
+            <Card
+                name={name}
+                icon="look"
+                tone={toneOf(body) === "running" ? "running" : "quiet"}
+                title={<Title call={body} />}
+                aside={<Aside call={body} />}
+            >
                 {isOver(body)
                     ? () => <Output callId={body.callId} display={body.display} title={body.title} />
                     : undefined}
@@ -90,7 +97,9 @@ function EditCard({ item }: { item: CallItem }) {
     const change = changeOf(body);
     if (!change) return null;
     const files = readDiff(change.unified);
-    const [added, removed] = files.reduce(([more, less], file) => [more + file.added, less + file.removed], [0, 0] as [number, number]);
+    const [added, removed] = files.reduce(([more, less], file) => [more + file.added, less + file.removed], [
+        0, 0,
+    ] as [number, number]);
     const line = files[0]?.hunks[0]?.line ?? 1;
     const open = (at: number) => void openPath(app, change.path, at);
     return (
@@ -162,8 +171,12 @@ function AgentCard({ item, agentId }: { item: CallItem; agentId?: string }) {
     const agent = useSession((view) => (agentId === undefined ? undefined : view.agents.get(agentId)));
     const known = agentId ?? (body.structured as { agentId?: string } | undefined)?.agentId;
     const aside = agent?.running
-        ? [agent.calls > 0 ? counted(agent.calls, "call") : "", agent.latest ? exactLine(agent.latest) : ""].filter(Boolean).join(" · ")
-        : [agent?.usage ? `${tokens(agent.usage.outputTokens)} tokens` : "", durationOf(body)].filter(Boolean).join(" · ");
+        ? [agent.calls > 0 ? counted(agent.calls, "call") : "", agent.latest ? exactLine(agent.latest) : ""]
+              .filter(Boolean)
+              .join(" · ")
+        : [agent?.usage ? `${tokens(agent.usage.outputTokens)} tokens` : "", durationOf(body)]
+              .filter(Boolean)
+              .join(" · ");
     return (
         <Card
             name={item.itemId}
@@ -171,7 +184,9 @@ function AgentCard({ item, agentId }: { item: CallItem; agentId?: string }) {
             tone={toneOf(body)}
             title={<Title call={body} />}
             aside={aside}
-            {...(known === undefined ? {} : { onOpen: () => void loadAgent(app, app.session().sessionId, known) })}
+            {...(known === undefined
+                ? {}
+                : { onOpen: () => void loadAgent(app, app.session().sessionId, known) })}
         >
             {() => (
                 <>
@@ -190,7 +205,9 @@ function AgentCard({ item, agentId }: { item: CallItem; agentId?: string }) {
 const AGENT_ITEMS = 60;
 
 function AgentTranscript({ agentId }: { agentId?: string }) {
-    const transcript = useSession((view) => (agentId === undefined ? undefined : view.agents.get(agentId)?.transcript));
+    const transcript = useSession((view) =>
+        agentId === undefined ? undefined : view.agents.get(agentId)?.transcript,
+    );
     if (!transcript) return null;
     return (
         <div class="agent-items">
@@ -221,7 +238,10 @@ function AgentItem({ item }: { item: Item }) {
 
 function CancelCall({ callId }: { callId: string }) {
     const app = useApp();
-    const cancel = () => app.attempt(() => app.host.request("agent/tool/cancel", { sessionId: app.session().sessionId, callId }));
+    const cancel = () =>
+        app.attempt(() =>
+            app.host.request("agent/tool/cancel", { sessionId: app.session().sessionId, callId }),
+        );
     return (
         <div class="actions">
             <button type="button" class="quiet" onClick={() => void cancel()}>
@@ -232,7 +252,9 @@ function CancelCall({ callId }: { callId: string }) {
 }
 
 function Title({ call }: { call: ToolCall }) {
-    return <bdi class={call.kind === "execute" ? "mono" : undefined}>{exactLine(call.title || call.name)}</bdi>;
+    return (
+        <bdi class={call.kind === "execute" ? "mono" : undefined}>{exactLine(call.title || call.name)}</bdi>
+    );
 }
 
 function Aside({ call }: { call: ToolCall }) {
@@ -265,7 +287,12 @@ function Arguments({ call }: { call: ToolCall }) {
     const shown = command ?? (input && Object.keys(input).length > 0 ? JSON.stringify(input, null, 2) : "");
     if (shown === "" || shown === call.title) return null;
     return (
-        <pre class={command === undefined ? "arguments" : "arguments command"} tabIndex={0} role="region" aria-label="Arguments">
+        <pre
+            class={command === undefined ? "arguments" : "arguments command"}
+            tabIndex={0}
+            role="region"
+            aria-label="Arguments"
+        >
             {exact(shown)}
         </pre>
     );
@@ -312,11 +339,18 @@ const ICONS: Partial<Record<string, IconName>> = {
 };
 
 function iconOf(call: ToolCall): IconName {
-    return ICONS[call.name] ?? (call.kind === "execute" ? "command" : call.kind === "write" ? "edit" : "look");
+    return (
+        ICONS[call.name] ?? (call.kind === "execute" ? "command" : call.kind === "write" ? "edit" : "look")
+    );
 }
 
 function isOver(call: ToolCall): boolean {
-    return call.state === "COMPLETED" || call.state === "FAILED" || call.state === "DENIED" || call.state === "SEALED";
+    return (
+        call.state === "COMPLETED" ||
+        call.state === "FAILED" ||
+        call.state === "DENIED" ||
+        call.state === "SEALED"
+    );
 }
 
 function durationOf(call: ToolCall): string {
@@ -337,7 +371,10 @@ function changeOf(call: ToolCall): { path: string; unified: string } | undefined
 function summaryOf(calls: readonly CallItem[]): string {
     const reads = calls.filter(({ body }) => body.name === "Read").length;
     const rest = calls.length - reads;
-    return [reads > 0 ? `Read ${counted(reads, "file")}` : "", rest > 0 ? `${reads > 0 ? "looked" : "Looked"} around ${counted(rest, "time")}` : ""]
+    return [
+        reads > 0 ? `Read ${counted(reads, "file")}` : "",
+        rest > 0 ? `${reads > 0 ? "looked" : "Looked"} around ${counted(rest, "time")}` : "",
+    ]
         .filter(Boolean)
         .join(", ");
 }

@@ -31,7 +31,12 @@ const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/;
 
 /** Reads a unified diff. */
 export function readDiff(unified: string): DiffFile[] {
-    const files: { path: string; hunks: { header: string; line: number; lines: DiffLine[] }[]; added: number; removed: number }[] = [];
+    const files: {
+        path: string;
+        hunks: { header: string; line: number; lines: DiffLine[] }[];
+        added: number;
+        removed: number;
+    }[] = [];
     let [before, after] = [0, 0];
     let left = { before: 0, after: 0 };
     for (const line of unified.replace(/\n$/, "").split("\n")) {

@@ -29,7 +29,10 @@ export function Chips() {
         write(app, { parts: parts.filter((_part, at) => at !== index) });
         app.focus.get("prompt")?.();
     };
-    const isSelection = editor && (editor.range.start.line !== editor.range.end.line || editor.range.start.character !== editor.range.end.character);
+    const isSelection =
+        editor &&
+        (editor.range.start.line !== editor.range.end.line ||
+            editor.range.start.character !== editor.range.end.character);
     return (
         <div class="chips" role="group" aria-label="Context">
             {editor && (
@@ -37,7 +40,11 @@ export function Chips() {
                     type="button"
                     class={on ? "chip" : "chip off"}
                     aria-pressed={on}
-                    title={on ? "Goes with the prompt; click to leave it out" : "Does not go with the prompt; click to add it"}
+                    title={
+                        on
+                            ? "Goes with the prompt; click to leave it out"
+                            : "Does not go with the prompt; click to add it"
+                    }
                     onClick={() => app.set({ editorContext: !on })}
                 >
                     <Icon name="file" />
@@ -56,7 +63,13 @@ export function Chips() {
                         )}
                         <bdi>{label}</bdi>
                         {size !== "" && <span class="chip-size">{size}</span>}
-                        <button type="button" class="chip-close" aria-label={`Remove ${label}`} title="Remove" onClick={() => remove(index)}>
+                        <button
+                            type="button"
+                            class="chip-close"
+                            aria-label={`Remove ${label}`}
+                            title="Remove"
+                            onClick={() => remove(index)}
+                        >
                             <Icon name="close" />
                         </button>
                     </span>

@@ -87,7 +87,8 @@ export function Composer() {
         if (event.isComposing) return;
         const control = event.ctrlKey || event.metaKey;
         if (completion.open && !control) {
-            if (event.key === "ArrowDown" || event.key === "ArrowUp") completion.move(event.key === "ArrowDown" ? 1 : -1);
+            if (event.key === "ArrowDown" || event.key === "ArrowUp")
+                completion.move(event.key === "ArrowDown" ? 1 : -1);
             else if (event.key === "Enter" || event.key === "Tab") accept(completion.open.chosen);
             else if (event.key === "Escape") completion.close();
             else return;
@@ -178,7 +179,11 @@ export function Composer() {
                             role="option"
                             aria-selected={index === open.chosen}
                             class="completion-item"
-                            ref={index === open.chosen ? (element) => element?.scrollIntoView({ block: "nearest" }) : null}
+                            ref={
+                                index === open.chosen
+                                    ? (element) => element?.scrollIntoView({ block: "nearest" })
+                                    : null
+                            }
                             onPointerDown={(event) => {
                                 event.preventDefault();
                                 accept(index);
@@ -199,11 +204,19 @@ export function Composer() {
                 class="prompt"
                 rows={1}
                 value={prompt.text}
-                placeholder={following ? "Another window writes this session" : running ? "Say more: Enter queues, Ctrl+Enter tells it now" : "Ask, or @ to name files, / for commands"}
+                placeholder={
+                    following
+                        ? "Another window writes this session"
+                        : running
+                          ? "Say more: Enter queues, Ctrl+Enter tells it now"
+                          : "Ask, or @ to name files, / for commands"
+                }
                 aria-label="Prompt"
                 aria-autocomplete="list"
                 aria-haspopup="listbox"
-                {...(open ? { "aria-controls": `${id}-list`, "aria-activedescendant": `${id}-${open.chosen}` } : {})}
+                {...(open
+                    ? { "aria-controls": `${id}-list`, "aria-activedescendant": `${id}-${open.chosen}` }
+                    : {})}
                 onInput={onInput}
                 onKeyDown={onKey}
                 onPaste={onPaste}
@@ -223,27 +236,39 @@ export function Composer() {
                 <ModelPicker />
                 <EffortPicker />
                 <span class="composer-end">
-                <Meter />
-                {running && !isBlank && (
-                    <button type="button" class="icon-button" title="Tell the running turn now (Ctrl+Enter)" aria-label="Tell the running turn now" onClick={() => submit("steer")}>
-                        <Icon name="steer" />
+                    <Meter />
+                    {running && !isBlank && (
+                        <button
+                            type="button"
+                            class="icon-button"
+                            title="Tell the running turn now (Ctrl+Enter)"
+                            aria-label="Tell the running turn now"
+                            onClick={() => submit("steer")}
+                        >
+                            <Icon name="steer" />
+                        </button>
+                    )}
+                    {running && (
+                        <button
+                            type="button"
+                            class="icon-button stop"
+                            title="Stop (Esc Esc)"
+                            aria-label="Stop"
+                            onClick={() => void stop(app)}
+                        >
+                            <Icon name="stop" />
+                        </button>
+                    )}
+                    <button
+                        type="button"
+                        class="icon-button send"
+                        title={running ? "Queue (Enter)" : "Send (Enter)"}
+                        aria-label={running ? "Queue" : "Send"}
+                        disabled={isBlank || !isReady}
+                        onClick={() => submit("queue")}
+                    >
+                        <Icon name="send" />
                     </button>
-                )}
-                {running && (
-                    <button type="button" class="icon-button stop" title="Stop (Esc Esc)" aria-label="Stop" onClick={() => void stop(app)}>
-                        <Icon name="stop" />
-                    </button>
-                )}
-                <button
-                    type="button"
-                    class="icon-button send"
-                    title={running ? "Queue (Enter)" : "Send (Enter)"}
-                    aria-label={running ? "Queue" : "Send"}
-                    disabled={isBlank || !isReady}
-                    onClick={() => submit("queue")}
-                >
-                    <Icon name="send" />
-                </button>
                 </span>
             </div>
         </div>

@@ -31,7 +31,9 @@ export async function readPictures(files: readonly File[], before: number): Prom
     const result: Attached = { parts: [], problems: [] };
     for (const file of files) {
         if (!PICTURES.has(file.type)) {
-            result.problems.push(`${exactLine(file.name)} is no picture that models take: PNG, JPEG, GIF or WebP.`);
+            result.problems.push(
+                `${exactLine(file.name)} is no picture that models take: PNG, JPEG, GIF or WebP.`,
+            );
         } else if (file.size > MAX_PICTURE) {
             result.problems.push(`${exactLine(file.name)} has ${bytes(file.size)}; pictures may have 5 MB.`);
         } else if (before + result.parts.length >= MAX_PICTURES) {
@@ -67,7 +69,10 @@ export function partLabel(part: InputPart): { label: string; size: string } {
         case "diagnostics":
             return { label: part.uri === undefined ? "All problems" : nameOf(part.uri), size: "problems" };
         case "diff":
-            return { label: part.staged ? "Staged changes" : `Changes ${exactLine(part.revision ?? "")}`.trim(), size: "" };
+            return {
+                label: part.staged ? "Staged changes" : `Changes ${exactLine(part.revision ?? "")}`.trim(),
+                size: "",
+            };
         case "session":
             return { label: exactLine(part.session), size: "session" };
         case "image":

@@ -49,14 +49,23 @@ export function useCompletion(app: App) {
         );
     };
     const move = (step: number) =>
-        setOpen((now) => now && { ...now, chosen: (now.chosen + step + now.result.items.length) % now.result.items.length });
+        setOpen(
+            (now) =>
+                now && {
+                    ...now,
+                    chosen: (now.chosen + step + now.result.items.length) % now.result.items.length,
+                },
+        );
     const point = (chosen: number) => setOpen((now) => now && { ...now, chosen });
     useEffect(() => close, []);
     return { open, ask, close, move, point };
 }
 
 /** The text and the cursor after something was chosen. */
-export function completed(completion: Completion, index: number): { text: string; cursor: number; goesOn: boolean } | undefined {
+export function completed(
+    completion: Completion,
+    index: number,
+): { text: string; cursor: number; goesOn: boolean } | undefined {
     const item = completion.result.items[index];
     if (!item) return undefined;
     const goesOn = item.kind === "folder";

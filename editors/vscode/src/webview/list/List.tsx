@@ -46,7 +46,13 @@ export function List<R extends Drawn>({ rows, more, onOlder, draw, label, handle
     const inner = useRef<HTMLDivElement>(null);
     const mounted = useRef(new Map<string, HTMLElement>());
     const heights = useMemo(() => new Heights(), []);
-    const place = useRef({ top: 0, height: 0, following: true, anchor: undefined as string | undefined, offset: 0 });
+    const place = useRef({
+        top: 0,
+        height: 0,
+        following: true,
+        anchor: undefined as string | undefined,
+        offset: 0,
+    });
     const wanted = useRef<string | undefined>(undefined);
     const [away, setAway] = useState(false);
     const [, redraw] = useReducer((count: number) => count + 1, 0);
@@ -179,9 +185,21 @@ export function List<R extends Drawn>({ rows, more, onOlder, draw, label, handle
 
     return (
         <div class="conversation">
-            <div class="scroller" ref={scroller} onScroll={onScroll} onKeyDown={onKey} tabIndex={0} role="region" aria-label="Conversation">
+            <div
+                class="scroller"
+                ref={scroller}
+                onScroll={onScroll}
+                onKeyDown={onKey}
+                tabIndex={0}
+                role="region"
+                aria-label="Conversation"
+            >
                 {rows.length === 0 && empty}
-                <div class="rows" ref={inner} {...(rows.length > 0 ? { role: "feed", "aria-label": "Messages" } : {})}>
+                <div
+                    class="rows"
+                    ref={inner}
+                    {...(rows.length > 0 ? { role: "feed", "aria-label": "Messages" } : {})}
+                >
                     {shown.map((index) => {
                         const row = rows[index];
                         if (!row) return null;
@@ -259,7 +277,11 @@ function focusedKey(body: HTMLElement | null): string | undefined {
 }
 
 /** The rows to draw; one that has the focus, or is to get it, stays on the page wherever it is. */
-function pinned(sight: { start: number; end: number }, keys: readonly string[], pin: string | undefined): number[] {
+function pinned(
+    sight: { start: number; end: number },
+    keys: readonly string[],
+    pin: string | undefined,
+): number[] {
     const indexes = Array.from({ length: sight.end - sight.start }, (_, index) => sight.start + index);
     const pinned = pin === undefined ? -1 : keys.indexOf(pin);
     if (pinned < 0 || (pinned >= sight.start && pinned < sight.end)) return indexes;

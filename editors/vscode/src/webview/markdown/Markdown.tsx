@@ -23,7 +23,8 @@ export function Markdown({ text, complete }: { text: string; complete: boolean }
             {closed.map((source, index) => (
                 <Block key={index} source={source} />
             ))}
-            {open.trim() !== "" && (complete ? <Block key="open" source={open} /> : <OpenBlock key="open" source={open} />)}
+            {open.trim() !== "" &&
+                (complete ? <Block key="open" source={open} /> : <OpenBlock key="open" source={open} />)}
         </div>
     );
 }

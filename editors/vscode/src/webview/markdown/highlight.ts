@@ -27,7 +27,8 @@ function loadLanguages(): Promise<boolean> {
         script.src = new URL("languages.js", own.src).href;
         script.onerror = () => resolve(false);
         script.onload = () => {
-            for (const [name, language] of Object.entries(globalThis.kodeLanguages ?? {})) hljs.registerLanguage(name, language);
+            for (const [name, language] of Object.entries(globalThis.kodeLanguages ?? {}))
+                hljs.registerLanguage(name, language);
             hljs.registerAliases(["c", "h"], { languageName: "cpp" });
             hljs.registerAliases(["scss", "less"], { languageName: "css" });
             resolve(true);

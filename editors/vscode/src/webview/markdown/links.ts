@@ -27,7 +27,9 @@ export function linkTarget(raw: string): LinkTarget | undefined {
         case "file":
             return fileTarget(decoded(href.slice("file://".length)));
         case undefined:
-            return href.startsWith("#") || href.startsWith("//") || href.startsWith("?") ? undefined : fileTarget(decoded(href));
+            return href.startsWith("#") || href.startsWith("//") || href.startsWith("?")
+                ? undefined
+                : fileTarget(decoded(href));
         default:
             return undefined;
     }
@@ -36,22 +38,31 @@ export function linkTarget(raw: string): LinkTarget | undefined {
 /** Reads code between backquotes as the name of a file with a line, which is what people click. */
 export function codeTarget(code: string): LinkTarget | undefined {
     if (code.length > 300 || /[\s`'"<>|*?()[\]{}]/.test(code)) return undefined;
-    const looksLikeFile = /^(?:~|\.{0,2})?\/?(?:[\w@.+-]+\/)*[\w@+-][\w@.+-]*\.[a-z][a-z0-9]{0,7}(?:[:#]L?\d+(?:[:-]L?\d+)?)?$/i;
+    const looksLikeFile =
+        /^(?:~|\.{0,2})?\/?(?:[\w@.+-]+\/)*[\w@+-][\w@.+-]*\.[a-z][a-z0-9]{0,7}(?:[:#]L?\d+(?:[:-]L?\d+)?)?$/i;
     const hasPlaceOrFolder = /[:#]L?\d/.test(code) || code.includes("/");
     return looksLikeFile.test(code) && hasPlaceOrFolder ? fileTarget(code) : undefined;
 }
 
 /** The document and the lines that a link to a file means. */
-export function fileLocation(target: LinkTarget & { kind: "file" }, folder: Uri | undefined): { uri: Uri; range?: Range } | undefined {
+export function fileLocation(
+    target: LinkTarget & { kind: "file" },
+    folder: Uri | undefined,
+): { uri: Uri; range?: Range } | undefined {
     const path = target.path.replaceAll("\\", "/");
     const absolute = path.startsWith("/") || /^[a-z]:\//i.test(path);
     if (!absolute && folder === undefined) return undefined;
     const encoded = path.split("/").map(encodeURIComponent).join("/");
-    const uri = absolute ? `file://${path.startsWith("/") ? "" : "/"}${encoded}` : `${folder?.replace(/\/$/, "") ?? ""}/${encoded.replace(/^(?:\.\/)+/, "")}`;
+    const uri = absolute
+        ? `file://${path.startsWith("/") ? "" : "/"}${encoded}`
+        : `${folder?.replace(/\/$/, "") ?? ""}/${encoded.replace(/^(?:\.\/)+/, "")}`;
     if (target.line === undefined) return { uri };
     const line = Math.max(0, target.line - 1);
     const character = Math.max(0, (target.column ?? 1) - 1);
-    const end = target.endLine === undefined ? { line, character } : { line: Math.max(line, target.endLine), character: 0 };
+    const end =
+        target.endLine === undefined
+            ? { line, character }
+            : { line: Math.max(line, target.endLine), character: 0 };
     return { uri, range: { start: { line, character }, end } };
 }
 

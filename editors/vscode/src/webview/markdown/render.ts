@@ -102,10 +102,13 @@ export function targetOf(link: HTMLElement): LinkTarget | undefined {
 }
 
 const ELEMENTS =
-    "a b blockquote br button code del div em h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul".split(" ");
-const ATTRIBUTES = (
-    "class title role tabindex start type aria-label data-act data-language data-web data-path data-line data-end-line data-column"
-).split(" ");
+    "a b blockquote br button code del div em h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul".split(
+        " ",
+    );
+const ATTRIBUTES =
+    "class title role tabindex start type aria-label data-act data-language data-web data-path data-line data-end-line data-column".split(
+        " ",
+    );
 
 /** Passes only what is made here. */
 export function sanitized(html: string): string {

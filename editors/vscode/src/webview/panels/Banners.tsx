@@ -17,7 +17,10 @@ export function Banners() {
             {!trusted && (
                 <div class="banner warning" role="note">
                     <Icon name="shield" />
-                    <p>You have not trusted this workspace. What its files allow or configure does not count, and nothing runs from it.</p>
+                    <p>
+                        You have not trusted this workspace. What its files allow or configure does not count,
+                        and nothing runs from it.
+                    </p>
                 </div>
             )}
         </section>
@@ -42,7 +45,8 @@ function ConnectionBanner() {
                 <div class="banner error" role="note">
                     <Icon name="warning" />
                     <p>
-                        The server has ended: {prose(connection.reason)} <Countdown milliseconds={connection.restartInMs} />
+                        The server has ended: {prose(connection.reason)}{" "}
+                        <Countdown milliseconds={connection.restartInMs} />
                     </p>
                     <button type="button" class="secondary" onClick={restart}>
                         Restart now
@@ -57,7 +61,8 @@ function ConnectionBanner() {
                 <div class="banner error" role="note">
                     <Icon name="warning" />
                     <p>
-                        The server does not run: {prose(connection.reason)} <span class="hint">{prose(connection.hint)}</span>
+                        The server does not run: {prose(connection.reason)}{" "}
+                        <span class="hint">{prose(connection.hint)}</span>
                     </p>
                     <button type="button" class="secondary" onClick={restart}>
                         Restart

@@ -24,7 +24,11 @@ export class Boundary extends Component<{ name: string; children: ComponentChild
                     <p>
                         {this.props.name} could not be drawn: {error.message}
                     </p>
-                    <button type="button" class="secondary" onClick={() => this.setState({ error: undefined } as unknown as State)}>
+                    <button
+                        type="button"
+                        class="secondary"
+                        onClick={() => this.setState({ error: undefined } as unknown as State)}
+                    >
                         Draw it again
                     </button>
                 </div>

@@ -27,7 +27,11 @@ export function Waiting() {
     return question ? <QuestionCard key={question.questionId} question={question} others={others} /> : null;
 }
 
-const TODO_WORDS: Record<Todo["status"], string> = { completed: "done", in_progress: "being done", pending: "to do" };
+const TODO_WORDS: Record<Todo["status"], string> = {
+    completed: "done",
+    in_progress: "being done",
+    pending: "to do",
+};
 
 /** The list of what is to be done. */
 export function Todos() {
@@ -40,7 +44,9 @@ export function Todos() {
         <section class="dock-part todos" aria-label="To do">
             <button type="button" class="dock-line" aria-expanded={open} onClick={toggle}>
                 <Icon name="list" />
-                <span class="dock-title">{current ? prose(current.activeForm) : done === todos.length ? "All done" : "To do"}</span>
+                <span class="dock-title">
+                    {current ? prose(current.activeForm) : done === todos.length ? "All done" : "To do"}
+                </span>
                 <span class="dock-aside">
                     {done} of {todos.length}
                 </span>
@@ -53,7 +59,11 @@ export function Todos() {
                     {todos.map((todo, index) => (
                         <li key={index} class={todo.status}>
                             <span class="todo-mark" role="img" aria-label={TODO_WORDS[todo.status]}>
-                                {todo.status === "completed" ? <Icon name="check" /> : todo.status === "in_progress" ? <Spinner /> : null}
+                                {todo.status === "completed" ? (
+                                    <Icon name="check" />
+                                ) : todo.status === "in_progress" ? (
+                                    <Spinner />
+                                ) : null}
                             </span>
                             {prose(todo.content)}
                         </li>
@@ -76,7 +86,9 @@ export function Tasks() {
             await app.host.act("openText", { title, text: page.text });
         });
     const stop = (taskId: string) =>
-        void app.attempt(() => app.host.request("agent/tasks/stop", { sessionId: app.session().sessionId, taskId }));
+        void app.attempt(() =>
+            app.host.request("agent/tasks/stop", { sessionId: app.session().sessionId, taskId }),
+        );
     return (
         <section class="dock-part tasks" aria-label="In the background">
             <ul class="file-list">
@@ -89,7 +101,11 @@ export function Tasks() {
                         <button type="button" class="quiet" onClick={() => show(task.taskId, task.title)}>
                             Output
                         </button>
-                        <IconAct icon="stop" label={`Stop ${exactLine(task.title)}`} onClick={() => stop(task.taskId)} />
+                        <IconAct
+                            icon="stop"
+                            label={`Stop ${exactLine(task.title)}`}
+                            onClick={() => stop(task.taskId)}
+                        />
                     </li>
                 ))}
             </ul>
@@ -144,7 +160,9 @@ export function Queue() {
                         key={prompt.queueId}
                         prompt={prompt}
                         steering={false}
-                        {...(index > 0 && queue[index - 1] ? { above: queue[index - 1]?.queueId as string } : {})}
+                        {...(index > 0 && queue[index - 1]
+                            ? { above: queue[index - 1]?.queueId as string }
+                            : {})}
                         {...(index < queue.length - 1 ? { below: queue[index + 2]?.queueId ?? null } : {})}
                     />
                 ))}
@@ -166,7 +184,9 @@ function Queued({ prompt, steering, above, below }: QueuedProps) {
     const app = useApp();
     const [text, setText] = useState<string>();
     const act = (op: QueueOp) =>
-        void app.attempt(() => app.host.request("agent/queue/update", { sessionId: app.session().sessionId, op }));
+        void app.attempt(() =>
+            app.host.request("agent/queue/update", { sessionId: app.session().sessionId, op }),
+        );
     const { queueId } = prompt;
     const words = prose(prompt.text);
     if (text !== undefined) {
@@ -209,14 +229,27 @@ function Queued({ prompt, steering, above, below }: QueuedProps) {
             <span class="queued-acts">
                 {!steering && (
                     <>
-                        <IconAct icon="up" label="Move up" disabled={above === undefined} onClick={() => above !== undefined && act({ type: "move", queueId, before: above })} />
+                        <IconAct
+                            icon="up"
+                            label="Move up"
+                            disabled={above === undefined}
+                            onClick={() =>
+                                above !== undefined && act({ type: "move", queueId, before: above })
+                            }
+                        />
                         <IconAct
                             icon="down"
                             label="Move down"
                             disabled={below === undefined}
-                            onClick={() => act({ type: "move", queueId, ...(below ? { before: below } : {}) })}
+                            onClick={() =>
+                                act({ type: "move", queueId, ...(below ? { before: below } : {}) })
+                            }
                         />
-                        <IconAct icon="send" label="Send now" onClick={() => act({ type: "promote", queueId })} />
+                        <IconAct
+                            icon="send"
+                            label="Send now"
+                            onClick={() => act({ type: "promote", queueId })}
+                        />
                     </>
                 )}
                 <IconAct icon="edit" label="Edit" onClick={() => setText(prompt.text)} />
@@ -226,9 +259,26 @@ function Queued({ prompt, steering, above, below }: QueuedProps) {
     );
 }
 
-function IconAct({ icon, label, onClick, disabled = false }: { icon: IconName; label: string; onClick: () => void; disabled?: boolean }) {
+function IconAct({
+    icon,
+    label,
+    onClick,
+    disabled = false,
+}: {
+    icon: IconName;
+    label: string;
+    onClick: () => void;
+    disabled?: boolean;
+}) {
     return (
-        <button type="button" class="icon-button" title={label} aria-label={label} disabled={disabled} onClick={onClick}>
+        <button
+            type="button"
+            class="icon-button"
+            title={label}
+            aria-label={label}
+            disabled={disabled}
+            onClick={onClick}
+        >
             <Icon name={icon} />
         </button>
     );
@@ -256,16 +306,30 @@ export function Changes() {
                     </span>
                 </button>
                 <span class="dock-acts">
-                    <button type="button" class="quiet" disabled={busy} onClick={() => void resolveEdits(app, "undo", "session")}>
+                    <button
+                        type="button"
+                        class="quiet"
+                        disabled={busy}
+                        onClick={() => void resolveEdits(app, "undo", "session")}
+                    >
                         Undo all
                     </button>
-                    <button type="button" class="quiet" disabled={busy} onClick={() => void resolveEdits(app, "keep", "session")}>
+                    <button
+                        type="button"
+                        class="quiet"
+                        disabled={busy}
+                        onClick={() => void resolveEdits(app, "keep", "session")}
+                    >
                         Keep all
                     </button>
                     <button
                         type="button"
                         class="secondary"
-                        onClick={() => void app.attempt(() => app.host.act("reviewChanges", { sessionId: app.session().sessionId }))}
+                        onClick={() =>
+                            void app.attempt(() =>
+                                app.host.act("reviewChanges", { sessionId: app.session().sessionId }),
+                            )
+                        }
                     >
                         Review
                     </button>
@@ -291,15 +355,29 @@ function FileRow({ file, busy }: { file: EditedFile; busy: boolean }) {
                 type="button"
                 class="file-name"
                 title="Open the diff"
-                onClick={() => void app.attempt(() => app.host.act("openDiff", { sessionId: app.session().sessionId, uri: file.uri }))}
+                onClick={() =>
+                    void app.attempt(() =>
+                        app.host.act("openDiff", { sessionId: app.session().sessionId, uri: file.uri }),
+                    )
+                }
             >
                 <Icon name="file" />
                 <bdi>{exactLine(file.path)}</bdi>
             </button>
             {conflicts > 0 && <span class="state">{counted(conflicts, "conflict")}</span>}
             <Counts added={file.added} removed={file.removed} />
-            <IconAct icon="undo" label={`Undo ${exactLine(file.path)}`} disabled={busy} onClick={() => void resolveEdits(app, "undo", { uri: file.uri })} />
-            <IconAct icon="check" label={`Keep ${exactLine(file.path)}`} disabled={busy} onClick={() => void resolveEdits(app, "keep", { uri: file.uri })} />
+            <IconAct
+                icon="undo"
+                label={`Undo ${exactLine(file.path)}`}
+                disabled={busy}
+                onClick={() => void resolveEdits(app, "undo", { uri: file.uri })}
+            />
+            <IconAct
+                icon="check"
+                label={`Keep ${exactLine(file.path)}`}
+                disabled={busy}
+                onClick={() => void resolveEdits(app, "keep", { uri: file.uri })}
+            />
         </li>
     );
 }
@@ -312,7 +390,8 @@ export function Toasts() {
     const fault = useSession((view) => view.fault);
     const storage = useSession((view) => view.storage);
     const resolved = useSession((view) => view.resolved);
-    const problem = resolved && undoable?.resolutionId === resolved.resolutionId ? unresolved(resolved) : undefined;
+    const problem =
+        resolved && undoable?.resolutionId === resolved.resolutionId ? unresolved(resolved) : undefined;
     return (
         <>
             {storage && (
@@ -333,7 +412,8 @@ export function Toasts() {
                 <div class="toast error">
                     <Icon name="warning" />
                     <p>
-                        {exact(trouble.message)} {trouble.hint !== "" && <span class="hint">{exact(trouble.hint)}</span>}
+                        {exact(trouble.message)}{" "}
+                        {trouble.hint !== "" && <span class="hint">{exact(trouble.hint)}</span>}
                     </p>
                     <IconAct icon="close" label="Close" onClick={() => app.set({ trouble: undefined })} />
                 </div>

@@ -35,12 +35,20 @@ export function Header() {
                     class="icon-button"
                     title="Open in an editor tab"
                     aria-label="Open in an editor tab"
-                    onClick={() => void app.attempt(() => app.host.act("openInEditor", { sessionId: active }))}
+                    onClick={() =>
+                        void app.attempt(() => app.host.act("openInEditor", { sessionId: active }))
+                    }
                 >
                     <Icon name="file" />
                 </button>
             )}
-            <button type="button" class="icon-button" title="New session" aria-label="New session" onClick={() => showNewSession(app)}>
+            <button
+                type="button"
+                class="icon-button"
+                title="New session"
+                aria-label="New session"
+                onClick={() => showNewSession(app)}
+            >
                 <Icon name="add" />
             </button>
         </header>
@@ -54,7 +62,13 @@ export function Followed() {
     if (!following) return null;
     const take = (force: boolean) =>
         void app.attempt(async () => {
-            adopt(app, await app.host.request("agent/session/takeOver", { sessionId: app.session().sessionId, force }));
+            adopt(
+                app,
+                await app.host.request("agent/session/takeOver", {
+                    sessionId: app.session().sessionId,
+                    force,
+                }),
+            );
         });
     return (
         <section class="banner" aria-label="Another window">

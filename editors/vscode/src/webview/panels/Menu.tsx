@@ -28,7 +28,17 @@ interface Props {
     disabled?: boolean;
 }
 
-export function Menu({ label, value, choices, onChoose, onOpen, opener, side, children, disabled = false }: Props) {
+export function Menu({
+    label,
+    value,
+    choices,
+    onChoose,
+    onOpen,
+    opener,
+    side,
+    children,
+    disabled = false,
+}: Props) {
     const id = useId();
     const [at, setAt] = useState<number>();
     const box = useRef<HTMLDivElement>(null);
@@ -39,7 +49,12 @@ export function Menu({ label, value, choices, onChoose, onOpen, opener, side, ch
     const open = () => {
         if (disabled) return;
         onOpen?.();
-        setAt(Math.max(0, choices.findIndex((choice) => choice.value === value)));
+        setAt(
+            Math.max(
+                0,
+                choices.findIndex((choice) => choice.value === value),
+            ),
+        );
     };
     const close = () => {
         setAt(undefined);
@@ -81,8 +96,13 @@ export function Menu({ label, value, choices, onChoose, onOpen, opener, side, ch
         else if (event.key === "Escape" || event.key === "Tab") close();
         else if (event.key.length === 1) {
             const letter = event.key.toLowerCase();
-            const after = choices.findIndex((choice, index) => index > at && choice.label.toLowerCase().startsWith(letter));
-            const found = after >= 0 ? after : choices.findIndex((choice) => choice.label.toLowerCase().startsWith(letter));
+            const after = choices.findIndex(
+                (choice, index) => index > at && choice.label.toLowerCase().startsWith(letter),
+            );
+            const found =
+                after >= 0
+                    ? after
+                    : choices.findIndex((choice) => choice.label.toLowerCase().startsWith(letter));
             if (found >= 0) setAt(found);
         } else return;
         event.preventDefault();
@@ -137,7 +157,9 @@ export function Menu({ label, value, choices, onChoose, onOpen, opener, side, ch
                             <span class="menu-check">{choice.value === value && <Icon name="check" />}</span>
                             <span class="menu-text">
                                 <span>{choice.label}</span>
-                                {choice.detail !== undefined && choice.detail !== "" && <span class="hint">{choice.detail}</span>}
+                                {choice.detail !== undefined && choice.detail !== "" && (
+                                    <span class="hint">{choice.detail}</span>
+                                )}
                             </span>
                         </li>
                     ))}

@@ -52,14 +52,21 @@ export function Meter() {
             setDetail({ context: use, usage });
         });
     };
-    const label = [percent && `Context ${percent} full`, cost ? `cost ${dollars(cost)}` : ""].filter(Boolean).join(", ") || "Usage";
+    const label =
+        [percent && `Context ${percent} full`, cost ? `cost ${dollars(cost)}` : ""]
+            .filter(Boolean)
+            .join(", ") || "Usage";
     return (
-        <div class="meter" ref={box} onKeyDown={(event) => {
-            if (event.key !== "Escape" || !open) return;
-            event.stopPropagation();
-            setOpen(false);
-            box.current?.querySelector("button")?.focus();
-        }}>
+        <div
+            class="meter"
+            ref={box}
+            onKeyDown={(event) => {
+                if (event.key !== "Escape" || !open) return;
+                event.stopPropagation();
+                setOpen(false);
+                box.current?.querySelector("button")?.focus();
+            }}
+        >
             <button type="button" class="menu-button" aria-expanded={open} title={label} onClick={toggle}>
                 <Ring share={share ?? 0} />
                 <span class="unseen">Context window</span> <span>{percent || "usage"}</span>
@@ -67,7 +74,11 @@ export function Meter() {
             </button>
             {open && (
                 <section class="popover" aria-label="Context and usage" tabIndex={-1}>
-                    {detail ? <Detail {...detail} onCompact={() => setOpen(false)} /> : <p class="hint">Counting…</p>}
+                    {detail ? (
+                        <Detail {...detail} onCompact={() => setOpen(false)} />
+                    ) : (
+                        <p class="hint">Counting…</p>
+                    )}
                 </section>
             )}
         </div>
@@ -79,18 +90,37 @@ function Ring({ share }: { share: number }) {
     return (
         <svg class={share > 0.85 ? "ring full" : "ring"} viewBox="0 0 14 14" aria-hidden="true">
             <circle cx="7" cy="7" r="5" class="ring-back" />
-            <circle cx="7" cy="7" r="5" class="ring-front" stroke-dasharray={`${around * share} ${around}`} transform="rotate(-90 7 7)" />
+            <circle
+                cx="7"
+                cy="7"
+                r="5"
+                class="ring-front"
+                stroke-dasharray={`${around * share} ${around}`}
+                transform="rotate(-90 7 7)"
+            />
         </svg>
     );
 }
 
-function Detail({ context, usage, onCompact }: { context: ContextUse; usage: SessionUsage; onCompact: () => void }) {
+function Detail({
+    context,
+    usage,
+    onCompact,
+}: {
+    context: ContextUse;
+    usage: SessionUsage;
+    onCompact: () => void;
+}) {
     const app = useApp();
-    const parts = (Object.entries(context.parts) as [keyof ContextParts, number][]).filter(([, count]) => count > 0);
+    const parts = (Object.entries(context.parts) as [keyof ContextParts, number][]).filter(
+        ([, count]) => count > 0,
+    );
     const busy = useSession((view) => view.following !== undefined) ?? false;
     const compact = () => {
         onCompact();
-        void app.attempt(() => app.host.request("agent/session/compact", { sessionId: app.session().sessionId }));
+        void app.attempt(() =>
+            app.host.request("agent/session/compact", { sessionId: app.session().sessionId }),
+        );
     };
     return (
         <>
@@ -128,17 +158,27 @@ function Detail({ context, usage, onCompact }: { context: ContextUse; usage: Ses
                     {usage.models.map((model) => (
                         <tr key={model.model}>
                             <th scope="row">
-                                <bdi>{exactLine(model.model)}</bdi> <span class="hint">{counted(model.calls, "call")}</span>
+                                <bdi>{exactLine(model.model)}</bdi>{" "}
+                                <span class="hint">{counted(model.calls, "call")}</span>
                             </th>
                             <td>
-                                {tokens(model.usage.inputTokens + model.usage.cacheReadTokens + model.usage.cacheWriteTokens)} in, {tokens(model.usage.outputTokens)} out
+                                {tokens(
+                                    model.usage.inputTokens +
+                                        model.usage.cacheReadTokens +
+                                        model.usage.cacheWriteTokens,
+                                )}{" "}
+                                in, {tokens(model.usage.outputTokens)} out
                             </td>
                             <td>{model.cost === undefined ? "price unknown" : dollars(model.cost)}</td>
                         </tr>
                     ))}
                     {usage.turns.slice(-3).map((turn, index, all) => (
                         <tr key={turn.turnId}>
-                            <th scope="row">{index === all.length - 1 ? "Last turn" : `${counted(all.length - 1 - index, "turn")} before`}</th>
+                            <th scope="row">
+                                {index === all.length - 1
+                                    ? "Last turn"
+                                    : `${counted(all.length - 1 - index, "turn")} before`}
+                            </th>
                             <td>{tokens(turn.usage.outputTokens)} out</td>
                             <td>{turn.cost === undefined ? "" : dollars(turn.cost)}</td>
                         </tr>

@@ -17,7 +17,11 @@ const MODES: readonly (Choice & { value: Mode })[] = [
     { value: "readonly", label: "Read only", detail: "Edits nothing; asks before commands" },
     { value: "approval", label: "Ask for all", detail: "Asks before everything, reads too" },
     { value: "dontAsk", label: "Never ask", detail: "Runs what rules allow; refuses the rest" },
-    { value: "bypassPermissions", label: "Bypass", detail: "Runs everything that no rule or guard holds back" },
+    {
+        value: "bypassPermissions",
+        label: "Bypass",
+        detail: "Runs everything that no rule or guard holds back",
+    },
 ];
 
 const EFFORTS: readonly (Choice & { value: EffortChoice })[] = [
@@ -58,7 +62,15 @@ export function ModelPicker() {
         label: exactLine(model.name),
         detail: model.problem
             ? exactLine(model.problem.message)
-            : exactLine([model.model, model.host ?? model.provider, model.contextWindow > 0 ? tokens(model.contextWindow) : ""].filter(Boolean).join(" · ")),
+            : exactLine(
+                  [
+                      model.model,
+                      model.host ?? model.provider,
+                      model.contextWindow > 0 ? tokens(model.contextWindow) : "",
+                  ]
+                      .filter(Boolean)
+                      .join(" · "),
+              ),
         disabled: model.problem !== undefined,
     }));
     return (
@@ -82,7 +94,9 @@ export function EffortPicker() {
     const effort = useSession((view) => view.effort) ?? "auto";
     const model = useSession((view) => view.model);
     const thinks = useSelect((state) => {
-        const found = state.models?.models.find((known) => (model === undefined ? known.active : known.name === model));
+        const found = state.models?.models.find((known) =>
+            model === undefined ? known.active : known.name === model,
+        );
         return found?.capabilities?.thinking ?? false;
     });
     if (!thinks) return null;
@@ -104,9 +118,12 @@ export function loadModels(app: App): Promise<boolean> {
     return app.attempt(async () => app.set({ models: await app.host.request("agent/models/list", {}) }));
 }
 
-function configure(app: App, change: Omit<ConfigureSessionParams, "sessionId">): void {
+/** Has mode, model or effort be another one from now on, in a session that begins now if there is none. */
+export function configure(app: App, change: Omit<ConfigureSessionParams, "sessionId">): void {
     void app.attempt(async () => {
-        const sessionId = await ensureSession(app);
+        const { mode, model } = change;
+        const how = { ...(mode === undefined ? {} : { mode }), ...(model === undefined ? {} : { model }) };
+        const sessionId = await ensureSession(app, how);
         const now = await app.host.request("agent/session/configure", { sessionId, ...change });
         app.changeSession(sessionId, (view) => ({
             ...view,

@@ -6,7 +6,15 @@ import type { SessionHit, SessionSummary } from "kode-protocol";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { useApp, useSelect } from "../app/context.ts";
-import { archive, exportSession, moreOfList, remove, rename, searchSessions, showArchived } from "../app/list.ts";
+import {
+    archive,
+    exportSession,
+    moreOfList,
+    remove,
+    rename,
+    searchSessions,
+    showArchived,
+} from "../app/list.ts";
 import { fork, showSession } from "../app/sessions.ts";
 import { ago, counted, dollars, exactLine } from "../text.ts";
 import { Icon, type IconName, Spinner } from "./Icon.tsx";
@@ -18,7 +26,10 @@ export function Sessions() {
     const search = useRef<HTMLInputElement>(null);
     useEffect(() => search.current?.focus(), []);
     const query = list.query.trim().toLowerCase();
-    const shown = query === "" ? list.sessions : list.sessions.filter((session) => session.title.toLowerCase().includes(query));
+    const shown =
+        query === ""
+            ? list.sessions
+            : list.sessions.filter((session) => session.title.toLowerCase().includes(query));
     const known = new Set(shown.map((session) => session.sessionId));
     const hits = list.hits.filter((hit) => !(hit.kind === "title" && known.has(hit.sessionId)));
     return (
@@ -42,16 +53,27 @@ export function Sessions() {
                     value={list.query}
                     onInput={(event) => searchSessions(app, event.currentTarget.value)}
                 />
-                <button type="button" class="quiet" aria-pressed={list.archived} onClick={() => showArchived(app, !list.archived)}>
+                <button
+                    type="button"
+                    class="quiet"
+                    aria-pressed={list.archived}
+                    onClick={() => showArchived(app, !list.archived)}
+                >
                     Archived
                 </button>
             </div>
             <ul class="session-list">
                 {shown.map((session) => (
-                    <SessionRow key={session.sessionId} session={session} isActive={session.sessionId === active} />
+                    <SessionRow
+                        key={session.sessionId}
+                        session={session}
+                        isActive={session.sessionId === active}
+                    />
                 ))}
             </ul>
-            {shown.length === 0 && hits.length === 0 && <p class="hint centered">{list.busy ? "Looking…" : "No sessions here."}</p>}
+            {shown.length === 0 && hits.length === 0 && (
+                <p class="hint centered">{list.busy ? "Looking…" : "No sessions here."}</p>
+            )}
             {list.cursor !== undefined && query === "" && (
                 <button type="button" class="quiet centered" onClick={() => void moreOfList(app)}>
                     Show more
@@ -82,7 +104,8 @@ function SessionRow({ session, isActive }: { session: SessionSummary; isActive: 
         const leave = () => setTitle(undefined);
         const save = () => {
             leave();
-            if (title.trim() !== "" && title !== session.title) void rename(app, sessionId, title.trim().slice(0, 200));
+            if (title.trim() !== "" && title !== session.title)
+                void rename(app, sessionId, title.trim().slice(0, 200));
         };
         return (
             <li class="session renaming">
@@ -110,7 +133,13 @@ function SessionRow({ session, isActive }: { session: SessionSummary; isActive: 
     }
     return (
         <li class={isActive ? "session active" : "session"}>
-            <button type="button" class="session-open" aria-current={isActive} disabled={isUnreadable} onClick={() => void showSession(app, sessionId)}>
+            <button
+                type="button"
+                class="session-open"
+                aria-current={isActive}
+                disabled={isUnreadable}
+                onClick={() => void showSession(app, sessionId)}
+            >
                 <span class="session-title">
                     <StateMark session={session} />
                     <bdi>{name}</bdi>
@@ -119,24 +148,61 @@ function SessionRow({ session, isActive }: { session: SessionSummary; isActive: 
                 <span class="session-detail">{detailOf(session)}</span>
             </button>
             <span class="session-acts">
-                <Act icon="edit" label={`Rename ${name}`} disabled={isElsewhere || isUnreadable} onClick={() => setTitle(session.title)} />
-                <Act icon="fork" label={`Fork ${name}`} disabled={isUnreadable} onClick={() => void fork(app, sessionId)} />
-                <Act icon="file" label={`Export ${name}`} disabled={isUnreadable} onClick={() => void exportSession(app, sessionId)} />
+                <Act
+                    icon="edit"
+                    label={`Rename ${name}`}
+                    disabled={isElsewhere || isUnreadable}
+                    onClick={() => setTitle(session.title)}
+                />
+                <Act
+                    icon="fork"
+                    label={`Fork ${name}`}
+                    disabled={isUnreadable}
+                    onClick={() => void fork(app, sessionId)}
+                />
+                <Act
+                    icon="file"
+                    label={`Export ${name}`}
+                    disabled={isUnreadable}
+                    onClick={() => void exportSession(app, sessionId)}
+                />
                 <Act
                     icon="archive"
                     label={`${session.archived ? "Take out" : "Archive"} ${name}`}
                     disabled={isElsewhere || isUnreadable}
                     onClick={() => void archive(app, sessionId, !session.archived)}
                 />
-                <Act icon="trash" label={`Delete ${name}`} disabled={isElsewhere} onClick={() => void remove(app, sessionId, name)} />
+                <Act
+                    icon="trash"
+                    label={`Delete ${name}`}
+                    disabled={isElsewhere}
+                    onClick={() => void remove(app, sessionId, name)}
+                />
             </span>
         </li>
     );
 }
 
-function Act({ icon, label, disabled, onClick }: { icon: IconName; label: string; disabled: boolean; onClick: () => void }) {
+function Act({
+    icon,
+    label,
+    disabled,
+    onClick,
+}: {
+    icon: IconName;
+    label: string;
+    disabled: boolean;
+    onClick: () => void;
+}) {
     return (
-        <button type="button" class="icon-button" title={label} aria-label={label} disabled={disabled} onClick={onClick}>
+        <button
+            type="button"
+            class="icon-button"
+            title={label}
+            aria-label={label}
+            disabled={disabled}
+            onClick={onClick}
+        >
             <Icon name={icon} />
         </button>
     );
@@ -171,7 +237,9 @@ function Hit({ hit }: { hit: SessionHit }) {
             <button type="button" class="session-open" onClick={() => void showSession(app, hit.sessionId)}>
                 <span class="session-title">
                     <bdi>{exactLine(hit.title) || "New session"}</bdi>
-                    {hit.writtenAt !== undefined && <span class="session-time">{ago(hit.writtenAt, Date.now())}</span>}
+                    {hit.writtenAt !== undefined && (
+                        <span class="session-time">{ago(hit.writtenAt, Date.now())}</span>
+                    )}
                 </span>
                 <span class="session-detail">
                     {exactLine(hit.snippet.slice(0, hit.start))}

@@ -3,19 +3,23 @@
 // Rule: everything shown here was found: the models that the server lists, the file that the editor shows. No account, no
 // advertisement.
 
-import { useApp, useSelect } from "../app/context.ts";
+import { useApp, useSelect, useSession } from "../app/context.ts";
 import { put } from "../app/prompt.ts";
 import { exactLine, prose } from "../text.ts";
 import { Icon } from "./Icon.tsx";
+import { configure } from "./Pickers.tsx";
 
 export function Welcome() {
     const connection = useSelect((state) => state.host?.connection);
     const models = useSelect((state) => state.models);
     const loading = useSelect((state) => state.loading);
+    const name = useSession((view) => view.model);
     if (loading) return <p class="hint centered">Loading the session…</p>;
-    if (connection?.state === "stopped" && connection.setup) return <NoServer reason={connection.reason} hint={connection.hint} />;
+    if (connection?.state === "stopped" && connection.setup)
+        return <NoServer reason={connection.reason} hint={connection.hint} />;
     const active = models?.models.find((model) => model.active);
-    if (models && (!active || active.problem)) return <NoModel />;
+    const chosen = models?.models.find((model) => model.name === (name ?? active?.name));
+    if (models && (!chosen || chosen.problem)) return <NoModel />;
     return <Ideas />;
 }
 
@@ -27,13 +31,27 @@ function NoServer({ reason, hint }: { reason: string; hint: string }) {
             <p>{prose(reason)}</p>
             <p class="hint">{prose(hint)}</p>
             <div class="actions">
-                <button type="button" class="primary" onClick={() => void app.attempt(() => app.host.act("openSettings", { query: "kode.server" }))}>
+                <button
+                    type="button"
+                    class="primary"
+                    onClick={() =>
+                        void app.attempt(() => app.host.act("openSettings", { query: "kode.server" }))
+                    }
+                >
                     Settings
                 </button>
-                <button type="button" class="secondary" onClick={() => void app.attempt(() => app.host.act("restart", {}))}>
+                <button
+                    type="button"
+                    class="secondary"
+                    onClick={() => void app.attempt(() => app.host.act("restart", {}))}
+                >
                     Try again
                 </button>
-                <button type="button" class="quiet" onClick={() => void app.attempt(() => app.host.act("openWalkthrough", {}))}>
+                <button
+                    type="button"
+                    class="quiet"
+                    onClick={() => void app.attempt(() => app.host.act("openWalkthrough", {}))}
+                >
                     First steps
                 </button>
             </div>
@@ -56,21 +74,45 @@ function NoModel() {
                                 <strong>
                                     <bdi>{exactLine(model.name)}</bdi>
                                 </strong>{" "}
-                                {model.problem ? prose(model.problem.message) : `is ready at ${exactLine(model.host ?? model.provider)}. Choose it below.`}
+                                {model.problem
+                                    ? prose(model.problem.message)
+                                    : `can be asked at ${exactLine(model.host ?? model.provider)}.`}
                             </p>
-                            {model.problem && <p class="hint">{prose(model.problem.hint)}</p>}
+                            {model.problem ? (
+                                <p class="hint">{prose(model.problem.hint)}</p>
+                            ) : (
+                                <button
+                                    type="button"
+                                    class="secondary"
+                                    onClick={() => configure(app, { model: model.name })}
+                                >
+                                    Use <bdi>{exactLine(model.name)}</bdi>
+                                </button>
+                            )}
                         </div>
                     </li>
                 ))}
             </ul>
             <div class="actions">
-                <button type="button" class="primary" onClick={() => void app.attempt(() => app.host.act("openWalkthrough", {}))}>
+                <button
+                    type="button"
+                    class="primary"
+                    onClick={() => void app.attempt(() => app.host.act("openWalkthrough", {}))}
+                >
                     First steps
                 </button>
-                <button type="button" class="secondary" onClick={() => void app.attempt(() => app.host.act("doctor", {}))}>
+                <button
+                    type="button"
+                    class="secondary"
+                    onClick={() => void app.attempt(() => app.host.act("doctor", {}))}
+                >
                     What is missing?
                 </button>
-                <button type="button" class="quiet" onClick={() => void app.attempt(() => app.host.act("restart", {}))}>
+                <button
+                    type="button"
+                    class="quiet"
+                    onClick={() => void app.attempt(() => app.host.act("restart", {}))}
+                >
                     Look again
                 </button>
             </div>
@@ -85,7 +127,9 @@ function Ideas() {
     const file = editor ? exactLine(editor.path) : undefined;
     const ideas = [
         `Explain how ${folder ? exactLine(folder) : "this project"} is built, with the files that matter most`,
-        file ? `Look for mistakes in @${file} and fix what you find` : "Look for mistakes in what I have changed: @diff",
+        file
+            ? `Look for mistakes in @${file} and fix what you find`
+            : "Look for mistakes in what I have changed: @diff",
         file ? `Write tests for @${file}` : "Find what is not tested and write tests for it",
     ];
     const take = (idea: string) => {
@@ -106,7 +150,8 @@ function Ideas() {
                 ))}
             </ul>
             <p class="hint">
-                It asks before it acts, as the mode below says. Every change is listed here and can be kept or undone.
+                It asks before it acts, as the mode below says. Every change is listed here and can be kept or
+                undone.
             </p>
         </section>
     );

@@ -168,7 +168,11 @@ export function foldEvent(view: SessionView, params: AgentEventParams): SessionV
 }
 
 /** Puts what a sub-agent did so far into the session. */
-export function withAgentTranscript(view: SessionView, agentId: AgentId, transcript: Transcript): SessionView {
+export function withAgentTranscript(
+    view: SessionView,
+    agentId: AgentId,
+    transcript: Transcript,
+): SessionView {
     const agent = view.agents.get(agentId) ?? blankAgent(agentId, "");
     return withAgent(view, { ...agent, transcript });
 }
@@ -323,7 +327,8 @@ function leaseChanged(view: SessionView, event: EventOf<"lease_changed">): Sessi
 
 function putAnyItem(view: SessionView, item: Item): SessionView {
     const agentId = item.agentId;
-    if (agentId === undefined) return { ...view, title: titled(view, item), transcript: putItem(view.transcript, item) };
+    if (agentId === undefined)
+        return { ...view, title: titled(view, item), transcript: putItem(view.transcript, item) };
     const agent = view.agents.get(agentId) ?? blankAgent(agentId, "");
     const call = item.body.type === "toolCall" ? item.body : undefined;
     return withAgent(view, {
@@ -380,6 +385,8 @@ function addedUsage(sum: Usage, more: Usage): Usage {
         outputTokens: sum.outputTokens + more.outputTokens,
         cacheReadTokens: sum.cacheReadTokens + more.cacheReadTokens,
         cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
-        ...(sum.thinkingTokens === undefined && more.thinkingTokens === undefined ? {} : { thinkingTokens: thinking }),
+        ...(sum.thinkingTokens === undefined && more.thinkingTokens === undefined
+            ? {}
+            : { thinkingTokens: thinking }),
     };
 }
