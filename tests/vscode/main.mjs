@@ -6,6 +6,7 @@ import "./cases/activation.mjs";
 import "./cases/chat.mjs";
 import "./cases/permission.mjs";
 import "./cases/review.mjs";
+import "./cases/editor.mjs";
 import "./cases/crash.mjs";
 import "./cases/soak.mjs";
 

@@ -42,10 +42,13 @@ test("changed lines have bars, and the inline view keeps and undoes a change", a
     );
     assert.equal(await window.buffer("a.txt"), CHANGED);
 
-    await window.page.keyboard.press("Escape");
-    await window.edit("a.txt");
+    await eventually("the inline view is closed", async () => {
+        await window.edit("a.txt");
+        await window.page.keyboard.press("Escape");
+        return (await peek.count()) === 0;
+    });
     await window.command("editor.action.dirtydiff.next");
-    await peek.waitFor();
+    await peek.filter({ hasText: "1 of 1 change" }).waitFor();
     await peek.locator('[aria-label^="Undo This Change"]').first().click();
     await eventually("the second change is undone", async () =>
         (await window.buffer("a.txt")) === CHANGED.replace("EIGHT", "eight"),

@@ -69,6 +69,22 @@ export const script = {
                 { content: [text("It said: {{last_result}}")] },
             ],
         },
+        {
+            when: "^save before",
+            steps: [
+                { content: [read("a.txt")] },
+                { content: [edit("a.txt", "two", "TWO")] },
+                { content: [call("Bash", { command: "cat a.txt", description: "Look at the file" })] },
+                { content: [text("The disk says: {{last_result}}")] },
+            ],
+        },
+        {
+            when: "^what is wrong",
+            steps: [
+                { content: [call("Diagnostics", { path: "{{cwd}}/a.txt" })] },
+                { content: [text("They say: {{last_result}}")] },
+            ],
+        },
         { when: "^soak", steps: soak() },
         { when: "^shared", steps: shared() },
         { steps: [{ content: [text("There is no program for this prompt.")] }] },

@@ -83,5 +83,8 @@ addEventListener("message", ({ data }) => {
     }
 });
 
+for (const focused of [true, false]) {
+    addEventListener(focused ? "focus" : "blur", () => editor.postMessage({ type: "focus", focused }));
+}
 Object.assign(window, { send, ask, session: () => sessionId });
 editor.postMessage({ type: "ready" });

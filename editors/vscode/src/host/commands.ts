@@ -36,11 +36,7 @@ export interface Kode {
 type Handler = (kode: Kode, ...args: any[]) => unknown;
 
 const COMMANDS: Record<string, Handler> = {
-    "kode.chat.focus": async ({ chat, editors }) => {
-        // The same key: with a selection it goes along.
-        const part = vscode.window.activeTextEditor ? editors.selection() : undefined;
-        await chat.show(part ? { name: "addSelection", part } : { name: "focusInput" });
-    },
+    "kode.chat.focus": ({ chat }) => chat.show({ name: "focusInput" }),
     "kode.chat.addSelection": async ({ chat, editors }) => {
         const part = editors.selection();
         if (!part) throw new Error("Nothing is selected. Select something in an editor first.");

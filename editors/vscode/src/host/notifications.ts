@@ -63,9 +63,11 @@ export class Notifications implements vscode.Disposable {
         const answers = [link("Open", "kode.chat.focusWaiting", sessionId)];
         if (waiting.kind === "permission") answers.unshift(link("Allow Once", "kode.permission.allowOnce", sessionId, id));
         const options = { location: vscode.ProgressLocation.Notification, cancellable: false };
+        // Known before it is shown: an answer may come first.
+        const gone = new Promise<void>((resolve) => this.open.set(id, resolve));
         void vscode.window.withProgress({ ...options, title: `Kode: ${text(waiting)}` }, async (progress) => {
             progress.report({ message: answers.join(" · ") });
-            await new Promise<void>((resolve) => this.open.set(id, resolve));
+            await gone;
         });
     }
 

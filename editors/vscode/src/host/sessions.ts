@@ -104,6 +104,10 @@ export class Sessions implements vscode.Disposable {
         const step = this.attention.fold(params);
         this.eventCame.fire(params);
         if (step.changed) this.stepped.fire(step);
+        if (params.event.type === "lease_changed" && !params.event.writer && !params.event.isMine) {
+            // The window before this one has let go: what it left can be decided on here.
+            void this.takeUpOne(params.sessionId, undefined);
+        }
     }
 
     private forget(sessionId: SessionId): void {
@@ -116,14 +120,16 @@ export class Sessions implements vscode.Disposable {
         const followed = [...this.attention.sessions.values()].map(({ sessionId, seq }) => ({ sessionId, since: seq }));
         const kept = followed.length > 0 ? [] : this.memory.get<SessionId[]>(KEPT, []);
         const wanted = [...followed, ...kept.map((sessionId) => ({ sessionId, since: undefined }))];
-        for (const { sessionId, since } of wanted) {
-            const params = { sessionId, items: NO_ITEMS, ...(since === undefined ? {} : { since }) };
-            try {
-                await this.request("agent/session/load", params);
-            } catch (error) {
-                this.log.warn(`the session ${sessionId} could not be taken up again: ${messageOf(error)}`);
-                this.forget(sessionId);
-            }
+        for (const { sessionId, since } of wanted) await this.takeUpOne(sessionId, since);
+    }
+
+    private async takeUpOne(sessionId: SessionId, since: number | undefined): Promise<void> {
+        const params = { sessionId, items: NO_ITEMS, ...(since === undefined ? {} : { since }) };
+        try {
+            await this.request("agent/session/load", params);
+        } catch (error) {
+            this.log.warn(`the session ${sessionId} could not be taken up again: ${messageOf(error)}`);
+            this.forget(sessionId);
         }
     }
 }

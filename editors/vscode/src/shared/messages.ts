@@ -97,6 +97,12 @@ export interface Ready {
     type: "ready";
 }
 
+/** The page got the focus of the keyboard, or lost it: sent with the `focus` and `blur` of its window. */
+export interface FocusMessage {
+    type: "focus";
+    focused: boolean;
+}
+
 /** A request to the server. */
 export type RequestMessage<M extends Method = Method> = {
     [K in M]: { type: "request"; id: MessageId; method: K; params: Params<K> };
@@ -165,7 +171,7 @@ export type HostMessage<A extends Action = Action> = {
 }[A];
 
 /** All that a page sends. */
-export type FromPage = Ready | RequestMessage | CancelMessage | HostMessage;
+export type FromPage = Ready | FocusMessage | RequestMessage | CancelMessage | HostMessage;
 
 // From the host to the page.
 

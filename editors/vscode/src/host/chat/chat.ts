@@ -36,6 +36,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
     /** Commands for the view that came before it was there. */
     private early: Command[] = [];
     private used: Page | undefined;
+    private focused: Page | undefined;
     private badge: vscode.ViewBadge | undefined;
 
     /** A page came, went, or shows another session. */
@@ -172,12 +173,24 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
         page.onUsed(() => {
             this.used = page;
         });
+        page.onFocus((focused) => {
+            if (focused) this.used = page;
+            this.focus(page, focused);
+        });
         page.onShows(() => this.shownChanged.fire());
         this.shownChanged.fire();
         return page;
     }
 
+    /** The editor does not say whether a webview of a view has the keyboard: keys of ours need to know. */
+    private focus(page: Page, focused: boolean): void {
+        if (!focused && this.focused !== page) return;
+        this.focused = focused ? page : undefined;
+        void vscode.commands.executeCommand("setContext", "kode.chatFocused", focused);
+    }
+
     private close(page: Page): void {
+        this.focus(page, false);
         page.dispose();
         this.pages.delete(page);
         if (this.used === page) this.used = undefined;

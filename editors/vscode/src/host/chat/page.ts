@@ -48,6 +48,7 @@ export class Page implements vscode.Disposable {
     private readonly subscriptions: vscode.Disposable[] = [];
     private readonly showsChanged = new vscode.EventEmitter<void>();
     private readonly usedNow = new vscode.EventEmitter<void>();
+    private readonly focusChanged = new vscode.EventEmitter<boolean>();
     private ready = false;
     private shown: { sessionId: SessionId | undefined; title: string };
 
@@ -55,6 +56,8 @@ export class Page implements vscode.Disposable {
     readonly onShows = this.showsChanged.event;
     /** The user did something in it. */
     readonly onUsed = this.usedNow.event;
+    /** It got the focus of the keyboard, or lost it. */
+    readonly onFocus = this.focusChanged.event;
 
     constructor(
         private readonly webview: vscode.Webview,
@@ -117,6 +120,7 @@ export class Page implements vscode.Disposable {
     /** The webview is empty again: it is hidden and was not kept. */
     hidden(): void {
         this.ready = false;
+        this.focusChanged.fire(false);
         this.cancelAll();
     }
 
@@ -125,6 +129,7 @@ export class Page implements vscode.Disposable {
         for (const subscription of this.subscriptions) subscription.dispose();
         this.showsChanged.dispose();
         this.usedNow.dispose();
+        this.focusChanged.dispose();
     }
 
     private post(message: ToPage): void {
@@ -138,6 +143,9 @@ export class Page implements vscode.Disposable {
                 this.ready = true;
                 this.update();
                 for (const command of this.waiting.splice(0)) this.command(command);
+                break;
+            case "focus":
+                this.focusChanged.fire(message.focused === true);
                 break;
             case "request":
                 await this.answer(message.id, (token) => this.request(message, token));

@@ -7,7 +7,11 @@
 import * as vscode from "vscode";
 import { count } from "../../logic/words.ts";
 import { isApplied } from "../../logic/hunks.ts";
+import { keyOf } from "../convert.ts";
 import type { Entry, Ledger } from "./ledger.ts";
+
+/** The most files whose baselines are remembered. */
+const MOST_BASELINES = 1_000;
 
 /** A changed file in the list. */
 export interface ChangedFile extends vscode.SourceControlResourceState {
@@ -19,14 +23,22 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
     private source: vscode.SourceControl | undefined;
     private group: vscode.SourceControlResourceGroup | undefined;
     private readonly subscription: vscode.Disposable;
+    /** The baseline of each file that had changes to be decided on, by the one spelling of its URI. */
+    private readonly baselines = new Map<string, vscode.Uri>();
 
     constructor(private readonly ledger: Ledger) {
         this.subscription = ledger.onChange(() => this.draw());
     }
 
     provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
+        const key = keyOf(uri);
         const entry = this.ledger.ofFile(uri).findLast(({ file }) => file.hunks.some(isApplied));
-        return entry && vscode.Uri.parse(entry.file.baselineUri);
+        // A file keeps its baseline when all is decided: an editor that was told of none once does not look again when
+        // there are changes again. Without changes the baseline is the text as it is.
+        if (entry) this.baselines.set(key, vscode.Uri.parse(entry.file.baselineUri));
+        const oldest = this.baselines.keys().next().value;
+        if (this.baselines.size > MOST_BASELINES && oldest !== undefined) this.baselines.delete(oldest);
+        return this.baselines.get(key);
     }
 
     dispose(): void {
@@ -38,7 +50,8 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
         const entries = this.ledger.all();
         // Before the first change it would stand in the source control view for nothing. Once there it stays: editors
         // that are open do not ask a provider that is made anew.
-        if (entries.length > 0 || this.group) this.begin().resourceStates = entries.map(resource);
+        if (entries.length === 0 && !this.group) return;
+        this.begin().resourceStates = entries.map(resource);
     }
 
     private begin(): vscode.SourceControlResourceGroup {

@@ -20,7 +20,7 @@ export class Diffs {
 
     /** Opens one file. */
     async open(sessionId: SessionId, uri: vscode.Uri): Promise<void> {
-        const entry = (await this.ledger.fresh(uri)).find((found) => found.sessionId === sessionId);
+        const entry = (await this.ledger.fresh(uri, sessionId)).find((found) => found.sessionId === sessionId);
         if (!entry) throw new Error(`There is nothing to review in ${vscode.workspace.asRelativePath(uri)} any more.`);
         const { left, right } = sides(entry.file);
         await vscode.commands.executeCommand("vscode.diff", left, right, `${entry.file.path} (changes by Kode)`);

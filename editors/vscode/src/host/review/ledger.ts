@@ -73,10 +73,11 @@ export class Ledger implements vscode.Disposable {
         return this.all().filter(({ file }) => keyOf(file.uri) === key);
     }
 
-    /** What the server says of a file now. */
-    async fresh(uri: vscode.Uri): Promise<Entry[]> {
+    /** What the server says of a file now: of the sessions that are known to have changed it, and of this one. */
+    async fresh(uri: vscode.Uri, also?: SessionId): Promise<Entry[]> {
         const text = uri.toString();
         const ids = this.ofFile(uri).map(({ sessionId }) => sessionId);
+        if (also !== undefined) ids.push(also);
         await Promise.all([...new Set(ids)].map((sessionId) => this.ask(sessionId, new Set([text]))));
         return this.ofFile(uri);
     }

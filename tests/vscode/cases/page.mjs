@@ -1,0 +1,51 @@
+// The chat as users have it, in the real workbench: the page and the host together.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { eventually, test } from "../lib/runner.mjs";
+
+/** Opens the chat with the key and waits for its prompt. */
+async function chat(window) {
+    await window.ready();
+    await window.command("kode.chat.focus");
+    const prompt = window.chat.getByRole("textbox", { name: "Prompt" });
+    await prompt.waitFor({ timeout: 30_000 });
+    await eventually("the prompt has the focus", () => prompt.evaluate((box) => box === box.ownerDocument.activeElement));
+    return prompt;
+}
+
+test("a prompt that is typed into the chat streams its answer", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.page.keyboard.type("hello");
+    await window.page.keyboard.press("Enter");
+    await window.chat.getByText("Hello from the scripted model, piece by piece.").first().waitFor();
+    await window.status(/ready/);
+    await window.shot("chat-answer");
+    const refused = window.console.filter((line) => /Content Security Policy/.test(line) && /webview/.test(line));
+    assert.deepEqual(refused, [], "the page needs nothing that its policy refuses");
+});
+
+test("a permission is asked in the chat and given there", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.page.keyboard.type("make it");
+    await window.page.keyboard.press("Enter");
+    await window.status(/1 question for you/);
+    await window.shot("chat-permission");
+    await window.chat.getByRole("button", { name: "Allow", exact: true }).click();
+    await eventually("the command ran", () => fs.existsSync(window.path("made-it")));
+    await window.status(/ready/);
+});
+
+test("the chat's pages survive being hidden, in the side bar and in a tab", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.page.keyboard.type("hello");
+    await window.page.keyboard.press("Enter");
+    const answer = () => window.chat.getByText("Hello from the scripted model, piece by piece.").first();
+    await answer().waitFor();
+    await window.command("workbench.view.explorer");
+    await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
+    await window.command("kode.chat.focus");
+    await answer().waitFor();
+});
