@@ -66,6 +66,11 @@ export class Host {
         this.post({ type: "ready" });
     }
 
+    /** Says whether the page has the keyboard. */
+    focused(focused: boolean): void {
+        this.post({ type: "focus", focused });
+    }
+
     /** Makes a request of the server. */
     request<M extends Method>(method: M, params: Params<M>, signal?: AbortSignal): Promise<Result<M>> {
         const id = ++this.newest;

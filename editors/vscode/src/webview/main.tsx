@@ -110,6 +110,8 @@ window.addEventListener("message", (event: MessageEvent<ToPage>) => {
 document.addEventListener("visibilitychange", () => {
     if (document.hidden) saveDraft(app);
 });
+window.addEventListener("focus", () => app.host.focused(true));
+window.addEventListener("blur", () => app.host.focused(false));
 window.addEventListener("pagehide", () => saveDraft(app));
 
 const root = document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));
@@ -123,3 +125,4 @@ render(
     root,
 );
 app.host.ready();
+if (document.hasFocus()) app.host.focused(true);

@@ -44,6 +44,8 @@ export class ChatPage {
     readonly complaints: string[] = [];
     /** What the editor answers instead of nothing. */
     readonly answers: Partial<Record<Action, unknown>> = {};
+    /** Whether the page has said that it has the keyboard. */
+    hasKeyboard = false;
     /** Every message that went in, for figures. */
     sent = 0;
     state: HostState;
@@ -198,6 +200,9 @@ export class ChatPage {
         switch (message.type) {
             case "ready":
                 this.post({ type: "host", state: this.state });
+                break;
+            case "focus":
+                this.hasKeyboard = message.focused;
                 break;
             case "request":
                 this.server.request(message.method, message.params as never).then(

@@ -437,3 +437,12 @@ test("a row that cannot be drawn says so in its place, and the rest goes on", ()
         assert.match((await chat.rows()).join(), /Answer to hello/);
         assert.equal(await chat.prompt.isEnabled(), true);
     }));
+
+test("the page says when it gets and loses the keyboard", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        assert.equal(chat.hasKeyboard, true, "it has it from the start");
+        await chat.page.evaluate(() => window.dispatchEvent(new Event("blur")));
+        assert.equal(chat.hasKeyboard, false);
+        await chat.page.evaluate(() => window.dispatchEvent(new Event("focus")));
+        assert.equal(chat.hasKeyboard, true);
+    }));
