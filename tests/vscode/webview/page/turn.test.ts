@@ -381,6 +381,10 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
         async ({ chat }) => {
             await chat.say("go");
             await chat.page.waitForSelector("text=All done.");
+            const before = await chat.rows();
+            await chat.load();
+            await chat.page.waitForSelector("text=All done.");
+            assert.deepEqual(await chat.rows(), before, "the page that is loaded again shows the same row");
             assert.doesNotMatch((await chat.rows()).join(), /It says one/);
             await chat.page.locator(".card-line", { hasText: "Look around" }).click();
             await chat.page.locator(".agent-items >> text=It says one.").waitFor();

@@ -8,14 +8,18 @@ import type { Delivery, Draft, InputPart, Item, ItemId } from "kode-protocol";
 import { isRunning } from "../store/session.ts";
 import { offerUndo, unresolved } from "./edits.ts";
 import type { App } from "./app.ts";
-import { ensureSession } from "./sessions.ts";
+import { ensureSession, isArriving } from "./sessions.ts";
 import { activeSession, BLANK, type Prompt } from "./state.ts";
 
 /** How long typing rests before the draft is sent. */
 const REST_MS = 400;
 
-/** What the server has, as it was sent or told last. */
+/** What the server is known to have. */
 let stored = "";
+
+/** What is on its way to the server. */
+let sending: { readonly draft: string } | undefined;
+
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Takes what is typed. */
@@ -47,23 +51,31 @@ function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
 export function saveDraft(app: App): void {
     clearTimeout(timer);
     const { prompt, active } = app.state;
-    // Words that are to take the place of others are no draft of the session.
-    if (prompt.instead) return;
+    // Words that are to take the place of others are no draft of the session. While there is no server, or it has not loaded
+    // the session, the draft waits: it is sent when the session is there.
+    if (prompt.instead || app.state.host?.connection.state !== "ready") return;
+    if (active !== undefined && isArriving(active)) return;
     const draft = draftOf(prompt);
-    if (written(draft) === stored) return;
-    stored = written(draft);
-    const send = async () => {
-        const sessionId = active ?? (await ensureSession(app));
-        await app.host.request("agent/draft/set", { sessionId, ...draft });
-    };
-    if (app.state.host?.connection.state !== "ready") stored = "?";
-    else if (active !== undefined || prompt.text !== "" || prompt.parts.length > 0) void app.attempt(send);
+    const words = written(draft);
+    if (words === (sending?.draft ?? stored) || (active === undefined && words === "")) return;
+    const mine = { draft: words };
+    sending = mine;
+    void app
+        .attempt(async () => {
+            const sessionId = active ?? (await ensureSession(app));
+            await app.host.request("agent/draft/set", { sessionId, ...draft });
+            if (sending === mine) stored = words;
+        })
+        .then(() => {
+            if (sending === mine) sending = undefined;
+        });
 }
 
 /** Shows the draft of another session. */
 export function takeDraft(app: App, draft: Draft | undefined): void {
     clearTimeout(timer);
     stored = written(draft);
+    sending = undefined;
     const { revision } = app.state.prompt;
     app.set({
         prompt: { ...BLANK, text: draft?.text ?? "", parts: draft?.parts ?? [], revision: revision + 1 },
@@ -73,7 +85,8 @@ export function takeDraft(app: App, draft: Draft | undefined): void {
 /** Takes a draft that was written elsewhere, unless something is being typed here. */
 export function adoptDraft(app: App, draft: Draft | undefined): void {
     const { prompt } = app.state;
-    if (prompt.instead || written(draft) === stored) return;
+    const told = written(draft);
+    if (prompt.instead || told === stored || told === sending?.draft) return;
     if (written(draftOf(prompt)) !== stored) return;
     takeDraft(app, draft);
 }
@@ -101,11 +114,12 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
             delivery,
             ...(context ? { context } : {}),
         });
-        stored = written(undefined);
+        stored = "";
+        sending = undefined;
     };
-    const sending = app.attempt(work);
-    handing = sending;
-    if (!(await sending)) {
+    const done = app.attempt(work);
+    handing = done;
+    if (!(await done)) {
         const now = app.state.prompt;
         const text = [prompt.text, now.text].filter((words) => words !== "").join("\n");
         put(app, { ...prompt, text, parts: [...prompt.parts, ...now.parts], revision: now.revision });

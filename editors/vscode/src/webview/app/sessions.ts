@@ -76,6 +76,11 @@ export async function loadSession(app: App, id: SessionId): Promise<void> {
     }
 }
 
+/** Whether a snapshot of a session is on its way. */
+export function isArriving(id: SessionId): boolean {
+    return arriving.has(id);
+}
+
 /** Puts a snapshot in the place of what was known, with the events that came while it was on its way. */
 export function adopt(app: App, snapshot: Snapshot): void {
     const waiting = arriving.get(snapshot.sessionId) ?? [];

@@ -169,12 +169,14 @@ function AgentCard({ item, agentId }: { item: CallItem; agentId?: string }) {
     const app = useApp();
     const { body } = item;
     const agent = useSession((view) => (agentId === undefined ? undefined : view.agents.get(agentId)));
-    const known = agentId ?? (body.structured as { agentId?: string } | undefined)?.agentId;
+    const result = body.structured as { agentId?: string; usage?: { outputTokens?: number } } | undefined;
+    const known = agentId ?? result?.agentId;
+    const taken = result?.usage?.outputTokens ?? agent?.usage?.outputTokens;
     const aside = agent?.running
         ? [agent.calls > 0 ? counted(agent.calls, "call") : "", agent.latest ? exactLine(agent.latest) : ""]
               .filter(Boolean)
               .join(" · ")
-        : [agent?.usage ? `${tokens(agent.usage.outputTokens)} tokens` : "", durationOf(body)]
+        : [taken === undefined ? "" : `${tokens(taken)} tokens`, durationOf(body)]
               .filter(Boolean)
               .join(" · ");
     return (
