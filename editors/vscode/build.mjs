@@ -44,7 +44,7 @@ const host = {
 const page = {
     ...common,
     tsconfig: path.join(here, "tsconfig.webview.json"),
-    entryPoints: { webview: path.resolve(options.page) },
+    entryPoints: { webview: path.resolve(options.page), languages: path.join(here, "src/webview/markdown/languages.ts") },
     platform: "browser",
     target: "chrome128",
     format: "iife",
@@ -66,7 +66,7 @@ if (options.watch) {
     const style = path.join(options.out, "webview.css");
     // The page links it whether or not anything was imported.
     if (!statSync(style, { throwIfNoEntry: false })) writeFileSync(style, "");
-    for (const name of ["extension.js", "webview.js", "webview.css"]) {
+    for (const name of ["extension.js", "webview.js", "languages.js", "webview.css"]) {
         const bytes = statSync(path.join(options.out, name), { throwIfNoEntry: false })?.size;
         if (bytes === undefined) continue;
         console.log(`${name.padEnd(14)} ${(bytes / 1000).toFixed(1).padStart(7)} kB`);

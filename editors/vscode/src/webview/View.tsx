@@ -1,0 +1,139 @@
+// The page, put together.
+//
+// Rule: one live region, one transcript, one prompt. Clicks in rendered Markdown are understood here, for all of it.
+
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
+
+import { useApp, useSelect, useSession } from "./app/context.ts";
+import { codeAct } from "./app/code.ts";
+import { openTarget } from "./app/open.ts";
+import { stop } from "./app/prompt.ts";
+import { loadOlder } from "./app/sessions.ts";
+import { activeSession } from "./app/state.ts";
+import { RowView, rowLabel, Working } from "./cards/Message.tsx";
+import { Composer } from "./composer/Composer.tsx";
+import { List, type ListHandle } from "./list/List.tsx";
+import { targetOf } from "./markdown/render.ts";
+import { Banners } from "./panels/Banners.tsx";
+import { Boundary } from "./panels/Boundary.tsx";
+import { Changes, Queue, Tasks, Toasts, Todos, Waiting } from "./panels/Dock.tsx";
+import { Followed, Header } from "./panels/Header.tsx";
+import { Sessions } from "./panels/Sessions.tsx";
+import { Welcome } from "./panels/Welcome.tsx";
+import { isRunning } from "./store/session.ts";
+import { rowsOf, type Row } from "./store/rows.ts";
+import { EMPTY } from "./store/transcript.ts";
+
+/** How soon a second Escape follows the first. */
+const TWICE_MS = 1_000;
+
+export function View() {
+    const app = useApp();
+    const listOpen = useSelect((state) => state.listOpen);
+    const active = useSelect((state) => state.active);
+    const escaped = useRef(-Infinity);
+
+    const follow = (event: MouseEvent | KeyboardEvent) => {
+        const target = event.target as HTMLElement;
+        const link = target.closest<HTMLElement>("a.link");
+        const act = target.closest<HTMLElement>("button[data-act]");
+        if (event instanceof KeyboardEvent && (event.key !== "Enter" || !link)) return;
+        const leads = link && targetOf(link);
+        if (leads) {
+            event.preventDefault();
+            void openTarget(app, leads);
+        } else if (act && event instanceof MouseEvent) {
+            codeAct(app, act);
+        }
+    };
+    const onKey = (event: KeyboardEvent) => {
+        follow(event);
+        if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+        const view = activeSession(app.state);
+        if (!view || !isRunning(view)) return;
+        if (event.timeStamp - escaped.current < TWICE_MS) {
+            escaped.current = -Infinity;
+            void stop(app);
+        } else {
+            escaped.current = event.timeStamp;
+            app.announce("Press Escape again to stop.");
+        }
+    };
+    return (
+        <div class="page" onClick={follow} onKeyDown={onKey}>
+            <Header />
+            <Banners />
+            <Followed />
+            <main class="main">
+                {listOpen ? (
+                    <Boundary name="The list of sessions">
+                        <Sessions />
+                    </Boundary>
+                ) : (
+                    <Boundary name="The conversation" key={active ?? "new"}>
+                        <Conversation />
+                    </Boundary>
+                )}
+            </main>
+            <footer class="dock">
+                <Boundary name="This part of the page">
+                    <Toasts />
+                    <Waiting />
+                    <Todos />
+                    <Tasks />
+                    <Changes />
+                    <Queue />
+                    <Composer />
+                </Boundary>
+            </footer>
+            <LiveRegion />
+        </div>
+    );
+}
+
+function Conversation() {
+    const app = useApp();
+    const transcript = useSession((view) => view.transcript) ?? EMPTY;
+    const rows = useMemo(() => rowsOf(transcript), [transcript]);
+    const older = useCallback(() => void loadOlder(app), [app]);
+    const last = useRef<string | undefined>(undefined);
+    last.current = rows.at(-1)?.key;
+    const handle = useCallback(
+        (list: ListHandle) => {
+            app.focus.set("lastMessage", () => {
+                if (last.current !== undefined) list.focusRow(last.current);
+            });
+        },
+        [app],
+    );
+    return (
+        <>
+            <List<Row>
+                rows={rows}
+                more={transcript.more}
+                onOlder={older}
+                handle={handle}
+                label={rowLabel}
+                empty={<Welcome />}
+                draw={(row) => (
+                    <Boundary name="This row">
+                        <RowView row={row} />
+                    </Boundary>
+                )}
+            />
+            <Working />
+        </>
+    );
+}
+
+/** Tells users of screen readers what has happened. */
+function LiveRegion() {
+    const { text, number } = useSelect((state) => state.announcement);
+    const element = useRef<HTMLDivElement>(null);
+    useEffect(() => {
+        // The same words again are another announcement; an invisible difference has them read.
+        if (element.current)
+            element.current.textContent = text === "" ? "" : text + (number % 2 === 0 ? "" : "\u00a0");
+    }, [number]);
+    return <div ref={element} class="unseen" role="status" aria-live="polite" aria-atomic="true" />;
+}

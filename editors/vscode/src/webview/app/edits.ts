@@ -1,0 +1,85 @@
+// What the session has changed, and what becomes of it.
+//
+// Rule: the list is asked for again when an event says it is out of date; one request at a time, and one more when something
+// changed meanwhile.
+
+import type { EditSelection, HunkId, ReviewAction, Uri } from "kode-protocol";
+
+import { exactLine } from "../text.ts";
+import type { App } from "./app.ts";
+
+let asking = false;
+let again = false;
+
+/** Gets the list of changed files of the session that is shown. */
+export async function refreshEdits(app: App): Promise<void> {
+    if (asking) {
+        again = true;
+        return;
+    }
+    asking = true;
+    do {
+        again = false;
+        const sessionId = app.state.active;
+        if (sessionId === undefined) break;
+        const view = app.state.sessions.get(sessionId);
+        // The list is asked of the server that writes.
+        if (view?.following) break;
+        await app.attempt(async () => {
+            const edits = await app.host.request("agent/edits/list", { sessionId });
+            if (app.state.active === sessionId) app.set({ edits });
+        });
+    } while (again);
+    asking = false;
+}
+
+/** Keeps or undoes what a file, the session or some hunks have. */
+export async function resolveEdits(
+    app: App,
+    action: ReviewAction,
+    what: { uri: Uri } | { hunkIds: HunkId[] } | "session",
+): Promise<void> {
+    const { sessionId } = app.session();
+    const selection: EditSelection =
+        what === "session"
+            ? { type: "session", sessionId }
+            : "uri" in what
+              ? { type: "file", sessionId, uri: what.uri }
+              : { type: "hunks", sessionId, hunkIds: what.hunkIds };
+    await app.attempt(async () => {
+        const result = await app.host.request("agent/edits/resolve", { selection, action });
+        const [resolution] = result.resolutions;
+        const done = { keep: "Kept", undo: "Undone", accept: "Accepted", reject: "Rejected" }[action];
+        if (resolution) offerUndo(app, `${done}.`, resolution.resolutionId);
+    });
+}
+
+/** Offers to take an act back. */
+export function offerUndo(app: App, text: string, resolutionId: string): void {
+    const { sessionId } = app.session();
+    app.set({ undoable: { text, sessionId, resolutionId } });
+    app.announce(`${text} It can be taken back.`);
+}
+
+/** Takes the act back that was offered. */
+export async function takeBack(app: App): Promise<void> {
+    const { undoable } = app.state;
+    if (!undoable) return;
+    app.set({ undoable: undefined });
+    const { sessionId, resolutionId } = undoable;
+    if (await app.attempt(() => app.host.request("agent/edits/revert", { sessionId, resolutionId }))) {
+        app.announce("Taken back.");
+    }
+}
+
+/** Says what of an act did not work; undefined when all of it did. */
+export function unresolved(result: {
+    conflicts: unknown[];
+    failed: { uri: Uri; reason: string }[];
+}): string | undefined {
+    const failed = result.failed.map(({ uri, reason }) => `${exactLine(uri)}: ${reason}`);
+    if (failed.length > 0) return failed.join("\n");
+    return result.conflicts.length > 0
+        ? "You have changed some of these places yourself: they are left as they are and marked as conflicts."
+        : undefined;
+}

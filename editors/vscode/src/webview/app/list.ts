@@ -1,0 +1,136 @@
+// The list of sessions: pages of it, and what is found by words.
+//
+// Rule: the server lists, searches and sorts. An answer to words that have changed meanwhile is dropped.
+
+import type { SessionId } from "kode-protocol";
+
+import type { App } from "./app.ts";
+import { showNewSession } from "./sessions.ts";
+import type { SessionList } from "./state.ts";
+
+const PAGE = 50;
+
+/** How long typing rests before words are searched. */
+const REST_MS = 200;
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Opens the list. */
+export function openList(app: App): void {
+    app.set({ listOpen: true });
+    void refreshList(app);
+}
+
+/** Gets the first page anew. */
+export async function refreshList(app: App): Promise<void> {
+    change(app, { busy: true });
+    await app.attempt(async () => {
+        const archived = app.state.list.archived ? "only" : "hide";
+        const { sessions, nextCursor } = await app.host.request("agent/session/list", {
+            limit: PAGE,
+            archived,
+        });
+        const { cursor: _before, ...list } = app.state.list;
+        app.set({ list: { ...list, sessions, ...(nextCursor === undefined ? {} : { cursor: nextCursor }) } });
+    });
+    change(app, { busy: false });
+}
+
+/** Gets the next page. */
+export async function moreOfList(app: App): Promise<void> {
+    const { cursor, archived } = app.state.list;
+    if (cursor === undefined) return;
+    await app.attempt(async () => {
+        const page = await app.host.request("agent/session/list", {
+            limit: PAGE,
+            cursor,
+            archived: archived ? "only" : "hide",
+        });
+        const { cursor: _before, ...list } = app.state.list;
+        const known = new Set(list.sessions.map((session) => session.sessionId));
+        const sessions = [
+            ...list.sessions,
+            ...page.sessions.filter((session) => !known.has(session.sessionId)),
+        ];
+        app.set({
+            list: {
+                ...list,
+                sessions,
+                ...(page.nextCursor === undefined ? {} : { cursor: page.nextCursor }),
+            },
+        });
+    });
+}
+
+/** Looks for words in all sessions when typing rests. */
+export function searchSessions(app: App, query: string): void {
+    change(app, { query });
+    clearTimeout(timer);
+    if (query.trim().length < 2) {
+        change(app, { hits: [] });
+        return;
+    }
+    timer = setTimeout(() => {
+        void app.attempt(async () => {
+            const { hits } = await app.host.request("agent/session/search", {
+                query: query.trim().slice(0, 200),
+                limit: 50,
+            });
+            if (app.state.list.query === query) change(app, { hits });
+        });
+    }, REST_MS);
+}
+
+/** Shows the sessions that were put away, or the others. */
+export function showArchived(app: App, archived: boolean): void {
+    change(app, { archived });
+    void refreshList(app);
+}
+
+/** Gives a session a title. */
+export async function rename(app: App, sessionId: SessionId, title: string): Promise<void> {
+    await app.attempt(() => app.host.request("agent/session/rename", { sessionId, title }));
+    await refreshList(app);
+}
+
+/** Puts a session away or takes it out again. */
+export async function archive(app: App, sessionId: SessionId, archived: boolean): Promise<void> {
+    await app.attempt(() => app.host.request("agent/session/archive", { sessionId, archived }));
+    await refreshList(app);
+}
+
+/** Writes a session as a document to a place that the user chooses. */
+export async function exportSession(app: App, sessionId: SessionId): Promise<void> {
+    await app.attempt(async () => {
+        const { document, fileName } = await app.host.request("agent/session/export", {
+            sessionId,
+            format: "markdown",
+        });
+        if (document.format !== "markdown")
+            throw new Error("The server gave another form of the session than Markdown.");
+        const { saved } = await app.host.act("saveText", { fileName, text: document.text });
+        if (saved) app.announce("The session is written.");
+    });
+}
+
+/** Deletes a session, if the user is sure. */
+export async function remove(app: App, sessionId: SessionId, title: string): Promise<void> {
+    await app.attempt(async () => {
+        const { confirmed } = await app.host.act("confirm", {
+            message: `Delete “${title || "New session"}”?`,
+            detail: "What was said, and what was kept to take changes of files back, is gone. Files stay as they are.",
+            yes: "Delete",
+        });
+        if (!confirmed) return;
+        await app.host.request("agent/session/delete", { sessionId });
+        if (app.state.active === sessionId) {
+            showNewSession(app);
+            app.set({ listOpen: true });
+        }
+    });
+    await refreshList(app);
+}
+
+function change(app: App, part: Partial<SessionList>): void {
+    app.set({ list: { ...app.state.list, ...part } });
+}

@@ -1,0 +1,198 @@
+// The prompt that is being written: kept with the session, handed in, put back when that fails.
+//
+// Rule: nothing that was typed is lost. The server has the draft soon after typing rests; what it was handed stays in the
+// prompt until it has taken it.
+
+import type { Delivery, Draft, InputPart, Item, ItemId } from "kode-protocol";
+
+import { isRunning } from "../store/session.ts";
+import { offerUndo, unresolved } from "./edits.ts";
+import type { App } from "./app.ts";
+import { ensureSession, isArriving } from "./sessions.ts";
+import { activeSession, BLANK, type Prompt } from "./state.ts";
+
+/** How long typing rests before the draft is sent. */
+const REST_MS = 400;
+
+/** What the server is known to have. */
+let stored = "";
+
+/** What is on its way to the server. */
+let sending: { readonly draft: string } | undefined;
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Takes what is typed. */
+export function write(app: App, change: Partial<Prompt>): void {
+    app.set({ prompt: { ...app.state.prompt, ...change } });
+    clearTimeout(timer);
+    timer = setTimeout(() => saveDraft(app), REST_MS);
+}
+
+/** Puts text or parts into the prompt that were not typed. */
+export function put(app: App, change: Partial<Prompt>): void {
+    write(app, { ...change, revision: app.state.prompt.revision + 1 });
+}
+
+/** Adds a part to the prompt. */
+export function addPart(app: App, part: InputPart): void {
+    const { parts } = app.state.prompt;
+    const same = JSON.stringify(part);
+    if (parts.some((known) => JSON.stringify(known) === same)) return;
+    write(app, { parts: [...parts, part] });
+}
+
+/** What of a prompt is kept as a draft: pictures are too large for that, they stay on the page. */
+function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
+    return { text: prompt.text, parts: prompt.parts.filter((part) => part.type !== "image") };
+}
+
+/** Sends the draft of the session that is shown, if the server has another one. */
+export function saveDraft(app: App): void {
+    clearTimeout(timer);
+    const { prompt, active } = app.state;
+    // Words that are to take the place of others are no draft of the session. While there is no server, or it has not loaded
+    // the session, the draft waits: it is sent when the session is there.
+    if (prompt.instead || app.state.host?.connection.state !== "ready") return;
+    if (active !== undefined && isArriving(active)) return;
+    const draft = draftOf(prompt);
+    const words = written(draft);
+    if (words === (sending?.draft ?? stored) || (active === undefined && words === "")) return;
+    const mine = { draft: words };
+    sending = mine;
+    void app
+        .attempt(async () => {
+            const sessionId = active ?? (await ensureSession(app));
+            await app.host.request("agent/draft/set", { sessionId, ...draft });
+            if (sending === mine) stored = words;
+        })
+        .then(() => {
+            if (sending === mine) sending = undefined;
+        });
+}
+
+/** Shows the draft of another session. */
+export function takeDraft(app: App, draft: Draft | undefined): void {
+    clearTimeout(timer);
+    stored = written(draft);
+    sending = undefined;
+    const { revision } = app.state.prompt;
+    app.set({
+        prompt: { ...BLANK, text: draft?.text ?? "", parts: draft?.parts ?? [], revision: revision + 1 },
+    });
+}
+
+/** Takes a draft that was written elsewhere, unless something is being typed here. */
+export function adoptDraft(app: App, draft: Draft | undefined): void {
+    const { prompt } = app.state;
+    const told = written(draft);
+    if (prompt.instead || told === stored || told === sending?.draft) return;
+    if (written(draftOf(prompt)) !== stored) return;
+    takeDraft(app, draft);
+}
+
+/** Hands the prompt in. */
+export async function send(app: App, delivery: Delivery): Promise<void> {
+    const { prompt } = app.state;
+    const input: InputPart[] = [
+        ...(prompt.text.trim() === "" ? [] : [{ type: "text" as const, text: prompt.text }]),
+        ...prompt.parts,
+    ];
+    if (input.length === 0) return;
+    clearTimeout(timer);
+    app.set({ prompt: { ...BLANK, revision: prompt.revision + 1 }, trouble: undefined });
+    // One after the other, so that prompts arrive in the order in which they were written.
+    const before = handing;
+    const work = async () => {
+        await before;
+        if (prompt.instead) await goBack(app, prompt.instead);
+        const sessionId = await ensureSession(app);
+        const context = app.state.editorContext ? await app.host.act("editorContext", {}) : undefined;
+        await app.host.request("agent/turn/start", {
+            sessionId,
+            input,
+            delivery,
+            ...(context ? { context } : {}),
+        });
+        stored = "";
+        sending = undefined;
+    };
+    const done = app.attempt(work);
+    handing = done;
+    if (!(await done)) {
+        const now = app.state.prompt;
+        const text = [prompt.text, now.text].filter((words) => words !== "").join("\n");
+        put(app, { ...prompt, text, parts: [...prompt.parts, ...now.parts], revision: now.revision });
+    } else if (app.state.prompt.text !== "") {
+        saveDraft(app);
+    }
+}
+
+let handing: Promise<unknown> = Promise.resolve();
+
+/** Begins to write a message again. */
+export function editMessage(app: App, item: Item): void {
+    if (item.body.type !== "userMessage") return;
+    saveDraft(app);
+    put(app, { text: item.body.text, parts: [], instead: { itemId: item.itemId, files: "keep" } });
+    app.focus.get("prompt")?.();
+}
+
+/** Leaves a message as it is after all. */
+export function stopEditing(app: App): void {
+    takeDraft(app, activeSession(app.state)?.draft);
+    app.focus.get("prompt")?.();
+}
+
+/** Stops what runs; answers whether anything did. */
+export async function stop(app: App): Promise<boolean> {
+    const view = activeSession(app.state);
+    if (!view || !isRunning(view)) return false;
+    return app.attempt(() => app.host.request("agent/turn/cancel", { sessionId: view.sessionId }));
+}
+
+/** Brings back what stood before a message, and waits until that is done. */
+async function goBack(app: App, instead: { itemId: ItemId; files: "keep" | "restore" }): Promise<void> {
+    const { sessionId } = app.session();
+    const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
+    const checkpoint = checkpoints.find(({ itemId }) => itemId === instead.itemId);
+    if (!checkpoint)
+        throw new Error("There is no checkpoint before this message any more; send it as a new one.");
+    const what = instead.files === "restore" ? "both" : "conversation";
+    const { checkpointId } = checkpoint;
+    const begun = await app.host.request("agent/checkpoint/restore", {
+        sessionId,
+        checkpointId,
+        what,
+        userEdits: "keep",
+    });
+    if (begun.type !== "started") return;
+    await restored(app, begun.resolutionId);
+    offerUndo(app, "The conversation went back.", begun.resolutionId);
+}
+
+/** Resolves when an act on a checkpoint was told as done; fails when it cannot be told any more. */
+function restored(app: App, resolutionId: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+        const look = () => {
+            const told = activeSession(app.state)?.resolved;
+            if (told?.resolutionId === resolutionId) {
+                stop();
+                const problem = unresolved(told);
+                if (problem === undefined) resolve();
+                else reject(new Error(problem));
+            } else if (app.state.host?.connection.state !== "ready") {
+                stop();
+                reject(new Error("The server has ended while the conversation went back."));
+            }
+        };
+        const stop = app.store.subscribe(look);
+        look();
+    });
+}
+
+function written(draft: { text: string; parts?: readonly InputPart[] } | undefined): string {
+    return draft && (draft.text !== "" || (draft.parts?.length ?? 0) > 0)
+        ? JSON.stringify([draft.text, draft.parts ?? []])
+        : "";
+}

@@ -1,0 +1,227 @@
+// Which session is shown, and how it gets here and stays true.
+//
+// Rule: a session is a snapshot and the events after it. While a snapshot is on its way, events wait for it; after a gap, and
+// when the server was started again, there is a new snapshot.
+
+import type { AgentEventParams, AgentId, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
+
+import { foldEvent, sessionOf, withAgentTranscript, type SessionView } from "../store/session.ts";
+import { oldestItem, prependItems, transcriptOf } from "../store/transcript.ts";
+import { withSession, type App } from "./app.ts";
+import { refreshEdits } from "./edits.ts";
+import { announceEvent } from "./announce.ts";
+import { adoptDraft, saveDraft, takeDraft } from "./prompt.ts";
+import type { AppState } from "./state.ts";
+
+/** Items of a snapshot and of a page of older ones. */
+const ITEMS = 100;
+
+/** The most sessions that are kept besides the one that is shown. */
+const MAX_SESSIONS = 6;
+
+/** The most events that wait for a snapshot. */
+const MAX_WAITING = 10_000;
+
+/** The most events that are kept of sessions that are not here. */
+const MAX_STRAYS = 500;
+
+/** Snapshots on their way, with the events that came meanwhile. */
+const arriving = new Map<SessionId, AgentEventParams[]>();
+
+/** The newest events of sessions that are not here: one that begins may tell something before it is known. */
+const strays: AgentEventParams[] = [];
+
+/** Shows a session, loading it if it is not here. */
+export async function showSession(app: App, id: SessionId): Promise<void> {
+    if (app.state.active !== id) saveDraft(app);
+    const known = app.state.sessions.get(id);
+    app.set({
+        active: id,
+        listOpen: false,
+        edits: undefined,
+        trouble: undefined,
+        checkpoint: undefined,
+        loading: !known,
+    });
+    if (known) shown(app, known);
+    else await loadSession(app, id);
+}
+
+/** Shows a session that begins with its first prompt. */
+export function showNewSession(app: App): void {
+    saveDraft(app);
+    app.set({
+        active: undefined,
+        listOpen: false,
+        edits: undefined,
+        trouble: undefined,
+        checkpoint: undefined,
+        loading: false,
+    });
+    takeDraft(app, undefined);
+    app.host.act("showing", { sessionId: null, title: "" }).catch((error) => app.fail(error));
+    app.focus.get("prompt")?.();
+}
+
+/** Gets a new snapshot of a session. */
+export async function loadSession(app: App, id: SessionId): Promise<void> {
+    if (arriving.has(id)) return;
+    arriving.set(id, []);
+    try {
+        adopt(app, await app.host.request("agent/session/load", { sessionId: id, items: ITEMS }));
+    } catch (error) {
+        arriving.delete(id);
+        app.set({ loading: false });
+        app.fail(error);
+    }
+}
+
+/** Whether a snapshot of a session is on its way. */
+export function isArriving(id: SessionId): boolean {
+    return arriving.has(id);
+}
+
+/** Puts a snapshot in the place of what was known, with the events that came while it was on its way. */
+export function adopt(app: App, snapshot: Snapshot): void {
+    const waiting = arriving.get(snapshot.sessionId) ?? [];
+    arriving.delete(snapshot.sessionId);
+    if (waiting.length >= MAX_WAITING) {
+        void loadSession(app, snapshot.sessionId);
+        return;
+    }
+    const known = app.state.sessions.get(snapshot.sessionId);
+    const view = waiting.reduce(foldEvent, { ...begun(snapshot), agents: known?.agents ?? new Map() });
+    app.store.update((state) => ({
+        ...kept(state, view),
+        loading: state.active === view.sessionId ? false : state.loading,
+    }));
+    if (app.state.active !== view.sessionId) return;
+    if (known) shownAgain(app, view);
+    else shown(app, view);
+}
+
+/** Takes an event of a session. */
+export function takeEvent(app: App, params: AgentEventParams): void {
+    const waiting = arriving.get(params.sessionId);
+    if (waiting && waiting.length < MAX_WAITING) waiting.push(params);
+    const before = app.state.sessions.get(params.sessionId);
+    if (!before) {
+        if (!waiting) strays.push(params);
+        if (strays.length > MAX_STRAYS) strays.shift();
+        return;
+    }
+    app.store.stream((state) => withSession(state, params.sessionId, (view) => foldEvent(view, params)));
+    const after = app.state.sessions.get(params.sessionId);
+    if (!after || after === before || params.sessionId !== app.state.active) return;
+    if (after.gap && !before.gap) void loadSession(app, params.sessionId);
+    if (after.edits !== before.edits) void refreshEdits(app);
+    if (after.title !== before.title) tellShowing(app, after);
+    if (params.event.type === "draft_changed") adoptDraft(app, after.draft);
+    announceEvent(app, params.event, after);
+}
+
+/** Gets older items of the session that is shown. */
+export async function loadOlder(app: App): Promise<void> {
+    const view = app.state.active === undefined ? undefined : app.state.sessions.get(app.state.active);
+    const oldest = view && oldestItem(view.transcript);
+    if (!view?.transcript.more || !oldest || older.has(view.sessionId)) return;
+    older.add(view.sessionId);
+    await app.attempt(async () => {
+        const page = await app.host.request("agent/session/items", {
+            sessionId: view.sessionId,
+            before: oldest.itemId,
+            limit: ITEMS,
+        });
+        app.changeSession(view.sessionId, (now) =>
+            oldestItem(now.transcript)?.itemId === oldest.itemId
+                ? { ...now, transcript: prependItems(now.transcript, page.items, page.moreItems) }
+                : now,
+        );
+    });
+    older.delete(view.sessionId);
+}
+
+const older = new Set<SessionId>();
+
+/** Gets what a sub-agent did. */
+export async function loadAgent(app: App, sessionId: SessionId, agentId: AgentId): Promise<void> {
+    await app.attempt(async () => {
+        const agent = await app.host.request("agent/subagent/load", { sessionId, agentId, items: 60 });
+        app.changeSession(sessionId, (view) =>
+            withAgentTranscript(view, agentId, transcriptOf(agent.items, agent.moreItems)),
+        );
+    });
+}
+
+/** Begins a session of its own with what this one said up to a message. */
+export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId): Promise<void> {
+    await app.attempt(async () => {
+        const forked = await app.host.request("agent/session/fork", {
+            sessionId,
+            ...(beforeItemId === undefined ? {} : { beforeItemId }),
+        });
+        saveDraft(app);
+        app.set({ active: forked.sessionId, listOpen: false, edits: undefined, checkpoint: undefined });
+        adopt(app, forked.snapshot);
+        app.announce("A fork of the session is shown.");
+    });
+}
+
+/** The session that is shown, begun now if there is none yet. */
+export async function ensureSession(app: App, how: NewSessionParams = {}): Promise<SessionId> {
+    if (app.state.active !== undefined) return app.state.active;
+    beginning ??= begin(app, how).finally(() => {
+        beginning = undefined;
+    });
+    return beginning;
+}
+
+let beginning: Promise<SessionId> | undefined;
+
+async function begin(app: App, how: NewSessionParams): Promise<SessionId> {
+    const { sessionId, snapshot } = await app.host.request("agent/session/new", how);
+    const view = begun(snapshot);
+    app.store.update((state) => ({ ...kept(state, view), active: sessionId, loading: false }));
+    tellShowing(app, view);
+    return sessionId;
+}
+
+/** The view of a snapshot with what was told of the session before it was here. */
+function begun(snapshot: Snapshot): SessionView {
+    return strays
+        .filter(
+            ({ sessionId, event }) =>
+                sessionId === snapshot.sessionId && event.type !== "lease_changed" && event.type !== "gap",
+        )
+        .reduce(foldEvent, sessionOf(snapshot));
+}
+
+function shown(app: App, view: SessionView): void {
+    takeDraft(app, view.draft);
+    tellShowing(app, view);
+    void refreshEdits(app);
+}
+
+/** Goes on with a session that was loaded anew: what is being typed stays. */
+function shownAgain(app: App, view: SessionView): void {
+    adoptDraft(app, view.draft);
+    saveDraft(app);
+    void refreshEdits(app);
+}
+
+function tellShowing(app: App, view: SessionView): void {
+    app.host
+        .act("showing", { sessionId: view.sessionId, title: view.title })
+        .catch((error) => app.fail(error));
+}
+
+function kept(state: AppState, view: SessionView): AppState {
+    const sessions = new Map(state.sessions);
+    sessions.delete(view.sessionId);
+    sessions.set(view.sessionId, view);
+    for (const id of sessions.keys()) {
+        if (sessions.size <= MAX_SESSIONS) break;
+        if (id !== state.active && id !== view.sessionId) sessions.delete(id);
+    }
+    return { ...state, sessions };
+}

@@ -1,0 +1,101 @@
+// All that the page knows.
+//
+// Rule: what the server keeps is here as the server told it; beside it stand only things of the page itself: what is being
+// typed, what is open, what failed last.
+
+import type {
+    InputPart,
+    ItemId,
+    ListEditsResult,
+    ListModelsResult,
+    SessionHit,
+    SessionId,
+    SessionSummary,
+} from "kode-protocol";
+
+import type { HostState } from "../../shared/messages.ts";
+import type { SessionView } from "../store/session.ts";
+
+/** A prompt that is being written. */
+export interface Prompt {
+    readonly text: string;
+    readonly parts: readonly InputPart[];
+    /** The message that it is to take the place of; absent for a new one. */
+    readonly instead?: { readonly itemId: ItemId; readonly files: "keep" | "restore" };
+    /** Counts changes that did not come from typing, after which the cursor stands at the end. */
+    readonly revision: number;
+}
+
+/** A prompt without words. */
+export const BLANK: Prompt = { text: "", parts: [], revision: 0 };
+
+/** Something that went wrong with an act of the user. */
+export interface Trouble {
+    readonly message: string;
+    readonly hint: string;
+}
+
+/** Something that was done and can be taken back. */
+export interface Undoable {
+    readonly text: string;
+    readonly sessionId: SessionId;
+    readonly resolutionId: string;
+}
+
+/** The list of sessions as far as it is here. */
+export interface SessionList {
+    readonly sessions: readonly SessionSummary[];
+    readonly cursor?: string;
+    readonly query: string;
+    readonly hits: readonly SessionHit[];
+    readonly archived: boolean;
+    readonly busy: boolean;
+}
+
+/** The state of a page. */
+export interface AppState {
+    readonly host: HostState | undefined;
+    /** The session that is shown; absent for one that begins with its first prompt. */
+    readonly active: SessionId | undefined;
+    /** Whether the shown session is being loaded. */
+    readonly loading: boolean;
+    readonly sessions: ReadonlyMap<SessionId, SessionView>;
+    readonly prompt: Prompt;
+    /** Whether what the editor shows goes with the next prompt. */
+    readonly editorContext: boolean;
+    readonly edits: ListEditsResult | undefined;
+    readonly models: ListModelsResult | undefined;
+    readonly list: SessionList;
+    readonly listOpen: boolean;
+    readonly trouble: Trouble | undefined;
+    readonly undoable: Undoable | undefined;
+    /** What of the transcript is open or closed against its habit, by a key of the row. */
+    readonly toggled: ReadonlyMap<string, boolean>;
+    /** The message whose checkpoint is being looked at. */
+    readonly checkpoint: ItemId | undefined;
+    /** What screen readers are told, with a number so that the same words are told again. */
+    readonly announcement: { readonly text: string; readonly number: number };
+}
+
+export const INITIAL: AppState = {
+    host: undefined,
+    active: undefined,
+    loading: false,
+    sessions: new Map(),
+    prompt: BLANK,
+    editorContext: true,
+    edits: undefined,
+    models: undefined,
+    list: { sessions: [], query: "", hits: [], archived: false, busy: false },
+    listOpen: false,
+    trouble: undefined,
+    undoable: undefined,
+    toggled: new Map(),
+    checkpoint: undefined,
+    announcement: { text: "", number: 0 },
+};
+
+/** The session that is shown. */
+export function activeSession(state: AppState): SessionView | undefined {
+    return state.active === undefined ? undefined : state.sessions.get(state.active);
+}

@@ -1,0 +1,76 @@
+// What can stand at the cursor of the prompt.
+//
+// Rule: the server completes; here is only decided when to ask. An answer that comes after the text has changed is dropped.
+
+import type { CompleteResult } from "kode-protocol";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import type { App } from "../app/app.ts";
+
+/** A name after `@` that is being written, or a command at the beginning. */
+const AT_CURSOR = /(?:^|[\s(])@(?:"[^"\n]*|[^\s]*)$|^\/[^\s]*$/;
+
+/** An open completion. */
+export interface Completion {
+    readonly result: CompleteResult;
+    readonly chosen: number;
+    /** The text and the cursor that it is for. */
+    readonly text: string;
+    readonly cursor: number;
+}
+
+/** Completion of a prompt. */
+export function useCompletion(app: App) {
+    const [open, setOpen] = useState<Completion>();
+    const running = useRef<AbortController | undefined>(undefined);
+    const close = () => {
+        running.current?.abort();
+        running.current = undefined;
+        setOpen(undefined);
+    };
+    const ask = (text: string, cursor: number) => {
+        running.current?.abort();
+        if (!AT_CURSOR.test(text.slice(0, cursor))) {
+            setOpen(undefined);
+            return;
+        }
+        const abort = new AbortController();
+        running.current = abort;
+        const sessionId = app.state.active;
+        const params = { text, cursor, ...(sessionId === undefined ? {} : { sessionId }) };
+        app.host.request("agent/complete", params, abort.signal).then(
+            (result) => {
+                if (abort.signal.aborted) return;
+                setOpen(result.items.length > 0 ? { result, chosen: 0, text, cursor } : undefined);
+            },
+            (error) => {
+                if (!abort.signal.aborted) app.fail(error);
+            },
+        );
+    };
+    const move = (step: number) =>
+        setOpen(
+            (now) =>
+                now && {
+                    ...now,
+                    chosen: (now.chosen + step + now.result.items.length) % now.result.items.length,
+                },
+        );
+    const point = (chosen: number) => setOpen((now) => now && { ...now, chosen });
+    useEffect(() => close, []);
+    return { open, ask, close, move, point };
+}
+
+/** The text and the cursor after something was chosen. */
+export function completed(
+    completion: Completion,
+    index: number,
+): { text: string; cursor: number; goesOn: boolean } | undefined {
+    const item = completion.result.items[index];
+    if (!item) return undefined;
+    const goesOn = item.kind === "folder";
+    const insert = goesOn || item.insertText.endsWith(" ") ? item.insertText : `${item.insertText} `;
+    const before = completion.text.slice(0, completion.result.start);
+    const after = completion.text.slice(completion.cursor).replace(/^ /, "");
+    return { text: before + insert + after, cursor: before.length + insert.length, goesOn };
+}

@@ -1,0 +1,128 @@
+// The page of the chat: draws the view and connects it with the extension host.
+//
+// Rule: the page keeps nothing that it cannot get again. It can be thrown away at any moment and be built anew from the host's
+// state and the server's snapshot.
+
+import "../../media/webview.css";
+
+import { render } from "preact";
+
+import type { Command, FromPage, HostState, ToPage } from "../shared/messages.ts";
+import { App } from "./app/app.ts";
+import { AppContext } from "./app/context.ts";
+import { openList, refreshList } from "./app/list.ts";
+import { addPart, put, saveDraft } from "./app/prompt.ts";
+import { loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
+import { Boundary } from "./panels/Boundary.tsx";
+import { loadModels } from "./panels/Pickers.tsx";
+import { View } from "./View.tsx";
+
+declare function acquireVsCodeApi(): { postMessage(message: FromPage): void };
+
+const vscode = acquireVsCodeApi();
+const app = new App((message) => vscode.postMessage(message));
+
+/** Events after which the list of sessions says something else. */
+const LISTED = new Set([
+    "turn_started",
+    "done",
+    "title_changed",
+    "archived_changed",
+    "permission_required",
+    "permission_decided",
+]);
+
+function takeState(state: HostState): void {
+    const before = app.state.host;
+    app.set({ host: state });
+    const size = state.settings.fontSize;
+    if (size > 0) document.documentElement.style.setProperty("--kode-font-size", `${size}px`);
+    else document.documentElement.style.removeProperty("--kode-font-size");
+    if (!before) app.set({ editorContext: state.settings.includeEditorContext });
+    if (state.connection.state !== "ready") return;
+    const isFirst = before === undefined;
+    if (isFirst || before.connection.state !== "ready") {
+        void loadModels(app);
+        const shown = app.state.active ?? (isFirst || app.state.loading ? state.sessionId : undefined);
+        if (app.state.active !== undefined) {
+            void loadSession(app, app.state.active);
+        } else if (shown !== undefined) {
+            void showSession(app, shown);
+        }
+    }
+}
+
+function takeCommand(command: Command): void {
+    switch (command.name) {
+        case "focusInput":
+            app.focus.get("prompt")?.();
+            break;
+        case "newSession":
+            showNewSession(app);
+            break;
+        case "showSession":
+            void showSession(app, command.sessionId);
+            break;
+        case "showSessions":
+            openList(app);
+            break;
+        case "addSelection":
+            addPart(app, { type: "selection", ...command.part });
+            app.focus.get("prompt")?.();
+            break;
+        case "addFiles":
+            for (const uri of command.uris) addPart(app, { type: "mention", uri });
+            app.focus.get("prompt")?.();
+            break;
+        case "insertText":
+            put(app, { text: app.state.prompt.text + command.text });
+            app.focus.get("prompt")?.();
+            break;
+        case "focusWaiting":
+            app.focus.get("waiting")?.();
+            break;
+        case "chooseMode":
+            app.focus.get("mode")?.();
+            break;
+        case "chooseModel":
+            app.focus.get("model")?.();
+            break;
+        case "showCheckpoints":
+        case "focusLastMessage":
+            app.focus.get("lastMessage")?.();
+            break;
+        default:
+            // A command of a newer host.
+            break;
+    }
+}
+
+window.addEventListener("message", (event: MessageEvent<ToPage>) => {
+    app.host.receive(event.data, {
+        event: (params) => {
+            takeEvent(app, params);
+            if (app.state.listOpen && LISTED.has(params.event.type)) void refreshList(app);
+        },
+        state: takeState,
+        command: takeCommand,
+    });
+});
+document.addEventListener("visibilitychange", () => {
+    if (document.hidden) saveDraft(app);
+});
+window.addEventListener("focus", () => app.host.focused(true));
+window.addEventListener("blur", () => app.host.focused(false));
+window.addEventListener("pagehide", () => saveDraft(app));
+
+const root = document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));
+root.classList.add("root");
+render(
+    <AppContext.Provider value={app}>
+        <Boundary name="The page">
+            <View />
+        </Boundary>
+    </AppContext.Provider>,
+    root,
+);
+app.host.ready();
+if (document.hasFocus()) app.host.focused(true);

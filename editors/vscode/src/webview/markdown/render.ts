@@ -1,0 +1,159 @@
+// Markdown of others as HTML of ours.
+//
+// Rule: two walls, each enough by itself. The renderer takes no HTML and makes links of nothing but what `linkTarget` knows;
+// the sanitizer passes only the elements and attributes that the renderer makes. No style attribute, no image, no href.
+
+import DOMPurify from "dompurify";
+import MarkdownIt from "markdown-it";
+
+import { exact, prose } from "../text.ts";
+import { codeTarget, linkTarget, type LinkTarget } from "./links.ts";
+
+const markdown = new MarkdownIt({ html: false, linkify: true, typographer: false, maxNesting: 40 });
+markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+markdown.validateLink = (href) => linkTarget(href) !== undefined;
+
+const rules = markdown.renderer.rules;
+const escape = markdown.utils.escapeHtml;
+
+rules["link_open"] = (tokens, index) => openLink(linkTarget(String(tokens[index]?.attrGet("href") ?? "")));
+rules["link_close"] = () => "</a>";
+rules["code_inline"] = (tokens, index) => {
+    const content = tokens[index]?.content ?? "";
+    const code = `<code>${escape(exact(content))}</code>`;
+    const target = codeTarget(content);
+    return target ? `${openLink(target)}${code}</a>` : code;
+};
+// Nothing is fetched for a text: a picture is shown as the link that it is.
+rules["image"] = (tokens, index) => {
+    const token = tokens[index];
+    const target = linkTarget(String(token?.attrGet("src") ?? ""));
+    const label = escape(exact(token?.content || "picture"));
+    return target ? `${openLink(target)}🖼 ${label}</a>` : `🖼 ${label}`;
+};
+rules["fence"] = (tokens, index) => codeFrame(tokens[index]?.content ?? "", tokens[index]?.info ?? "");
+rules["code_block"] = (tokens, index) => codeFrame(tokens[index]?.content ?? "", "");
+rules["table_open"] = () => '<div class="table" tabindex="0" role="region" aria-label="Table"><table>';
+rules["table_close"] = () => "</table></div>";
+for (const name of ["th_open", "td_open"]) {
+    // The alignment would be a style attribute, which the page's policy forbids.
+    rules[name] = (tokens, index, options, _environment, self) => {
+        const token = tokens[index];
+        const align = /text-align: ?(left|right|center)/.exec(String(token?.attrGet("style") ?? ""))?.[1];
+        if (token) token.attrs = align ? [["class", `align-${align}`]] : null;
+        return self.renderToken(tokens, index, options);
+    };
+}
+for (const name of ["heading_open", "heading_close"]) {
+    // The messages are the headings of the page; those within one are below them.
+    rules[name] = (tokens, index, options, _environment, self) => {
+        const token = tokens[index];
+        const level = Number(/^h([1-6])$/.exec(token?.tag ?? "")?.[1] ?? 3);
+        if (token) token.tag = `h${Math.min(6, level + 2)}`;
+        return self.renderToken(tokens, index, options);
+    };
+}
+
+/** The name of a language as it stands behind the backquotes. */
+export function languageOf(info: string): string {
+    return exact(info.trim().split(/[\s,{]/, 1)[0] ?? "").slice(0, 30);
+}
+
+/** The frame around code: the language, and what can be done with it. */
+export function codeFrame(code: string, info: string): string {
+    const language = languageOf(info);
+    const button = (act: string, label: string, title: string) =>
+        `<button type="button" class="quiet" data-act="${act}" title="${title}" aria-label="${title}">${label}</button>`;
+    return (
+        `<div class="code" data-language="${escape(language)}"><div class="code-head"><span class="code-language">` +
+        `${escape(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
+        `${button("insert", "Insert", "Insert this code at the cursor of the editor")}` +
+        `${button("apply", "Apply", "Apply: have the agent put this code into its file")}</div>` +
+        `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escape(language)}` : ""}">` +
+        `<code>${escape(exact(code.replace(/\n$/, "")))}</code></pre></div>`
+    );
+}
+
+function openLink(target: LinkTarget | undefined): string {
+    if (!target) return "<a>";
+    if (target.kind === "web") {
+        return `<a class="link" role="link" tabindex="0" data-web="${escape(target.href)}" title="${escape(exact(target.href))}">`;
+    }
+    const { path, line, endLine, column } = target;
+    const place = `${path}${line === undefined ? "" : `:${line}`}`;
+    const numbers = Object.entries({ line, "end-line": endLine, column })
+        .map(([name, value]) => (value === undefined ? "" : ` data-${name}="${value}"`))
+        .join("");
+    return `<a class="link file" role="link" tabindex="0" data-path="${escape(path)}"${numbers} title="${escape(exact(place))}">`;
+}
+
+/** The target of a link that was made here. */
+export function targetOf(link: HTMLElement): LinkTarget | undefined {
+    const { web, path, line, endLine, column } = link.dataset;
+    if (web !== undefined) return linkTarget(web);
+    if (path === undefined) return undefined;
+    return {
+        kind: "file",
+        path,
+        ...(line === undefined ? {} : { line: Number(line) }),
+        ...(endLine === undefined ? {} : { endLine: Number(endLine) }),
+        ...(column === undefined ? {} : { column: Number(column) }),
+    };
+}
+
+const ELEMENTS =
+    "a b blockquote br button code del div em h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul".split(
+        " ",
+    );
+const ATTRIBUTES =
+    "class title role tabindex start type aria-label data-act data-language data-web data-path data-line data-end-line data-column".split(
+        " ",
+    );
+
+/** Passes only what is made here. */
+export function sanitized(html: string): string {
+    return DOMPurify.sanitize(html, {
+        ALLOWED_TAGS: ELEMENTS,
+        ALLOWED_ATTR: ATTRIBUTES,
+        // No browser takes these for addresses, and the words in them may have colons.
+        ADD_URI_SAFE_ATTR: ["aria-label", "data-language", "data-path"],
+        ALLOW_DATA_ATTR: false,
+        ALLOW_ARIA_ATTR: false,
+        ALLOW_UNKNOWN_PROTOCOLS: false,
+        SANITIZE_NAMED_PROPS: true,
+    });
+}
+
+/** What was rendered last. Bounded by its characters, so that a long transcript does not keep all it ever showed. */
+const cache = new Map<string, string>();
+let cached = 0;
+const CACHED_CHARACTERS = 2_000_000;
+
+/** A block of Markdown as HTML that can be shown. */
+export function renderBlock(source: string): string {
+    const known = cache.get(source);
+    if (known !== undefined) return known;
+    const html = sanitized(markdown.render(prose(source)));
+    cached += source.length + html.length;
+    cache.set(source, html);
+    for (const [oldest, value] of cache) {
+        if (cached <= CACHED_CHARACTERS) break;
+        cache.delete(oldest);
+        cached -= oldest.length + value.length;
+    }
+    return html;
+}
+
+/** A block that still grows as HTML; it is different the next time, so it is not kept. */
+export function renderOpenBlock(source: string): string {
+    return sanitized(markdown.render(prose(source)));
+}
+
+/** The first lines of the top-level blocks of a text. */
+export function blockStarts(source: string): number[] {
+    const starts: number[] = [];
+    for (const token of markdown.parse(source, {})) {
+        if (token.level === 0 && token.map && token.nesting !== -1) starts.push(token.map[0]);
+    }
+    return starts;
+}

@@ -1,0 +1,88 @@
+// What stands over the conversation when something about the server or the workspace is not as usual.
+//
+// Rule: the prompt stays usable whatever the banner says; each says what happened and has the one button that helps.
+
+import { useEffect, useState } from "preact/hooks";
+
+import { useApp, useSelect } from "../app/context.ts";
+import { prose } from "../text.ts";
+import { Icon, Spinner } from "./Icon.tsx";
+
+export function Banners() {
+    const connection = useSelect((state) => state.host?.connection);
+    const trusted = useSelect((state) => state.host?.trusted ?? true);
+    return (
+        <section aria-label="State of the server and the workspace">
+            {connection && <ConnectionBanner />}
+            {!trusted && (
+                <div class="banner warning" role="note">
+                    <Icon name="shield" />
+                    <p>
+                        You have not trusted this workspace. What its files allow or configure does not count,
+                        and nothing runs from it.
+                    </p>
+                </div>
+            )}
+        </section>
+    );
+}
+
+function ConnectionBanner() {
+    const app = useApp();
+    const connection = useSelect((state) => state.host?.connection);
+    const restart = () => void app.attempt(() => app.host.act("restart", {}));
+    const logs = () => void app.attempt(() => app.host.act("showLogs", {}));
+    switch (connection?.state) {
+        case "starting":
+            return (
+                <div class="banner" role="note">
+                    <Spinner />
+                    <p>The server is being started.</p>
+                </div>
+            );
+        case "crashed":
+            return (
+                <div class="banner error" role="note">
+                    <Icon name="warning" />
+                    <p>
+                        The server has ended: {prose(connection.reason)}{" "}
+                        <Countdown milliseconds={connection.restartInMs} />
+                    </p>
+                    <button type="button" class="secondary" onClick={restart}>
+                        Restart now
+                    </button>
+                    <button type="button" class="quiet" onClick={logs}>
+                        Logs
+                    </button>
+                </div>
+            );
+        case "stopped":
+            return connection.setup ? null : (
+                <div class="banner error" role="note">
+                    <Icon name="warning" />
+                    <p>
+                        The server does not run: {prose(connection.reason)}{" "}
+                        <span class="hint">{prose(connection.hint)}</span>
+                    </p>
+                    <button type="button" class="secondary" onClick={restart}>
+                        Restart
+                    </button>
+                    <button type="button" class="quiet" onClick={logs}>
+                        Logs
+                    </button>
+                </div>
+            );
+        default:
+            return null;
+    }
+}
+
+function Countdown({ milliseconds }: { milliseconds: number }) {
+    const [end] = useState(() => Date.now() + milliseconds);
+    const [left, setLeft] = useState(milliseconds);
+    useEffect(() => {
+        const timer = setInterval(() => setLeft(Math.max(0, end - Date.now())), 500);
+        return () => clearInterval(timer);
+    }, [end]);
+    return <span>It is started again in {Math.ceil(left / 1_000)} s.</span>;
+}

@@ -1,0 +1,392 @@
+// One session as a page sees it: a snapshot, and every event since folded into it.
+//
+// Rule: the fold is pure and total. Events up to the bookmark change nothing, unknown ones are skipped, and what comes out
+// is the same whether it began with an early snapshot and many events or with a late one and few.
+
+import type {
+    AgentEventParams,
+    AgentId,
+    CallId,
+    ContextUse,
+    Event,
+    Item,
+    ItemId,
+    ModelRetry,
+    PermissionPrompt,
+    Question,
+    SessionWriter,
+    Snapshot,
+    StopReason,
+    StorageFailure,
+    ToolCall,
+    TurnId,
+    Usage,
+} from "kode-protocol";
+
+import { changeItem, findItem, putItem, rewindTo, transcriptOf, type Transcript } from "./transcript.ts";
+
+/** The most sub-agents that are remembered. */
+const MAX_AGENTS = 200;
+
+/** The most characters of output of a running call that are shown. */
+const MAX_LIVE = 16_384;
+
+/** Characters of a title that is the first line of a prompt. */
+const TITLE = 80;
+
+/** A sub-agent as its row shows it. */
+export interface AgentView {
+    readonly agentId: AgentId;
+    readonly callId: CallId;
+    readonly kind: string;
+    readonly description: string;
+    readonly running: boolean;
+    readonly ok?: boolean;
+    readonly usage?: Usage;
+    readonly durationMs?: number;
+    /** What it did last, in one line. */
+    readonly latest: string;
+    /** How many calls of tools it made, as far as this page has seen. */
+    readonly calls: number;
+    /** Its transcript; absent until somebody looks into it. */
+    readonly transcript?: Transcript;
+}
+
+/** How full the context window is. */
+export interface ContextView {
+    readonly tokens: number;
+    readonly window: number;
+    /** What it is made of, as it was told last; absent before. */
+    readonly detail?: ContextUse;
+}
+
+/** A compaction that runs. */
+export interface Compressing {
+    readonly written: number;
+}
+
+/** A turn that runs, or the one that ran last. */
+export interface TurnView {
+    readonly turnId: TurnId;
+    readonly startedAt: string;
+    readonly stopReason?: StopReason;
+    readonly durationMs?: number;
+    readonly cost?: number;
+    readonly usage?: Usage;
+}
+
+/** A session. */
+export interface SessionView {
+    readonly sessionId: string;
+    readonly title: string;
+    /** The number of the newest event in it. */
+    readonly seq: number;
+    readonly state: Snapshot["state"];
+    readonly mode: Snapshot["mode"];
+    readonly model: string;
+    readonly effort: Snapshot["effort"];
+    readonly outputStyle: Snapshot["outputStyle"];
+    readonly transcript: Transcript;
+    readonly agents: ReadonlyMap<AgentId, AgentView>;
+    /** The newest output of calls that run. */
+    readonly live: ReadonlyMap<CallId, string>;
+    readonly permissions: readonly PermissionPrompt[];
+    readonly questions: readonly Question[];
+    readonly todos: NonNullable<Snapshot["todos"]>;
+    readonly queue: Snapshot["queue"];
+    readonly steering: Snapshot["queue"];
+    readonly queuePaused: boolean;
+    readonly draft: Snapshot["draft"];
+    readonly tasks: NonNullable<Snapshot["tasks"]>;
+    readonly usage: Usage;
+    readonly cost: number | undefined;
+    readonly context: ContextView | undefined;
+    readonly turn: TurnView | undefined;
+    readonly compressing: Compressing | undefined;
+    readonly retry: ModelRetry | undefined;
+    readonly storage: StorageFailure | undefined;
+    /** The newest fault that is in no transcript. */
+    readonly fault: { readonly message: string; readonly hint: string } | undefined;
+    /** Present when another server writes the session. */
+    readonly following: { readonly by?: SessionWriter } | undefined;
+    /** Counts what makes a list of edits out of date. */
+    readonly edits: number;
+    /** The newest act on hunks or on a checkpoint that was told as done. */
+    readonly resolved: Extract<Event, { type: "edits_resolved" }> | undefined;
+    /** Whether events were lost: the session must be loaded again. */
+    readonly gap: boolean;
+}
+
+/** Makes the view of a snapshot. */
+export function sessionOf(snapshot: Snapshot): SessionView {
+    const context = snapshot.context;
+    return {
+        sessionId: snapshot.sessionId,
+        title: snapshot.title,
+        seq: snapshot.bookmark.seq,
+        state: snapshot.state,
+        mode: snapshot.mode,
+        model: snapshot.model.name,
+        effort: snapshot.effort,
+        outputStyle: snapshot.outputStyle,
+        transcript: transcriptOf(snapshot.items, snapshot.moreItems),
+        agents: new Map(),
+        live: new Map(),
+        permissions: snapshot.pendingPermissions,
+        questions: snapshot.questions ?? [],
+        todos: snapshot.todos ?? [],
+        queue: snapshot.queue,
+        steering: snapshot.steering ?? [],
+        queuePaused: snapshot.queuePaused ?? false,
+        draft: snapshot.draft,
+        tasks: snapshot.tasks ?? [],
+        usage: snapshot.usage,
+        cost: snapshot.cost,
+        context: context && { tokens: context.tokens, window: context.window, detail: context },
+        turn: undefined,
+        compressing: undefined,
+        retry: undefined,
+        storage: undefined,
+        fault: undefined,
+        following: snapshot.following,
+        edits: 0,
+        resolved: undefined,
+        gap: false,
+    };
+}
+
+/** Folds one event into a session. */
+export function foldEvent(view: SessionView, params: AgentEventParams): SessionView {
+    const { event, bookmark } = params;
+    // Who writes the session is no part of what it tells, and has the number of the event before it.
+    if (event.type === "lease_changed") return leaseChanged(view, event);
+    if (event.type === "gap") return { ...view, gap: true };
+    if (bookmark.seq <= view.seq) return view;
+    const fold = FOLDS[event.type] as Fold<Event["type"]> | undefined;
+    const folded = fold ? fold(view, event as never, bookmark.timestamp) : view;
+    return { ...folded, seq: bookmark.seq };
+}
+
+/** Puts what a sub-agent did so far into the session. */
+export function withAgentTranscript(
+    view: SessionView,
+    agentId: AgentId,
+    transcript: Transcript,
+): SessionView {
+    const agent = view.agents.get(agentId) ?? blankAgent(agentId, "");
+    return withAgent(view, { ...agent, transcript });
+}
+
+/** Whether a turn runs. */
+export function isRunning(view: SessionView): boolean {
+    return view.state !== "READY";
+}
+
+/** How many answers of the user the session waits for. */
+export function waitingFor(view: SessionView): number {
+    return view.permissions.length + view.questions.length;
+}
+
+type EventOf<T extends Event["type"]> = Extract<Event, { type: T }>;
+type Fold<T extends Event["type"]> = (view: SessionView, event: EventOf<T>, timestamp: string) => SessionView;
+
+const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
+    turn_started: (view, event, timestamp) => ({
+        ...view,
+        turn: { turnId: event.turnId, startedAt: timestamp },
+        fault: undefined,
+    }),
+    item_added: (view, event) => putAnyItem(view, event.item),
+    item_updated: (view, event) => putAnyItem(view, event.item),
+    "tool:start": (view, event) => putAnyItem(view, event.item),
+    "tool:end": (view, event) => toolEnded(view, event.item),
+    text_chunk: (view, event) => grown(view, event.itemId, "agentMessage", event.text),
+    think_chunk: (view, event) => grown(view, event.itemId, "thinking", event.text),
+    "tool:progress": (view, event) => ({
+        ...view,
+        live: new Map(view.live).set(event.callId, event.text.slice(-MAX_LIVE)),
+    }),
+    done: (view, event) => ({
+        ...view,
+        turn: {
+            turnId: event.turnId,
+            startedAt: view.turn?.startedAt ?? "",
+            stopReason: event.stopReason,
+            durationMs: event.durationMs,
+            usage: event.usage,
+            ...(event.cost === undefined ? {} : { cost: event.cost }),
+        },
+        usage: addedUsage(view.usage, event.usage),
+        live: new Map(),
+        retry: undefined,
+        compressing: undefined,
+    }),
+    permission_required: (view, event) => ({
+        ...view,
+        permissions: [
+            ...view.permissions.filter((prompt) => prompt.permissionId !== event.prompt.permissionId),
+            event.prompt,
+        ],
+    }),
+    permission_decided: (view, event) => ({
+        ...view,
+        permissions: view.permissions.filter((prompt) => prompt.permissionId !== event.permissionId),
+    }),
+    question_asked: (view, event) => ({
+        ...view,
+        questions: [
+            ...view.questions.filter((question) => question.questionId !== event.question.questionId),
+            event.question,
+        ],
+    }),
+    question_answered: (view, event) => ({
+        ...view,
+        questions: view.questions.filter((question) => question.questionId !== event.questionId),
+    }),
+    state_changed: (view, event) => ({ ...view, state: event.state }),
+    mode_changed: (view, event) => ({
+        ...view,
+        mode: event.mode,
+        model: event.model,
+        effort: event.effort,
+        outputStyle: event.outputStyle,
+    }),
+    queue_changed: (view, event) => ({
+        ...view,
+        queue: event.queue,
+        steering: event.steering ?? [],
+        queuePaused: event.paused ?? false,
+    }),
+    title_changed: (view, event) => ({ ...view, title: event.title }),
+    draft_changed: (view, event) => ({ ...view, draft: event.draft }),
+    todo_changed: (view, event) => ({ ...view, todos: event.todos }),
+    background_started: (view, event) => ({
+        ...view,
+        tasks: [...view.tasks.filter((task) => task.taskId !== event.task.taskId), event.task],
+    }),
+    background_ended: (view, event) => ({
+        ...view,
+        tasks: view.tasks.filter((task) => task.taskId !== event.task.taskId),
+    }),
+    edits_changed: (view) => ({ ...view, edits: view.edits + 1 }),
+    edits_resolved: (view, event) => ({ ...view, edits: view.edits + 1, resolved: event }),
+    rewound: (view, event) => ({ ...view, transcript: rewindTo(view.transcript, event.itemId) }),
+    subagent_started: (view, event) =>
+        withAgent(view, {
+            ...(view.agents.get(event.agentId) ?? blankAgent(event.agentId, event.callId)),
+            callId: event.callId,
+            kind: event.agentType,
+            description: event.description,
+            running: true,
+        }),
+    subagent_ended: (view, event) =>
+        withAgent(view, {
+            ...(view.agents.get(event.agentId) ?? blankAgent(event.agentId, "")),
+            running: false,
+            ok: event.ok,
+            usage: event.usage,
+            durationMs: event.durationMs,
+        }),
+    token_usage: (view, event) => ({
+        ...view,
+        retry: undefined,
+        context:
+            event.contextTokens !== undefined && event.contextWindow !== undefined
+                ? { ...view.context, tokens: event.contextTokens, window: event.contextWindow }
+                : view.context,
+        cost: view.cost === undefined || event.cost === undefined ? undefined : view.cost + event.cost,
+    }),
+    context_compression: (view, event) => {
+        if (event.agentId !== undefined) return view;
+        switch (event.step.type) {
+            case "started":
+                return { ...view, compressing: { written: 0 } };
+            case "progress":
+                return { ...view, compressing: { written: event.step.written } };
+            case "done":
+                return {
+                    ...view,
+                    compressing: undefined,
+                    context: view.context && { tokens: event.step.tokensAfter, window: view.context.window },
+                };
+            default:
+                return { ...view, compressing: undefined };
+        }
+    },
+    model_retry: (view, event) => ({ ...view, retry: event }),
+    // What waited for the user before the session was taken up again waits no more, unless it is told again.
+    agent_resumed: (view) => ({ ...view, permissions: [], questions: [], live: new Map(), retry: undefined }),
+    storage_failure: (view, event) => ({ ...view, storage: event.recovered ? undefined : event }),
+    error: (view, event) => ({ ...view, fault: { message: event.message, hint: event.hint } }),
+};
+
+function leaseChanged(view: SessionView, event: EventOf<"lease_changed">): SessionView {
+    if (event.isMine) return { ...view, following: undefined };
+    return { ...view, following: event.writer ? { by: event.writer } : {} };
+}
+
+function putAnyItem(view: SessionView, item: Item): SessionView {
+    const agentId = item.agentId;
+    if (agentId === undefined)
+        return { ...view, title: titled(view, item), transcript: putItem(view.transcript, item) };
+    const agent = view.agents.get(agentId) ?? blankAgent(agentId, "");
+    const call = item.body.type === "toolCall" ? item.body : undefined;
+    return withAgent(view, {
+        ...agent,
+        latest: call?.title ?? agent.latest,
+        calls: agent.calls + (call?.state === "PENDING" ? 1 : 0),
+        ...(agent.transcript ? { transcript: putItem(agent.transcript, item) } : {}),
+    });
+}
+
+/** A session is called by the first line of its first prompt until it is given a title, which no event tells. */
+function titled(view: SessionView, item: Item): string {
+    if (view.title !== "" || item.body.type !== "userMessage") return view.title;
+    const line = [...(item.body.text.trim().split("\n")[0] ?? "")];
+    return line.length > TITLE ? `${line.slice(0, TITLE).join("")}…` : line.join("");
+}
+
+function toolEnded(view: SessionView, item: Item): SessionView {
+    const ended = putAnyItem(view, item);
+    const callId = (item.body as ToolCall).callId;
+    if (!ended.live.has(callId)) return ended;
+    const live = new Map(ended.live);
+    live.delete(callId);
+    return { ...ended, live };
+}
+
+function grown(view: SessionView, id: ItemId, kind: "agentMessage" | "thinking", text: string): SessionView {
+    const grow = (item: Item): Item =>
+        item.body.type === kind ? { ...item, body: { ...item.body, text: item.body.text + text } } : item;
+    const transcript = changeItem(view.transcript, id, grow);
+    if (transcript !== view.transcript) return { ...view, transcript };
+    for (const agent of view.agents.values()) {
+        if (!agent.transcript || !findItem(agent.transcript, id)) continue;
+        return withAgent(view, { ...agent, transcript: changeItem(agent.transcript, id, grow) });
+    }
+    return view;
+}
+
+function blankAgent(agentId: AgentId, callId: CallId): AgentView {
+    return { agentId, callId, kind: "", description: "", running: true, latest: "", calls: 0 };
+}
+
+function withAgent(view: SessionView, agent: AgentView): SessionView {
+    const agents = new Map(view.agents).set(agent.agentId, agent);
+    const oldest = agents.keys().next();
+    if (agents.size > MAX_AGENTS && !oldest.done) agents.delete(oldest.value);
+    return { ...view, agents };
+}
+
+function addedUsage(sum: Usage, more: Usage): Usage {
+    const thinking = (sum.thinkingTokens ?? 0) + (more.thinkingTokens ?? 0);
+    return {
+        inputTokens: sum.inputTokens + more.inputTokens,
+        outputTokens: sum.outputTokens + more.outputTokens,
+        cacheReadTokens: sum.cacheReadTokens + more.cacheReadTokens,
+        cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
+        ...(sum.thinkingTokens === undefined && more.thinkingTokens === undefined
+            ? {}
+            : { thinkingTokens: thinking }),
+    };
+}

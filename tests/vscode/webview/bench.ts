@@ -1,0 +1,157 @@
+// Figures of the page with a session of five thousand messages: to open it, to keep it, to scroll it, to stream into it.
+//
+// Rule: each figure stands beside its floor of the same run, the same with an almost empty session. Nothing is asserted here.
+
+import { chromium } from "playwright-core";
+
+import { ChatPage } from "./lib/host";
+import { LONG_MESSAGES, longFiles, longPrograms, makeLong } from "./lib/long";
+import { Project, text } from "./lib/project";
+
+const words = Array.from({ length: 900 }, (_, index) => `word${index} `).join("");
+const programs = [
+    ...longPrograms,
+    { when: "^stream", steps: [{ content: [text(`${words}\n\n${words}`)], chunk: 6 }] },
+    { steps: [{ content: [text("Short.")] }] },
+];
+
+const median = (numbers: number[]) =>
+    numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+const round = (value: number) => Math.round(value * 10) / 10;
+
+async function openings(chat: ChatPage, selector: string): Promise<number> {
+    const times: number[] = [];
+    for (let index = 0; index < 7; index += 1) {
+        await chat.load();
+        await chat.page.waitForSelector(selector);
+        times.push(
+            await chat.page.evaluate((selector) => {
+                const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+                if (!document.querySelector(selector)) throw new Error("it is not there");
+                const marked = (window as unknown as { shownAt?: number }).shownAt;
+                return (marked ?? performance.now()) - (entry?.startTime ?? 0);
+            }, selector),
+        );
+    }
+    return round(median(times));
+}
+
+async function figures(chat: ChatPage, label: string): Promise<void> {
+    const client = await chat.page.context().newCDPSession(chat.page);
+    const heap = async () => {
+        await client.send("HeapProfiler.collectGarbage");
+        const { usedSize } = (await client.send("Runtime.getHeapUsage")) as { usedSize: number };
+        return round(usedSize / 1_048_576);
+    };
+    await chat.page.addInitScript(() => {
+        const observer = new MutationObserver(() => {
+            if (!document.querySelector(".row .said")) return;
+            observer.disconnect();
+            requestAnimationFrame(
+                () => ((window as unknown as { shownAt: number }).shownAt = performance.now()),
+            );
+        });
+        document.addEventListener("DOMContentLoaded", () =>
+            observer.observe(document.body, { childList: true, subtree: true }),
+        );
+    });
+    console.log(`${label}`);
+    console.log(
+        `  open (navigation to first rows painted), median of 7   ${await openings(chat, ".row .said")} ms`,
+    );
+    console.log(`  heap after that                                        ${await heap()} MB`);
+    const scrolled = await chat.page.evaluate(async () => {
+        const box = document.querySelector(".scroller");
+        if (!box) throw new Error("there is no list");
+        const frame = () => new Promise<number>((resolve) => requestAnimationFrame(resolve));
+        const gaps: number[] = [];
+        let last = await frame();
+        for (let index = 0; index < 240; index += 1) {
+            box.scrollTop += index % 120 < 60 ? -120 : 120;
+            const now = await frame();
+            gaps.push(now - last);
+            last = now;
+        }
+        gaps.sort((a, b) => a - b);
+        return {
+            p50: gaps[120],
+            p95: gaps[228],
+            max: gaps[239],
+            rows: document.querySelectorAll(".row").length,
+        };
+    });
+    console.log(
+        `  scroll, ms between frames: p50 ${round(scrolled.p50 ?? 0)}, p95 ${round(scrolled.p95 ?? 0)}, max ${round(scrolled.max ?? 0)}; rows on the page ${scrolled.rows}`,
+    );
+    await chat.page.evaluate(() => {
+        const scope = window as unknown as { long: number[] };
+        scope.long = [];
+        new PerformanceObserver((list) =>
+            scope.long.push(...list.getEntries().map((entry) => entry.duration)),
+        ).observe({ type: "longtask" });
+    });
+    const before = chat.sent;
+    const begun = Date.now();
+    await chat.say("stream");
+    await chat.page.waitForSelector(".working");
+    await chat.page.waitForSelector(".working", { state: "detached", timeout: 60_000 });
+    const long = await chat.page.evaluate(() => (window as unknown as { long: number[] }).long);
+    const seconds = (Date.now() - begun) / 1_000;
+    console.log(
+        `  stream of 1,800 words in ${round(seconds)} s and ${chat.sent - before} messages: ${long.length} long tasks (> 50 ms), longest ${round(Math.max(0, ...long))} ms`,
+    );
+    console.log(`  heap after that                                        ${await heap()} MB`);
+}
+
+async function main(): Promise<void> {
+    const project = await Project.create(programs);
+    for (const [name, content] of Object.entries(longFiles)) project.write(name, content);
+    const server = await project.start();
+    const executablePath = process.env["CHROMIUM"] ?? "chromium";
+    const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+    const { sessionId: short } = await server.request("agent/session/new", {});
+    const done = server.event(({ event }) => event.type === "done", "the end");
+    await server.request("agent/turn/start", { sessionId: short, input: [{ type: "text", text: "hello" }] });
+    await done;
+    const sessionId = await makeLong(server);
+    for (const [label, id] of [
+        ["floor: a session of one message", short],
+        [`a session of ${LONG_MESSAGES} messages`, sessionId],
+    ] as const) {
+        const chat = await ChatPage.open(browser, project, server, { state: { sessionId: id } });
+        await figures(chat, label);
+        const answers: number[] = [];
+        for (let index = 0; index < 7; index += 1) {
+            const begun = performance.now();
+            await server.request("agent/session/load", { sessionId: id, items: 100 });
+            answers.push(performance.now() - begun);
+        }
+        console.log(`  the server's answer alone, median of 7                 ${round(median(answers))} ms`);
+        await chat.close();
+    }
+    const chat = await ChatPage.open(browser, project, server, { state: { sessionId } });
+    await chat.page.waitForSelector(".row .said");
+    const begun = Date.now();
+    for (let round = 0; round < 400; round += 1) {
+        await chat.page.locator(".scroller").evaluate((element) => element.scrollTo(0, 0));
+        await chat.page.evaluate(
+            () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+        );
+        if ((await chat.page.locator(".user", { hasText: "part 0" }).count()) > 0) break;
+    }
+    console.log(`all of it paged back in ${round((Date.now() - begun) / 1_000)} s`);
+    await figuresOfWhole(chat);
+    await chat.close();
+    await browser.close();
+    await server.close();
+    project.close();
+}
+
+async function figuresOfWhole(chat: ChatPage): Promise<void> {
+    const client = await chat.page.context().newCDPSession(chat.page);
+    await client.send("HeapProfiler.collectGarbage");
+    const { usedSize } = (await client.send("Runtime.getHeapUsage")) as { usedSize: number };
+    console.log(`  heap with all of it on this side                       ${round(usedSize / 1_048_576)} MB`);
+}
+
+void main();

@@ -1,0 +1,252 @@
+// A host for the built page in a real browser: it relays between the page and the real server, as the extension does.
+//
+// Rule: requests, answers and events pass as they are. The page is served with the document and the policy that the
+// extension gives it, so that what the policy forbids does not work in here either. What the editor would do is noted.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Browser, Locator, Page } from "playwright-core";
+
+import { html } from "../../../../editors/vscode/src/logic/page";
+import type {
+    Action,
+    Command,
+    FromPage,
+    HostState,
+    ToPage,
+} from "../../../../editors/vscode/src/shared/messages";
+import type { Project } from "./project";
+import type { RpcError, Server } from "./server";
+import { THEMES, type Theme } from "./themes";
+
+const ORIGIN = "http://kode.test";
+
+/** What the page was made of: the folder with webview.js and webview.css. */
+function built(name: string): string {
+    const folder = process.env["KODE_WEBVIEW_DIST"];
+    if (!folder) throw new Error("KODE_WEBVIEW_DIST names no folder: set it to where the page was built");
+    return readFileSync(join(folder, name), "utf8");
+}
+
+export interface HostOptions {
+    theme?: Theme;
+    width?: number;
+    height?: number;
+    state?: Partial<HostState>;
+}
+
+/** A page with its host. */
+export class ChatPage {
+    /** What the editor was asked to do. */
+    readonly actions: { action: Action; payload: unknown }[] = [];
+    /** What the browser complained of: errors, and what the policy has refused. */
+    readonly complaints: string[] = [];
+    /** What the editor answers instead of nothing. */
+    readonly answers: Partial<Record<Action, unknown>> = {};
+    /** Whether the page has said that it has the keyboard. */
+    hasKeyboard = false;
+    /** Every message that went in, for figures. */
+    sent = 0;
+    state: HostState;
+    private stopEvents = () => {};
+    private queue: Promise<unknown> = Promise.resolve();
+
+    private constructor(
+        readonly page: Page,
+        public server: Server,
+        private readonly options: HostOptions,
+        project: Project,
+    ) {
+        this.state = {
+            connection: { state: "ready", serverVersion: "test" },
+            surface: "view",
+            folders: [{ uri: new URL(`file://${project.workspace}`).href, name: "workspace" }],
+            trusted: true,
+            settings: { enterSends: true, includeEditorContext: true, expandThinking: false, fontSize: 0 },
+            theme: options.theme ?? "dark",
+            ...options.state,
+        };
+        this.follow(server);
+    }
+
+    /** Opens the page on a server. */
+    static async open(
+        browser: Browser,
+        project: Project,
+        server: Server,
+        options: HostOptions = {},
+    ): Promise<ChatPage> {
+        const { width = 480, height = 820 } = options;
+        const context = await browser.newContext({ viewport: { width, height }, reducedMotion: "reduce" });
+        const page = await context.newPage();
+        const chat = new ChatPage(page, server, options, project);
+        await chat.prepare();
+        await chat.load();
+        return chat;
+    }
+
+    /** Loads the page, as the editor does when the view is shown again. */
+    async load(): Promise<void> {
+        await this.page.goto(`${ORIGIN}/index.html`);
+        await this.page.waitForSelector("textarea.prompt");
+    }
+
+    /** Uses another server from now on, as the extension does after a crash. */
+    follow(server: Server): void {
+        this.stopEvents();
+        this.server = server;
+        this.stopEvents = server.onEvent((params) => this.post({ type: "event", params }));
+    }
+
+    /** Tells the page how the editor is. */
+    async update(change: Partial<HostState>): Promise<void> {
+        this.state = { ...this.state, ...change };
+        this.post({ type: "host", state: this.state });
+        await this.settled();
+    }
+
+    /** Passes a command of the user on. */
+    async command(command: Command): Promise<void> {
+        this.post({ type: "command", ...command });
+        await this.settled();
+    }
+
+    /** Resolves when the page has taken all messages so far. */
+    async settled(): Promise<void> {
+        await this.queue;
+    }
+
+    /** Types a prompt and sends it. */
+    async say(text: string): Promise<void> {
+        await this.prompt.fill(text);
+        await this.prompt.press("Enter");
+    }
+
+    get prompt(): Locator {
+        return this.page.locator("textarea.prompt");
+    }
+
+    /** The session that is shown. */
+    get sessionId(): string {
+        const { sessionId } = this.state;
+        if (sessionId === undefined) throw new Error("no session is shown");
+        return sessionId;
+    }
+
+    /** The rows that are on the page, by what one reads in them. */
+    rows(): Promise<string[]> {
+        return this.page.locator(".row").allInnerTexts();
+    }
+
+    async close(): Promise<void> {
+        this.stopEvents();
+        await this.page.context().close();
+    }
+
+    private async prepare(): Promise<void> {
+        const { page } = this;
+        page.on("pageerror", (error) => this.complaints.push(String(error)));
+        page.on("console", (message) => {
+            if (message.type() === "error" || message.type() === "warning")
+                this.complaints.push(message.text());
+        });
+        await page.exposeBinding("hostReceive", (_source, message: FromPage) => void this.receive(message));
+        const theme = THEMES[this.options.theme ?? "dark"];
+        await page.addInitScript(
+            ({ body, colors }) => {
+                const scope = window as unknown as Record<string, unknown>;
+                scope["acquireVsCodeApi"] = () => ({
+                    postMessage: (message: unknown) =>
+                        void (scope["hostReceive"] as (message: unknown) => void)(message),
+                });
+                document.addEventListener("securitypolicyviolation", (event) =>
+                    console.error(
+                        `refused by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`,
+                    ),
+                );
+                document.addEventListener("DOMContentLoaded", () => {
+                    document.body.classList.add(body);
+                    for (const [name, value] of Object.entries(colors)) {
+                        document.documentElement.style.setProperty(`--vscode-${name}`, value);
+                    }
+                });
+            },
+            { body: theme.body, colors: theme.colors },
+        );
+        const shell = html({
+            nonce: "dGVzdA",
+            source: ORIGIN,
+            script: "webview.js",
+            style: "webview.css",
+            title: "Kode",
+        });
+        const files: Record<string, [string, string]> = {
+            "/index.html": ["text/html", shell],
+            "/webview.js": ["text/javascript", built("webview.js")],
+            "/languages.js": ["text/javascript", built("languages.js")],
+            "/webview.css": ["text/css", built("webview.css")],
+        };
+        await page.route("**/*", (route) => {
+            const url = new URL(route.request().url());
+            const file = url.origin === ORIGIN ? files[url.pathname] : undefined;
+            if (file) return route.fulfill({ contentType: `${file[0]}; charset=utf-8`, body: file[1] });
+            if (url.pathname !== "/favicon.ico") this.complaints.push(`asked the network for ${url.href}`);
+            return route.abort();
+        });
+    }
+
+    private async receive(message: FromPage): Promise<void> {
+        switch (message.type) {
+            case "ready":
+                this.post({ type: "host", state: this.state });
+                break;
+            case "focus":
+                this.hasKeyboard = message.focused;
+                break;
+            case "request":
+                this.server.request(message.method, message.params as never).then(
+                    (result) => this.post({ type: "response", id: message.id, result }),
+                    (error: RpcError) => {
+                        const { code, message: text, data } = error;
+                        const failure = { code, message: text, ...(data ? { data } : {}) };
+                        this.post({ type: "response", id: message.id, error: failure });
+                    },
+                );
+                break;
+            case "host": {
+                this.actions.push({ action: message.action, payload: message.payload });
+                if (message.action === "showing") {
+                    const { sessionId } = message.payload as { sessionId: string | null };
+                    const { sessionId: _before, ...state } = this.state;
+                    this.state = sessionId === null ? state : { ...state, sessionId };
+                }
+                this.post({
+                    type: "response",
+                    id: message.id,
+                    result: this.answers[message.action] ?? ANSWERS[message.action] ?? null,
+                });
+                break;
+            }
+            default:
+                break;
+        }
+    }
+
+    private post(message: ToPage): void {
+        this.sent += 1;
+        const passed = this.page.evaluate(
+            (data) => void window.dispatchEvent(new MessageEvent("message", { data })),
+            message as unknown as { type: string },
+        );
+        // A page that is being loaded or closed hears nothing.
+        this.queue = Promise.allSettled([this.queue, passed]);
+    }
+}
+
+const ANSWERS: Partial<Record<Action, unknown>> = {
+    pickFiles: { uris: [] },
+    saveText: { saved: true },
+    editorContext: {},
+    confirm: { confirmed: true },
+};

@@ -1,0 +1,448 @@
+// Sessions: which there are, what they are called, what becomes of them, and that none of it is lost with the page.
+//
+// Rule: a page that is thrown away and loaded again shows the same.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import type { ChatPage } from "../lib/host";
+import { call, text, thinking, type Program } from "../lib/project";
+import { inWorld, useBrowser } from "../lib/world";
+
+useBrowser();
+
+const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
+const edit: Program = {
+    when: "^edit",
+    steps: [
+        {
+            content: [
+                thinking("Hm."),
+                text("I read it.\n\n```rust\nfn a() {}\n```\n"),
+                call("Read", { file_path: "{{cwd}}/a.txt" }),
+                call("Read", { file_path: "{{cwd}}/none.txt" }),
+            ],
+        },
+        {
+            content: [
+                call("TodoWrite", {
+                    todos: [{ content: "Edit it", status: "in_progress", activeForm: "Editing it" }],
+                }),
+            ],
+        },
+        { content: [call("Edit", { file_path: "{{cwd}}/a.txt", old_string: "one", new_string: "two" })] },
+        { content: [text("It is changed.")] },
+    ],
+};
+
+async function answer(chat: ChatPage, words: string): Promise<void> {
+    await chat.say(words);
+    await chat.page.waitForSelector(`text=Answer to ${words}`);
+    await chat.page.waitForSelector(".working", { state: "detached" });
+}
+
+/** What one sees: rows, dock and prompt. */
+async function seen(chat: ChatPage): Promise<unknown> {
+    return {
+        rows: await chat.rows(),
+        title: await chat.page.locator(".title").innerText(),
+        dock: (await chat.page.locator(".dock-part, .prompt-card").allInnerTexts()).map((part) =>
+            part.replace(/\s+/g, " "),
+        ),
+        prompt: await chat.prompt.inputValue(),
+        foot: await chat.page.locator(".composer-foot").innerText(),
+    };
+}
+
+test("a page that is loaded again shows the same: rows, dock, draft, figures", () =>
+    inWorld(
+        {
+            programs: [
+                edit,
+                {
+                    when: "^then",
+                    steps: [
+                        { content: [call("Bash", { command: "touch made" })] },
+                        { content: [text("Made.")] },
+                    ],
+                },
+                plain,
+            ],
+            files: { "a.txt": "one\n" },
+        },
+        async ({ chat, server }) => {
+            await chat.say("edit it");
+            await chat.page.locator(".permission .primary").click();
+            await chat.page.waitForSelector("text=It is changed.");
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            await chat.page.waitForSelector("text=1 file changed");
+            await chat.say("then run");
+            await chat.page.locator(".preview-command").waitFor();
+            await chat.say("waits");
+            await chat.page.locator(".queued").waitFor();
+            await chat.prompt.fill("a draft of mine");
+            await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
+            for (;;) {
+                const { draft } = await server.request("agent/session/load", { sessionId: chat.sessionId });
+                if (draft?.text === "a draft of mine") break;
+            }
+            await chat.page.waitForSelector(".hljs-keyword");
+            const before = await seen(chat);
+            await chat.load();
+            await chat.page.locator(".queued").waitFor();
+            await chat.page.waitForSelector("text=1 file changed");
+            await chat.page.waitForSelector(".meter");
+            await chat.page.waitForSelector(".hljs-keyword");
+            assert.deepEqual(await seen(chat), before);
+        },
+    ));
+
+test("a session begins with the first prompt, and none is made for looking at the page", () =>
+    inWorld({ programs: [plain] }, async ({ chat, server }) => {
+        const { sessions } = await server.request("agent/session/list", {});
+        assert.equal(sessions.length, 0);
+        await answer(chat, "hello there");
+        assert.equal(await chat.page.locator(".title").innerText(), "hello there");
+        assert.equal((await server.request("agent/session/list", {})).sessions.length, 1);
+    }));
+
+test("sessions are listed, opened, renamed, archived, searched and deleted", () =>
+    inWorld({ programs: [plain] }, async ({ chat, server }) => {
+        await answer(chat, "about apples");
+        await chat.page.getByLabel("New session").click();
+        await answer(chat, "about pears");
+        await chat.page.getByLabel("All sessions").first().click();
+        const row = (title: string) => chat.page.locator(".session", { hasText: title });
+        await row("about apples").waitFor();
+        assert.equal(await chat.page.locator(".session").count(), 2);
+
+        await row("about apples").hover();
+        await row("about apples")
+            .getByLabel(/^Rename/)
+            .click();
+        await chat.page.getByLabel("Title").fill("Fruit");
+        await chat.page.getByLabel("Title").press("Enter");
+        await row("Fruit").waitFor();
+
+        await chat.page.getByLabel("Search sessions").fill("to about pears");
+        await chat.page.locator(".session mark", { hasText: "to about pears" }).waitFor();
+        await chat.page.getByLabel("Search sessions").fill("");
+
+        await row("Fruit").locator(".session-open").click();
+        await chat.page.waitForSelector("text=Answer to about apples");
+        assert.equal(await chat.page.locator(".title").innerText(), "Fruit");
+
+        await chat.page.getByLabel("All sessions").first().click();
+        await row("about pears").hover();
+        await row("about pears")
+            .getByLabel(/^Archive/)
+            .click();
+        await row("about pears").waitFor({ state: "detached" });
+        await chat.page.getByText("Archived", { exact: true }).click();
+        await row("about pears").waitFor();
+        await row("about pears").hover();
+        await row("about pears")
+            .getByLabel(/^Delete/)
+            .click();
+        await row("about pears").waitFor({ state: "detached" });
+        assert.ok(
+            chat.actions.some(({ action }) => action === "confirm"),
+            "it asked before it deleted",
+        );
+        const { sessions } = await server.request("agent/session/list", { archived: "include" });
+        assert.deepEqual(
+            sessions.map((session) => session.title),
+            ["Fruit"],
+        );
+    }));
+
+test("drafts belong to their sessions", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "first");
+        await chat.prompt.fill("draft of the first");
+        await chat.page.getByLabel("New session").click();
+        assert.equal(await chat.prompt.inputValue(), "");
+        await answer(chat, "second");
+        await chat.page.getByLabel("All sessions").first().click();
+        await chat.page.locator(".session", { hasText: "first" }).locator(".session-open").first().click();
+        await chat.page.waitForFunction(
+            () =>
+                document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value ===
+                "draft of the first",
+        );
+    }));
+
+test("going back is shown before it is done, done, and taken back", () =>
+    inWorld({ programs: [edit, plain], files: { "a.txt": "one\n" } }, async ({ chat, project }) => {
+        await answer(chat, "before");
+        await chat.say("edit it");
+        await chat.page.locator(".permission .primary").click();
+        await chat.page.waitForSelector("text=It is changed.");
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        const message = chat.page.locator(".user", { hasText: "edit it" });
+        await message.hover();
+        await message.getByLabel("Go back to before this message").first().click();
+        const panel = chat.page.locator(".checkpoint");
+        await panel.locator("text=/items? of the conversation would go/").waitFor();
+        await panel.locator("summary", { hasText: "a.txt" }).click();
+        assert.match(await panel.locator(".diff").first().innerText(), /− *two[\s\S]*\+ *one/);
+        assert.equal(project.read("a.txt"), "two\n", "nothing was done yet");
+        await panel.locator(".primary").click();
+        await chat.page.waitForFunction(
+            () => !document.querySelector(".rows")?.textContent?.includes("It is changed."),
+        );
+        assert.equal(project.read("a.txt"), "one\n");
+        await chat.page.getByText("Take back").click();
+        await chat.page.waitForSelector("text=It is changed.");
+        await chat.page.waitForFunction(() => !document.querySelector(".checkpoint"));
+    }));
+
+test("a fork has the conversation up to a message and that message's words as its draft", () =>
+    inWorld({ programs: [plain] }, async ({ chat, server }) => {
+        await answer(chat, "one");
+        await answer(chat, "two");
+        const before = chat.sessionId;
+        const message = chat.page.locator(".user", { hasText: "two" });
+        await message.hover();
+        await message.getByLabel("Go back to before this message").first().click();
+        await chat.page.getByText("Fork here").click();
+        await chat.page.waitForFunction(
+            () => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "two",
+        );
+        assert.notEqual(chat.sessionId, before);
+        assert.doesNotMatch((await chat.rows()).join(), /Answer to two/);
+        assert.equal((await server.request("agent/session/list", {})).sessions.length, 2);
+    }));
+
+test("changes are kept, undone and reviewed from the bar, and an act is taken back", () =>
+    inWorld({ programs: [edit], files: { "a.txt": "one\n" } }, async ({ chat, project, server }) => {
+        await chat.say("edit it");
+        await chat.page.locator(".permission .primary").click();
+        await chat.page.waitForSelector("text=It is changed.");
+        const bar = chat.page.locator(".changes");
+        await bar.locator("text=1 file changed").waitFor();
+        await bar.getByText("Review").click();
+        assert.ok(chat.actions.some(({ action }) => action === "reviewChanges"));
+        await bar.locator(".dock-open").click();
+        await bar.locator(".file-name").click();
+        assert.ok(chat.actions.some(({ action }) => action === "openDiff"));
+        const undone = server.event(({ event }) => event.type === "edits_resolved", "the undo");
+        await bar.getByText("Undo all").click();
+        await undone;
+        await bar.waitFor({ state: "detached" });
+        assert.equal(project.read("a.txt"), "one\n");
+        await chat.page.getByText("Take back").click();
+        await bar.waitFor();
+        assert.equal(project.read("a.txt"), "two\n");
+        await bar.getByText("Keep all").click();
+        await bar.waitFor({ state: "detached" });
+        assert.equal(project.read("a.txt"), "two\n");
+    }));
+
+test("a server that dies is told; the draft stays, and what was said is there again with the next one", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^slow",
+                    steps: [
+                        {
+                            content: [text("Some words that never end")],
+                            chunk: 4,
+                            gate: "never",
+                            gate_after_events: 5,
+                        },
+                    ],
+                },
+                plain,
+            ],
+        },
+        async ({ chat, server, project }) => {
+            await answer(chat, "hello");
+            await chat.say("slow");
+            await project.held("never");
+            await chat.page.waitForSelector(".working");
+            await server.kill();
+            await chat.update({
+                connection: {
+                    state: "crashed",
+                    reason: "killed by signal 9",
+                    restartInMs: 60_000,
+                    attempt: 1,
+                },
+            });
+            await chat.page.waitForSelector("text=killed by signal 9");
+            await chat.prompt.fill("typed meanwhile");
+            assert.equal(await chat.page.locator(".send").isDisabled(), true);
+            await chat.page.getByText("Restart now").click();
+            assert.ok(chat.actions.some(({ action }) => action === "restart"));
+            const next = await project.start();
+            chat.follow(next);
+            await chat.update({ connection: { state: "ready", serverVersion: "next" } });
+            await chat.page.waitForSelector(".banner", { state: "detached" });
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            assert.equal(await chat.prompt.inputValue(), "typed meanwhile");
+            await chat.page.waitForSelector("text=Answer to hello");
+            await chat.prompt.press("Enter");
+            await chat.page.waitForSelector("text=/Answer to [^]*typed meanwhile/");
+        },
+    ));
+
+test("without a model the page says what is missing and how to mend it", () =>
+    inWorld({ environment: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } }, async ({ chat }) => {
+        await chat.page.waitForSelector("text=No model can be asked yet");
+        await chat.page.getByText("What is missing?").click();
+        assert.ok(chat.actions.some(({ action }) => action === "doctor"));
+        await chat.page.getByText("Use demo").click();
+        await chat.page.waitForSelector("text=What shall we do?");
+        assert.match(await chat.page.locator(".composer-foot").innerText(), /demo/);
+    }));
+
+test("a missing server, and a workspace that is not trusted, are told", () =>
+    inWorld(
+        {
+            state: {
+                trusted: false,
+                connection: {
+                    state: "stopped",
+                    reason: "kode-ls was not found.",
+                    hint: "Install it.",
+                    setup: "serverMissing",
+                },
+            },
+        },
+        async ({ chat }) => {
+            await chat.page.waitForSelector("text=The server is missing");
+            await chat.page.waitForSelector("text=You have not trusted this workspace");
+            await chat.page.getByText("Settings", { exact: true }).click();
+            assert.ok(chat.actions.some(({ action }) => action === "openSettings"));
+        },
+    ));
+
+test("a session that another server writes is followed, and taken over", () =>
+    inWorld({ programs: [plain] }, async ({ chat, project }) => {
+        await answer(chat, "hello");
+        const other = await project.start();
+        const { sessionId } = chat;
+        chat.follow(other);
+        await chat.load();
+        await chat.page.waitForSelector("text=/Written by/");
+        await chat.page.getByText("Take over").click();
+        await chat.page.waitForSelector(".banner", { state: "detached" });
+        await answer(chat, "from here");
+        assert.equal(chat.sessionId, sessionId);
+    }));
+
+test("commands of the editor put the focus and parts where they belong", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        const uri = "file:///w/a.rs";
+        const range = { start: { line: 1, character: 0 }, end: { line: 3, character: 0 } };
+        await chat.command({ name: "addSelection", part: { uri, range, text: "let a;" } });
+        await chat.page.locator(".chip", { hasText: "a.rs" }).locator("text=lines 2–3").waitFor();
+        await chat.command({ name: "addFiles", uris: ["file:///w/b.rs"] });
+        await chat.page.locator(".chip", { hasText: "b.rs" }).waitFor();
+        await chat.command({ name: "insertText", text: "words" });
+        assert.equal(await chat.prompt.inputValue(), "words");
+        assert.equal(await chat.prompt.evaluate((element) => element === document.activeElement), true);
+        await chat.command({ name: "chooseModel" });
+        await chat.page.locator(".menu-list").waitFor();
+        await chat.page.keyboard.press("Escape");
+        await chat.command({ name: "showSessions" });
+        await chat.page.locator(".sessions").waitFor();
+        await chat.command({ name: "newSession" });
+        await chat.page.locator(".welcome").waitFor();
+        await answer(chat, "hello");
+        await chat.command({ name: "focusLastMessage" });
+        await chat.page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Kode");
+    }));
+
+test("a session is written to a file that the user chooses", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "hello");
+        await chat.page.getByLabel("All sessions").first().click();
+        const row = chat.page.locator(".session", { hasText: "hello" }).first();
+        await row.hover();
+        await row.getByLabel(/^Export/).click();
+        await chat.page.waitForFunction(() =>
+            document.querySelector("[role=status]")?.textContent?.includes("is written"),
+        );
+        const saved = chat.actions.find(({ action }) => action === "saveText")?.payload as {
+            fileName: string;
+            text: string;
+        };
+        assert.match(saved.fileName, /\.md$/);
+        assert.match(saved.text, /Answer to hello/);
+    }));
+
+test("commands in the background are listed while they run, and stopped", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^watch",
+                    steps: [
+                        {
+                            content: [
+                                call("Bash", {
+                                    command: "touch started; sleep 300",
+                                    run_in_background: true,
+                                }),
+                            ],
+                        },
+                        { content: [text("It runs.")] },
+                    ],
+                },
+                plain,
+            ],
+        },
+        async ({ chat }) => {
+            await chat.say("watch");
+            await chat.page.locator(".permission .primary").click();
+            await chat.page.waitForSelector("text=It runs.");
+            const tasks = chat.page.locator(".tasks");
+            await tasks.waitFor();
+            await tasks.getByLabel(/^Stop/).click();
+            await tasks.waitFor({ state: "detached" });
+        },
+    ));
+
+test("a row that cannot be drawn says so in its place, and the rest goes on", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "hello");
+        await chat.page.evaluate((sessionId) => {
+            const item = {
+                itemId: "item_broken",
+                turnId: "turn",
+                timestamp: "",
+                body: {
+                    type: "toolCall",
+                    callId: "c",
+                    name: "X",
+                    title: { toString: 1 },
+                    input: {},
+                    state: "COMPLETED",
+                    display: "",
+                    audit: [],
+                },
+            };
+            const params = {
+                sessionId,
+                bookmark: { seq: 1e12, timestamp: "" },
+                channel: "progress",
+                event: { type: "item_added", item },
+            };
+            window.dispatchEvent(new MessageEvent("message", { data: { type: "event", params } }));
+        }, chat.sessionId);
+        await chat.page.waitForSelector("text=/could not be drawn/");
+        assert.match((await chat.rows()).join(), /Answer to hello/);
+        assert.equal(await chat.prompt.isEnabled(), true);
+    }));
+
+test("the page says when it gets and loses the keyboard", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        assert.equal(chat.hasKeyboard, true, "it has it from the start");
+        await chat.page.evaluate(() => window.dispatchEvent(new Event("blur")));
+        assert.equal(chat.hasKeyboard, false);
+        await chat.page.evaluate(() => window.dispatchEvent(new Event("focus")));
+        assert.equal(chat.hasKeyboard, true);
+    }));

@@ -1,0 +1,541 @@
+// A turn as one sees it: text that comes, what is asked, what waits, what is stopped.
+//
+// Rule: everything is done as a person does it, by keys and clicks, and waited for by what is seen.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { call, text, thinking, type Program } from "../lib/project";
+import { inWorld, useBrowser } from "../lib/world";
+
+useBrowser();
+
+const slow = (gate: string): Program => ({
+    when: "^slow",
+    steps: [
+        {
+            content: [text("# Begin\n\nIt begins here and goes on.\n\nA second paragraph.")],
+            chunk: 6,
+            gate,
+            gate_after_events: 8,
+        },
+        { content: [text("And so on.")] },
+    ],
+});
+const edit: Program = {
+    when: "^edit",
+    steps: [
+        { content: [text("I read it."), call("Read", { file_path: "{{cwd}}/a.txt" })] },
+        { content: [call("Edit", { file_path: "{{cwd}}/a.txt", old_string: "one", new_string: "two" })] },
+        { content: [text("It is changed.")] },
+    ],
+};
+const command: Program = {
+    when: "^run",
+    steps: [
+        { content: [call("Bash", { command: "touch made && echo made it" })] },
+        { content: [text("It ran.")] },
+    ],
+};
+const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
+
+test("text shows while it comes, and its last form is whole", () =>
+    inWorld({ programs: [slow("a"), plain] }, async ({ project, chat }) => {
+        await chat.say("slow please");
+        await project.held("a");
+        await chat.page.waitForSelector(".said h3");
+        assert.equal(await chat.page.locator(".working").count(), 1);
+        assert.doesNotMatch((await chat.rows()).join(), /A second paragraph\./);
+        await project.release("a");
+        await chat.page.waitForSelector("text=A second paragraph.");
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        assert.equal(await chat.page.locator(".said .block").count(), 3);
+    }));
+
+test("a change is shown whole before it is allowed, and Enter on the card allows it", () =>
+    inWorld({ programs: [edit], files: { "a.txt": "one\n" } }, async ({ project, chat }) => {
+        await chat.say("edit it");
+        const card = chat.page.locator(".permission");
+        await card.waitFor();
+        assert.match(await card.innerText(), /− *one[\s\S]*\+ *two/);
+        assert.equal(
+            await chat.prompt.evaluate((element) => element === document.activeElement),
+            true,
+            "the focus stays",
+        );
+        await chat.command({ name: "focusWaiting" });
+        await chat.page.keyboard.press("Enter");
+        await chat.page.waitForSelector("text=It is changed.");
+        assert.equal(project.read("a.txt"), "two\n");
+        const change = chat.page.locator(".card", { hasText: "Edit" }).last();
+        assert.match(await change.innerText(), /\+1 −1/);
+    }));
+
+test("the card says what a standing yes covers, and the arrows choose how far it reaches", () =>
+    inWorld({ programs: [command] }, async ({ chat, server }) => {
+        await chat.say("run it");
+        const card = chat.page.locator(".permission");
+        await card.waitFor();
+        assert.match(await card.locator("pre").innerText(), /touch made && echo made it/);
+        await chat.command({ name: "focusWaiting" });
+        await chat.page.keyboard.press("ArrowDown");
+        assert.equal(await card.locator("[aria-checked=true]").innerText(), "In this session");
+        const decided = server.event(({ event }) => event.type === "permission_decided", "the decision");
+        await chat.page.keyboard.press("Enter");
+        const { event } = await decided;
+        assert.equal(event.type === "permission_decided" && event.scope, "session");
+        await chat.page.waitForSelector("text=It ran.");
+    }));
+
+test("Escape on the card denies, and words tell the model why", () =>
+    inWorld({ programs: [command] }, async ({ chat, server }) => {
+        await chat.say("run it");
+        await chat.page.locator(".permission").waitFor();
+        const decided = server.event(({ event }) => event.type === "permission_decided", "the decision");
+        await chat.page.locator(".permission .tell").fill("use make instead");
+        await chat.page.locator(".permission .tell").press("Enter");
+        const { event } = await decided;
+        assert.deepEqual(event.type === "permission_decided" && [event.outcome, event.feedback], [
+            "deny",
+            "use make instead",
+        ]);
+        await chat.page.waitForSelector(".card.warning >> text=denied");
+        assert.equal(await chat.page.locator(".permission").count(), 0);
+    }));
+
+test("arguments can be edited before they are allowed", () =>
+    inWorld({ programs: [command] }, async ({ chat, project }) => {
+        await chat.say("run it");
+        await chat.page.getByLabel("Edit the arguments").click();
+        await chat.page.locator(".permission textarea").fill('{"command": "touch other"}');
+        await chat.page.locator(".permission .primary").click();
+        await chat.page.waitForSelector("text=It ran.");
+        assert.equal(project.read("other"), "");
+    }));
+
+test("a prompt that is answered elsewhere closes here", () =>
+    inWorld({ programs: [command] }, async ({ chat, server }) => {
+        const asked = server.event(({ event }) => event.type === "permission_required", "the prompt");
+        await chat.say("run it");
+        const { event, sessionId } = await asked;
+        await chat.page.locator(".permission").waitFor();
+        if (event.type !== "permission_required") throw new Error("no prompt");
+        await server.request("agent/permission/respond", {
+            sessionId,
+            permissionId: event.prompt.permissionId,
+            decision: "deny",
+        });
+        await chat.page.locator(".permission").waitFor({ state: "detached" });
+    }));
+
+const asks: Program = {
+    when: "^ask",
+    steps: [
+        {
+            content: [
+                call("AskUserQuestion", {
+                    questions: [
+                        {
+                            question: "Which color?",
+                            header: "Color",
+                            multiSelect: false,
+                            options: [
+                                { label: "Red", description: "warm" },
+                                { label: "Blue", description: "cold" },
+                            ],
+                        },
+                        {
+                            question: "Which shapes?",
+                            header: "Shape",
+                            multiSelect: true,
+                            options: [
+                                { label: "Disc", description: "round" },
+                                { label: "Box", description: "not" },
+                            ],
+                        },
+                    ],
+                }),
+            ],
+        },
+        { content: [text("So be it: {{last_result}}")] },
+    ],
+};
+
+test("questions take one answer, several, or words", () =>
+    inWorld({ programs: [asks] }, async ({ chat, server }) => {
+        await chat.say("ask me");
+        const card = chat.page.locator(".question");
+        await card.waitFor();
+        assert.equal(
+            await card.getByText("Answer", { exact: true }).isDisabled(),
+            true,
+            "nothing is chosen beforehand",
+        );
+        await card.getByLabel("Red").check();
+        await card.getByLabel("Disc").check();
+        await card.getByLabel("Box").check();
+        await card.getByLabel(/Your own words: Which shapes/).fill("and a star");
+        const answered = server.event(({ event }) => event.type === "question_answered", "the answer");
+        await card.getByText("Answer", { exact: true }).click();
+        const { event } = await answered;
+        assert.deepEqual(event.type === "question_answered" && event.answers, [
+            { labels: ["Red"] },
+            { labels: ["Disc", "Box"], text: "and a star" },
+        ]);
+        await card.waitFor({ state: "detached" });
+    }));
+
+test("a plan can be edited and accepted", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^plan",
+                    steps: [
+                        { content: [call("ExitPlanMode", { plan: "# The plan\n\n1. Do it" })] },
+                        { content: [text("I do it.")] },
+                    ],
+                },
+            ],
+        },
+        async ({ chat, server }) => {
+            await chat.page.getByLabel(/^Mode:/).click();
+            await chat.page.getByRole("option", { name: /^Plan/ }).click();
+            await chat.page.waitForSelector(".mode-plan");
+            await chat.say("plan it");
+            const card = chat.page.locator(".question");
+            await card.locator("h3", { hasText: "The plan" }).waitFor();
+            await card.getByText("Edit", { exact: true }).click();
+            await card.locator(".plan-edit").fill("# The plan\n\n1. Do it well");
+            const answered = server.event(({ event }) => event.type === "question_answered", "the answer");
+            await card.locator(".primary").click();
+            const { event } = await answered;
+            assert.deepEqual(event.type === "question_answered" && [event.outcome, event.plan], [
+                "answered",
+                "# The plan\n\n1. Do it well",
+            ]);
+            await chat.page.waitForSelector("text=I do it.");
+        },
+    ));
+
+test("Enter queues while a turn runs, and what waits is edited, moved, removed and sent", () =>
+    inWorld({ programs: [slow("q"), plain] }, async ({ project, chat }) => {
+        await chat.say("slow please");
+        await project.held("q");
+        for (const words of ["first", "second", "third"]) {
+            await chat.say(words);
+            await chat.page.locator(".queued", { hasText: words }).waitFor();
+        }
+        const waiting = () => chat.page.locator(".queued-text").allInnerTexts();
+        await chat.page.locator(".queued", { hasText: "third" }).getByLabel("Move up").click();
+        await chat.page.waitForFunction(
+            () => document.querySelectorAll(".queued-text")[1]?.textContent === "third",
+        );
+        await chat.page.locator(".queued", { hasText: "first" }).getByLabel("Remove").click();
+        await chat.page.waitForFunction(() => document.querySelectorAll(".queued-text").length === 2);
+        await chat.page.locator(".queued", { hasText: "second" }).getByLabel("Edit").click();
+        await chat.page.locator(".queued textarea").fill("second, changed");
+        await chat.page.locator(".queued textarea").press("Enter");
+        await chat.page.locator(".queued", { hasText: "second, changed" }).waitFor();
+        assert.deepEqual(await waiting(), ["third", "second, changed"]);
+        await project.release("q");
+        await chat.page.waitForSelector("text=Answer to second, changed");
+        assert.equal(await chat.page.locator(".queue").count(), 0);
+    }));
+
+test("Ctrl+Enter tells the running turn", () =>
+    inWorld({ programs: [slow("s"), plain] }, async ({ project, chat }) => {
+        await chat.say("slow please");
+        await project.held("s");
+        await chat.prompt.fill("rather this way");
+        await chat.prompt.press("Control+Enter");
+        await chat.page.waitForSelector("text=1 word to the running turn");
+        await project.release("s");
+        await chat.page
+            .locator(".user", { hasText: "rather this way" })
+            .locator("text=to the running turn")
+            .waitFor();
+    }));
+
+test("Escape twice stops; the queue waits and the draft stays", () =>
+    inWorld({ programs: [slow("e"), plain] }, async ({ project, chat }) => {
+        await chat.say("slow please");
+        await project.held("e");
+        await chat.say("later");
+        await chat.page.locator(".queued", { hasText: "later" }).waitFor();
+        await chat.prompt.fill("a draft");
+        await chat.prompt.press("Escape");
+        await chat.page.waitForFunction(() =>
+            document.querySelector("[role=status]")?.textContent?.includes("Escape again"),
+        );
+        await chat.prompt.press("Escape");
+        await chat.page.waitForSelector("text=(paused)");
+        assert.equal(await chat.prompt.inputValue(), "a draft");
+        await chat.page.getByText("Go on", { exact: true }).click();
+        await chat.page.waitForSelector("text=/Answer to [^]*later/");
+    }));
+
+test("a message is edited and sent again, with the files as they were", () =>
+    inWorld({ programs: [edit, plain], files: { "a.txt": "one\n" } }, async ({ project, chat }) => {
+        await chat.say("edit it");
+        await chat.page.locator(".permission .primary").click();
+        await chat.page.waitForSelector("text=It is changed.");
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        await chat.page.locator(".user").hover();
+        await chat.page.getByLabel("Edit and resend").click();
+        assert.equal(await chat.prompt.inputValue(), "edit it");
+        await chat.page.getByLabel("Restore files too").check();
+        await chat.prompt.fill("something else");
+        await chat.prompt.press("Enter");
+        await chat.page.waitForSelector("text=Answer to something else");
+        assert.equal(project.read("a.txt"), "one\n");
+        assert.equal(await chat.page.locator(".user").count(), 1);
+    }));
+
+test("what failed is open and says how it ended; all of a long output is there on demand", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    steps: [
+                        { content: [call("Bash", { command: "seq 1 30000; exit 3" })] },
+                        { content: [text("It failed.")] },
+                    ],
+                },
+            ],
+        },
+        async ({ chat }) => {
+            await chat.say("fail");
+            await chat.page.waitForSelector("text=It failed.");
+            const card = chat.page.locator(".card.failed");
+            assert.match(await card.innerText(), /exit 3/);
+            await card.getByText(/Show more/).click();
+            await card.getByText("Copy", { exact: true }).click();
+            await chat.page.waitForFunction(() =>
+                document.querySelector("[role=status]")?.textContent?.includes("Copied"),
+            );
+            const copied = chat.actions.find(({ action }) => action === "copy")?.payload as { text: string };
+            assert.match(copied.text, /\n15000\n[\s\S]*\n30000\n/);
+        },
+    ));
+
+test("looks at files are one quiet row, thinking another", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    steps: [
+                        {
+                            content: [
+                                thinking("Hm, let me see."),
+                                call("Read", { file_path: "{{cwd}}/a.txt" }),
+                                call("Grep", { pattern: "one" }),
+                                call("LS", { path: "{{cwd}}" }),
+                            ],
+                        },
+                        { content: [text("Seen.")] },
+                    ],
+                },
+            ],
+            files: { "a.txt": "one\n" },
+        },
+        async ({ chat }) => {
+            await chat.say("look");
+            await chat.page.waitForSelector("text=Seen.");
+            const looks = chat.page.locator(".card-line", { hasText: "Read 1 file, looked around 2 times" });
+            await looks.click();
+            assert.equal(await chat.page.locator(".card-body .card").count(), 3);
+            await chat.page.locator(".card-line", { hasText: "Thought" }).click();
+            await chat.page.waitForSelector("text=Hm, let me see.");
+        },
+    ));
+
+test("a sub-agent is one row that shows what it did when it is opened", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^delegate",
+                    steps: [
+                        { content: [text("I look."), call("Read", { file_path: "{{cwd}}/a.txt" })] },
+                        { content: [text("It says one.")] },
+                    ],
+                },
+                {
+                    steps: [
+                        {
+                            content: [
+                                call("Task", {
+                                    description: "Look around",
+                                    prompt: "delegate: look",
+                                    subagent_type: "general-purpose",
+                                }),
+                            ],
+                        },
+                        { content: [text("All done.")] },
+                    ],
+                },
+            ],
+            files: { "a.txt": "one\n" },
+        },
+        async ({ chat }) => {
+            await chat.say("go");
+            await chat.page.waitForSelector("text=All done.");
+            const before = await chat.rows();
+            await chat.load();
+            await chat.page.waitForSelector("text=All done.");
+            assert.deepEqual(await chat.rows(), before, "the page that is loaded again shows the same row");
+            assert.doesNotMatch((await chat.rows()).join(), /It says one/);
+            await chat.page.locator(".card-line", { hasText: "Look around" }).click();
+            await chat.page.locator(".agent-items >> text=It says one.").waitFor();
+            await chat.page.locator(".agent-items .card", { hasText: "a.txt" }).waitFor();
+        },
+    ));
+
+test("completion comes from the server and is chosen by keys alone", () =>
+    inWorld(
+        { programs: [plain], files: { "src/alpha.rs": "a\n", "src/beta.rs": "b\n" } },
+        async ({ chat }) => {
+            await chat.prompt.focus();
+            await chat.page.keyboard.type("look at @alph");
+            await chat.page.locator(".completion-item", { hasText: "alpha.rs" }).waitFor();
+            await chat.page.keyboard.press("Tab");
+            await chat.page.waitForFunction(() =>
+                document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value.includes("alpha.rs "),
+            );
+            assert.equal(await chat.prompt.inputValue(), "look at @src/alpha.rs ");
+            await chat.prompt.fill("");
+            await chat.page.keyboard.type("/comp");
+            await chat.page.locator(".completion-item", { hasText: "compact" }).waitFor();
+            await chat.page.keyboard.press("Escape");
+            await chat.page.locator(".completion").waitFor({ state: "detached" });
+        },
+    ));
+
+test("prompts said before come back with the arrow keys", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        for (const words of ["one", "two"]) {
+            await chat.say(words);
+            await chat.page.waitForSelector(`text=Answer to ${words}`);
+            await chat.page.waitForSelector(".working", { state: "detached" });
+        }
+        const shows = (value: string) =>
+            chat.page.waitForFunction(
+                (value) => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === value,
+                value,
+            );
+        await chat.prompt.press("ArrowUp");
+        await shows("two");
+        await chat.prompt.press("ArrowUp");
+        await shows("one");
+        await chat.prompt.press("ArrowDown");
+        await shows("two");
+    }));
+
+test("what the editor shows goes along unless its chip is switched off", () =>
+    inWorld(
+        {
+            programs: [plain],
+            state: {
+                editor: {
+                    uri: "file:///w/a.rs",
+                    path: "a.rs",
+                    range: { start: { line: 3, character: 0 }, end: { line: 9, character: 0 } },
+                    languageId: "rust",
+                },
+            },
+        },
+        async ({ chat }) => {
+            const chip = chat.page.locator("button.chip");
+            assert.match(await chip.innerText(), /a\.rs\s*lines 4–9/);
+            await chat.say("with it");
+            await chat.page.waitForSelector("text=Answer to with it");
+            assert.equal(chat.actions.filter(({ action }) => action === "editorContext").length, 1);
+            await chip.click();
+            assert.equal(await chip.getAttribute("aria-pressed"), "false");
+            await chat.say("without");
+            await chat.page.waitForSelector("text=Answer to without");
+            assert.equal(chat.actions.filter(({ action }) => action === "editorContext").length, 1);
+        },
+    ));
+
+test("a picture that is pasted goes with the prompt", () =>
+    inWorld({ programs: [plain] }, async ({ chat, server }) => {
+        const added = server.event(
+            ({ event }) => event.type === "item_updated" && event.item.body.type === "userMessage",
+            "the attachment",
+        );
+        await chat.prompt.evaluate((element) => {
+            const bytes = Uint8Array.from(
+                atob(
+                    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+                ),
+                (character) => character.charCodeAt(0),
+            );
+            const data = new DataTransfer();
+            data.items.add(new File([bytes], "a.png", { type: "image/png" }));
+            element.dispatchEvent(
+                new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }),
+            );
+        });
+        await chat.page.locator(".chip .thumb").waitFor();
+        await chat.say("what is this?");
+        const { event } = await added;
+        const body = event.type === "item_updated" ? event.item.body : undefined;
+        assert.deepEqual(
+            body?.type === "userMessage" && body.attachments?.map((attachment) => attachment.kind),
+            ["image"],
+        );
+        await chat.page.waitForSelector(".attachments .chip");
+    }));
+
+test("code is copied, put in at the cursor, and applied as a prompt", () =>
+    inWorld(
+        {
+            programs: [
+                { when: "^Put", steps: [{ content: [text("I put it there.")] }] },
+                { steps: [{ content: [text("Here:\n\n```js\nlet a = 1;\n```\n")] }] },
+            ],
+        },
+        async ({ chat }) => {
+            await chat.say("code");
+            await chat.page.waitForSelector(".code .hljs-keyword");
+            await chat.page.getByLabel("Copy this code").click();
+            await chat.page.getByLabel("Insert this code").click();
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            await chat.page.getByLabel("Apply: have the agent").click();
+            await chat.page.waitForSelector("text=I put it there.");
+            const said = chat.actions
+                .filter(({ action }) => action === "copy" || action === "insert")
+                .map(({ action, payload }) => [action, (payload as { text: string }).text]);
+            assert.deepEqual(said, [
+                ["copy", "let a = 1;"],
+                ["insert", "let a = 1;"],
+            ]);
+        },
+    ));
+
+test("the meter says what fills the window and what it cost", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await chat.say("hello");
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        await chat.page.locator(".meter button").click();
+        await chat.page.locator(".popover >> text=System prompt").waitFor();
+        assert.match(await chat.page.locator(".popover").innerText(), /tokens[\s\S]*Free[\s\S]*1 call/);
+    }));
+
+test("a compaction is begun from the meter and told", () =>
+    inWorld({ programs: [plain] }, async ({ chat, server }) => {
+        await chat.say("hello");
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        const told = server.event(
+            ({ event }) =>
+                event.type === "context_compression" &&
+                event.step.type !== "progress" &&
+                event.step.type !== "started",
+            "the end of it",
+        );
+        await chat.page.locator(".meter button").click();
+        await chat.page.getByText("Compact now").click();
+        await told;
+    }));
