@@ -119,7 +119,10 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     let task = json!({ "description": "it", "prompt": "do it" });
     let script = Script::default()
         .when("^do it$", [say("It is done.")])
-        .when("^go$", [bash("expr 40 + 2"), bash("exit 3"), call("Task", task), say(&"All done. ".repeat(400))])
+        .when(
+            "^go$",
+            [bash("expr 40 + 2"), bash("exit 3"), call("Task", task), say(&"All done. ".repeat(400))],
+        )
         .when("^more$", [say(&"More. ".repeat(400))])
         .otherwise([summarize("Everything there was to be said about it, in more than a few words.")]);
     let desk = Desk::new(&script);
@@ -134,6 +137,8 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     session.wait_event("the hook that nobody waits for", |event| {
         event["type"] == "hook_ran" && event["event"] == "Notification"
     });
+    let transcript = PathBuf::from(desk.noted("PreToolUse")[0]["transcript_path"].as_str().unwrap());
+    let said = lines(&transcript);
     session.run("/compact");
     assert_eq!(client.shut_down(), 0);
     let counts: Vec<_> = EVENTS.map(|event| (event, desk.noted(event).len())).into_iter().collect();
@@ -170,9 +175,7 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
         (&before["hook_event_name"], &before["permission_mode"]),
         (&json!("PreToolUse"), &json!("default"))
     );
-    let transcript = PathBuf::from(before["transcript_path"].as_str().unwrap());
     assert_eq!(fs::metadata(&transcript).unwrap().permissions().mode() & 0o777, 0o600);
-    let said = lines(&transcript);
     assert_eq!((&said[0]["type"], &said[0]["message"]["role"]), (&json!("user"), &json!("user")));
     assert!(said.iter().any(|line| line["message"]["content"][0]["type"] == "tool_use"), "{said:#?}");
 

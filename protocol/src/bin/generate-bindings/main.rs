@@ -20,6 +20,9 @@ use crate::outline::Outline;
 /// What to run when the files are stale.
 const COMMAND: &str = "cargo run -p kode-protocol --bin generate-bindings";
 
+/// The copy that the Neovim client brings along: it is installed without the rest.
+const NEOVIM: &str = "../../editors/neovim/lua/kode/wire.lua";
+
 fn main() -> anyhow::Result<()> {
     for file in files()? {
         let path = folder().join(file.name);
@@ -52,6 +55,7 @@ fn files() -> anyhow::Result<Vec<File>> {
         File { name: "schema.json", text: schema },
         File { name: "schema.hash", text: hash },
         File { name: "kode.ts", text: typescript::print(&outline, &stamp) },
+        File { name: NEOVIM, text: lua::print(&outline, &stamp) },
         File { name: "kode.lua", text: lua::print(&outline, &stamp) },
     ])
 }

@@ -100,6 +100,8 @@ struct Known {
     /// Who is told of what changes.
     members: BTreeMap<u64, Weak<EventLog>>,
     next_member: u64,
+    /// How they were when it was told last.
+    told: Vec<ServerInfo>,
     /// Problems with entries, for people.
     left_out: Option<String>,
     /// What they offer, as of a revision.
@@ -165,6 +167,8 @@ impl Servers {
         let id = state.next_member;
         state.next_member += 1;
         state.members.insert(id, Arc::downgrade(events));
+        // Whoever is new is told how all of them are.
+        state.told.clear();
         Member { servers: Arc::clone(self), id }
     }
 
@@ -423,11 +427,18 @@ impl Servers {
     /// Tells everybody how things stand.
     fn changed(&self) {
         self.revision.send_modify(|revision| *revision += 1);
-        let members: Vec<_> = self.lock().members.values().filter_map(Weak::upgrade).collect();
-        if members.is_empty() {
-            return;
-        }
         let servers = self.list();
+        // How quickly a server answers is no news.
+        let news: Vec<_> =
+            servers.iter().map(|server| ServerInfo { latency: None, ..server.clone() }).collect();
+        let members: Vec<_> = {
+            let mut state = self.lock();
+            if state.told == news {
+                return;
+            }
+            state.told = news;
+            state.members.values().filter_map(Weak::upgrade).collect()
+        };
         for events in members {
             events.publish(Event::McpChanged { servers: servers.clone() });
         }

@@ -321,7 +321,7 @@ async fn a_skill_can_be_carried_out_by_a_sub_agent_whoever_calls_it() {
         });
     assert!(results.unwrap().starts_with("by the agent"));
     assert_eq!(session.answer(), "all told");
-    assert_eq!(session.state().agents.values().next().unwrap().kind, "explore");
+    assert_eq!(session.state().agents.values().next().unwrap().kind, "Explore");
 }
 
 #[tokio::test]
