@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 /// The newest thing a command has said.
 fn answer(session: &Session<'_>) -> Value {
-    let items = session.items().into_iter().map(|item| item["body"].clone());
-    items.filter(|body| body["type"] == "command").next_back().expect("a command has said something")
+    let mut items = session.items().into_iter().map(|item| item["body"].clone());
+    items.rfind(|body| body["type"] == "command").expect("a command has said something")
 }
 
 fn run(session: &Session<'_>, text: &str) -> Value {

@@ -340,7 +340,7 @@ fn two_sessions_share_one_process_that_ends_with_the_last_and_with_the_server() 
         .unwrap()
         .lines()
         .filter_map(|line| line.strip_prefix("pid "))
-        .last()
+        .next_back()
         .unwrap()
         .to_owned();
     client.shut_down();
