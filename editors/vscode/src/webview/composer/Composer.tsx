@@ -33,7 +33,9 @@ export function Composer() {
     const following = useSession((view) => view.following);
     const completion = useCompletion(app);
     const [over, setOver] = useState(false);
-    const [back, setBack] = useState<number>();
+    const recalled = useRef<{ at: number; text: string } | undefined>(undefined);
+    // Words that were recalled and then changed are words of one's own.
+    const back = recalled.current?.text === prompt.text ? recalled.current.at : undefined;
     const isBlank = prompt.text.trim() === "" && prompt.parts.length === 0;
 
     useEffect(() => {
@@ -46,12 +48,10 @@ export function Composer() {
         const element = field.current;
         if (!element || element.value !== prompt.text) return;
         element.setSelectionRange(prompt.text.length, prompt.text.length);
-        setBack(undefined);
     }, [prompt.revision]);
 
     const submit = (delivery: "queue" | "steer") => {
         completion.close();
-        setBack(undefined);
         void send(app, delivery);
     };
 
@@ -70,7 +70,6 @@ export function Composer() {
     const onInput = (event: { currentTarget: HTMLTextAreaElement }) => {
         const { value, selectionStart } = event.currentTarget;
         write(app, { text: value });
-        setBack(undefined);
         completion.ask(value, selectionStart);
     };
 
@@ -78,8 +77,9 @@ export function Composer() {
         const said = promptsOf(app);
         const at = (back ?? -1) + step;
         if (at < -1 || at >= said.length) return false;
-        put(app, { text: at === -1 ? "" : (said[at] ?? "") });
-        requestAnimationFrame(() => setBack(at === -1 ? undefined : at));
+        const text = at === -1 ? "" : (said[at] ?? "");
+        recalled.current = at === -1 ? undefined : { at, text };
+        put(app, { text });
         return true;
     };
 
