@@ -71,7 +71,12 @@ pub(crate) async fn act(
 /// Has all live sessions look at the settings, and the editor told what is wrong with them.
 pub(crate) async fn settings_changed(agent: &Agent) {
     let sessions = agent.engine.live_sessions();
-    off_thread(move || sessions.iter().for_each(|session| session.look_at_settings())).await;
+    let looked = sessions.clone();
+    off_thread(move || looked.iter().for_each(|session| session.look_at_settings())).await;
+    // A server that must not run any more ends now, and not with the next prompt.
+    for session in sessions {
+        session.servers().refresh().await;
+    }
     ReviewPublisher::settings_changed(&agent.shared);
 }
 

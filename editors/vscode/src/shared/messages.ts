@@ -46,7 +46,6 @@ export const METHODS = [
     "agent/permission/rules",
     "agent/permission/addRule",
     "agent/permission/removeRule",
-    "agent/permission/approve",
     "agent/permission/explain",
     "agent/question/respond",
     "agent/todos/list",

@@ -317,6 +317,10 @@ fn read_within(root: &AbsPath, path: &AbsPath) -> Result<String, String> {
 fn read(path: &AbsPath) -> Result<String, String> {
     let read = || -> io::Result<String> {
         let mut text = String::new();
+        // Opening a pipe would wait for its other end.
+        if !path.as_path().metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
         Ok(text)
     };

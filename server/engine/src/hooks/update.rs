@@ -178,6 +178,9 @@ impl Session {
                 | Update::Remove { destination: Destination::Session, .. } => {
                     problems.push("for a session a hook can only add rules that allow".to_owned());
                 }
+                Update::Add { replaces: true, .. } if is_of_workspace => {
+                    problems.push("a hook of the workspace cannot replace rules".to_owned());
+                }
                 Update::Add { behavior, rules, destination, replaces } => {
                     let gone = if replaces { self.rules_in(behavior, destination) } else { Vec::new() };
                     problems.extend(self.change_rules(behavior, gone, rules, destination).await);

@@ -89,6 +89,8 @@ pub struct Program {
     pub command: String,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// Program and arguments as they are written, for people.
+    pub written: String,
     /// Variables it gets besides the usual ones.
     pub variables: Vec<(String, String)>,
     /// The folder it runs in; the workspace's first when `None`.
@@ -313,15 +315,13 @@ impl Definition {
     #[must_use]
     pub fn shown(&self) -> String {
         match &self.link {
-            Link::Stdio(program) => {
-                let words = std::iter::once(&program.command).chain(&program.arguments);
-                words.map(String::as_str).collect::<Vec<_>>().join(" ")
-            }
+            Link::Stdio(program) => program.written.clone(),
             Link::Network(address) => {
                 let mut url = address.url.clone();
                 url.set_query(None);
                 // Nothing else can refuse it: an address without a host has no password either.
                 let _ = url.set_password(None);
+                let _ = url.set_username("");
                 url.to_string()
             }
         }
@@ -394,7 +394,9 @@ fn program(
         None => None,
         Some(cwd) => Some(root.join(expand("cwd", cwd)?)),
     };
-    Ok(Program { command, arguments, variables, directory })
+    let words = written.command.iter().chain(&written.args);
+    let written = words.map(String::as_str).collect::<Vec<_>>().join(" ");
+    Ok(Program { command, arguments, written, variables, directory })
 }
 
 fn address(
@@ -523,6 +525,7 @@ mod tests {
             Link::Stdio(Program {
                 command: "node".into(),
                 arguments: vec!["a.js".into(), "t0ken".into()],
+                written: "node a.js ${TOKEN}".into(),
                 variables: vec![("KEY".into(), "none".into()), ("N".into(), "1".into())],
                 directory: Some(AbsPath::new("/w/sub").unwrap()),
             })

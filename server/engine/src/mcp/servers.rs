@@ -565,7 +565,12 @@ fn entered(
     if let Some(resting) = resting {
         return (Entered::Resting(resting), made);
     }
-    let lookup = |name: &str| variable(&surroundings.variables, name);
+    let is_secret =
+        |value: &String| surroundings.secrets.iter().any(|secret| value.contains(secret.expose()));
+    // No entry of a project is given a key of the user's.
+    let lookup = |name: &str| {
+        variable(&surroundings.variables, name).filter(|value| !is_of_project || !is_secret(value))
+    };
     match Definition::read(&entry.name, &entry.value, &entry.root, &lookup) {
         Ok(definition) => {
             made.definition = Some(definition.clone());

@@ -155,8 +155,14 @@ impl Reader<'_, '_> {
                 reader.declare(Kind::Plugin, &format!("{name}.{}", plugin.name.as_str()), &plugin.value);
             }),
             "disableAllHooks" => {
-                if let Some(value) = self.switch(name, property, false) {
-                    self.settings.declared.switches.disable_all_hooks.get_or_insert(value);
+                // Hooks may be the user's guards: switching them off loosens as well.
+                if let Node::BooleanLit(value) = &property.value {
+                    let text = value.value.to_string();
+                    if self.is_in_force(name, &text, property.value.range()) {
+                        self.settings.declared.switches.disable_all_hooks.get_or_insert(value.value);
+                    }
+                } else {
+                    self.switch(name, property, false);
                 }
             }
             "disableSkillShellExecution" => {
@@ -238,7 +244,9 @@ impl Reader<'_, '_> {
                 self.settings.look_at(files.iter().map(|file| file.path.clone()));
                 let contents: String = files.iter().map(NamedFile::line).collect();
                 let text = format!("{value}{contents}");
-                if self.is_in_force(&key, &text, node.range()) {
+                // Nothing uses these yet, so nobody is asked about them.
+                let is_unused = matches!(kind, Kind::Helper | Kind::Plugin);
+                if !is_unused && self.is_in_force(&key, &text, node.range()) {
                     Approval::Approved
                 } else {
                     Approval::Waiting(Wish { root: workspace, file, key, text })

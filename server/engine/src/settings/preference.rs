@@ -31,14 +31,14 @@ impl Reader<'_, '_> {
             "effortLevel" => self.wish(property, |stated| &mut stated.effort),
             "alwaysThinkingEnabled" => self.wish(property, |stated| &mut stated.always_thinking),
             "includeCoAuthoredBy" => self.state(property, |stated| &mut stated.co_authored),
-            "fileCheckpointingEnabled" => self.state(property, |stated| &mut stated.checkpointing),
+            "fileCheckpointingEnabled" => self.wish(property, |stated| &mut stated.checkpointing),
             "respectGitignore" => self.state(property, |stated| &mut stated.respect_gitignore),
             "defaultShell" => self.shell(property),
             "language" => self.state(property, |stated| &mut stated.language),
             "outputStyle" => self.state(property, |stated| &mut stated.output_style),
             "autoCompactEnabled" => self.state(property, |stated| &mut stated.auto_compact),
             "projectOverview" => self.state(property, |stated| &mut stated.project_overview),
-            "maxTurns" => self.state(property, |stated| &mut stated.max_turns),
+            "maxTurns" => self.wish(property, |stated| &mut stated.max_turns),
             "maxCostUsd" => self.amount(property, |stated| &mut stated.max_cost_usd),
             "maxMinutes" => self.amount(property, |stated| &mut stated.max_minutes),
             // To stop asks no model again.
@@ -78,7 +78,7 @@ impl Reader<'_, '_> {
                 }
             }
             "claudeMdExcludes" => self.list(property, |reader, node| {
-                if let Some(item) = reader.narrowing(node) {
+                if let Some(item) = reader.loosening("claudeMdExcludes", node) {
                     append(&mut reader.settings.values.stated.memory_excludes, item);
                 }
             }),

@@ -444,6 +444,10 @@ impl Reader<'_, '_> {
     /// As [`Self::string`], with variables put in.
     pub(super) fn text(&mut self, node: &Node<'_>) -> Option<String> {
         let text = self.string(node)?;
+        // What a workspace says counts here before anybody has approved it: it gets nothing out of the environment.
+        if self.is_of_workspace() {
+            return Some(text);
+        }
         Some(self.expanded(&text, node.range()))
     }
 

@@ -42,6 +42,10 @@ impl NamedFile {
     /// The line that stands for the file and what is in it now in the text that is approved; empty while there is no such
     /// file. Blocks on the disk.
     pub(super) fn line(&self) -> String {
+        if self.name.is_empty() {
+            return "\n(it names more files than are watched: any of the others may be swapped unnoticed)"
+                .to_owned();
+        }
         match contents(&self.path) {
             Contents::Absent => String::new(),
             Contents::Digest(digest) => format!("\n{} sha256:{digest}", self.name),
@@ -55,14 +59,31 @@ impl NamedFile {
 pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<NamedFile> {
     let mut words = Vec::new();
     collect(value, &mut words);
-    let mut names: Vec<&str> =
-        words.iter().take(MAX_WORDS).filter_map(|word| inside(workspace, word)).collect();
+    // A program may be started in a folder of the workspace and name its files from there.
+    let folder = value.get("cwd").and_then(Value::as_str).and_then(|cwd| inside(workspace, "", cwd));
+    let is_more = words.len() > MAX_WORDS;
+    let mut names: Vec<String> = words
+        .iter()
+        .take(MAX_WORDS)
+        .flat_map(|word| {
+            let from_folder = folder.as_ref().and_then(|folder| inside(workspace, folder, word));
+            [inside(workspace, "", word), from_folder].into_iter().flatten()
+        })
+        .collect();
     names.sort_unstable();
     names.dedup();
     // What looks like a path may come into being after the approval.
     let is_path = |name: &str| name.contains(['/', '.']) && !name.contains(char::is_whitespace);
-    let files = names.into_iter().map(|name| NamedFile { name: name.to_owned(), path: workspace.join(name) });
-    files.filter(|file| is_path(&file.name) || file.path.as_path().is_file()).take(MAX_FILES).collect()
+    let files = names.into_iter().map(|name| NamedFile { path: workspace.join(&name), name });
+    let (there, absent): (Vec<_>, Vec<_>) = files.partition(|file| file.path.as_path().is_file());
+    // Nothing that is there is pushed out by what is not.
+    let absent = absent.into_iter().filter(|file| is_path(&file.name));
+    let mut files: Vec<NamedFile> = there.into_iter().chain(absent).collect();
+    if files.len() > MAX_FILES || is_more {
+        files.truncate(MAX_FILES);
+        files.push(NamedFile { path: workspace.clone(), name: String::new() });
+    }
+    files
 }
 
 fn collect(value: &Value, words: &mut Vec<String>) {
@@ -81,16 +102,27 @@ fn collect(value: &Value, words: &mut Vec<String>) {
     }
 }
 
-/// The name of a file inside the workspace that a word may mean, relative to the workspace.
-fn inside<'w>(workspace: &AbsPath, word: &'w str) -> Option<&'w str> {
-    let word = PREFIXES.iter().find_map(|prefix| word.strip_prefix(prefix)).unwrap_or(word);
+/// The name of a file inside the workspace that a word may mean in one of its folders, relative to the workspace and without
+/// detours.
+fn inside(workspace: &AbsPath, folder: &str, word: &str) -> Option<String> {
+    let prefixed = PREFIXES.iter().find_map(|prefix| word.strip_prefix(prefix));
     let absolute = workspace.as_path().to_str().and_then(|root| word.strip_prefix(root)?.strip_prefix('/'));
-    let relative = absolute.unwrap_or(word);
-    let is_plain = !relative.is_empty()
-        && !relative.starts_with(['/', '~', '-'])
-        && !relative.contains('\0')
-        && relative.split('/').all(|part| part != "..");
-    is_plain.then_some(relative)
+    let (folder, relative) = match prefixed.filter(|_| !word.starts_with("./")).or(absolute) {
+        Some(relative) => ("", relative),
+        None => (folder, word),
+    };
+    if relative.is_empty() || relative.starts_with(['/', '~', '-']) || relative.contains('\0') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(relative.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 fn contents(path: &AbsPath) -> Contents {
@@ -126,19 +158,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
         fs::create_dir_all(root.join(".claude/hooks").as_path()).unwrap();
-        for name in [".claude/hooks/check.sh", "run me.sh", "server.js", "unnamed.sh"] {
+        fs::create_dir_all(root.join("sub").as_path()).unwrap();
+        for name in
+            [".claude/hooks/check.sh", "run me.sh", "server.js", "unnamed.sh", "detour.sh", "sub/server.js"]
+        {
             fs::write(root.join(name).as_path(), name).unwrap();
         }
         let value = json!({
             "hooks": [{"command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.sh --deep; cat ../../etc/passwd /etc/hosts"}],
-            "args": ["./server.js", "run me.sh", 3, root.join("server.js").to_string()],
+            "args": ["./server.js", "run me.sh", 3, root.join("server.js").to_string(), "x/../detour.sh", "../../out.sh"],
+            "cwd": "sub",
         });
         let names: Vec<String> = named_files(&root, &value)
             .iter()
             .filter(|file| !file.line().is_empty())
             .map(|file| file.name.clone())
             .collect();
-        assert_eq!(names, [".claude/hooks/check.sh", "run me.sh", "server.js"]);
+        assert_eq!(names, [".claude/hooks/check.sh", "detour.sh", "run me.sh", "server.js", "sub/server.js"]);
+        let many: Vec<String> =
+            (0..40).map(|at| format!("a./{at}.sh")).chain(["server.js".to_owned()]).collect();
+        let text: String = named_files(&root, &json!(many)).iter().map(NamedFile::line).collect();
+        assert!(text.contains("server.js sha256:") && text.contains("more files than are watched"), "{text}");
     }
 
     #[test]

@@ -440,7 +440,15 @@ impl Pipeline<'_> {
             Some(input) => {
                 let planned = self.plan(tool, input.clone(), context).await;
                 planned.and_then(|plan| {
+                    let held_before = judged.sandbox.is_some();
                     let judged = self.judge(tool, &plan, &input)?;
+                    if is_by_hook && held_before && judged.sandbox.is_none() {
+                        return Err(ToolError::new(
+                            ToolErrorKind::Forbidden,
+                            format!("{}: a hook changed the call into one that leaves the sandbox.", plan.title),
+                            "Leaving the sandbox is for the user to allow; call it without the hook's change.",
+                        ));
+                    }
                     offers = prompt::offers(self.conversation, tool, &input, &plan, &judged.verdict);
                     Ok((plan, judged))
                 })

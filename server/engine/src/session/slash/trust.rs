@@ -21,10 +21,11 @@ impl Bench<'_> {
             self.session.look_for_extensions().await;
         }
         let waiting = self.waiting();
-        let shown = std::mem::replace(&mut *lock(&self.session.wishes_shown), waiting.clone());
         if self.arguments.is_empty() {
+            lock(&self.session.wishes_shown).clone_from(&waiting);
             return self.list(&waiting);
         }
+        let shown = lock(&self.session.wishes_shown).clone();
         let is_meant = |wish: &&Wish| {
             let path = self.path(&wish.file);
             self.arguments == "all" || self.arguments == path || self.arguments == wish.file.to_string()
@@ -36,7 +37,15 @@ impl Bench<'_> {
                 self.arguments
             ));
         }
+        if let Some(long) = meant.iter().find(|wish| wish.text.chars().count() > MAX_SHOWN) {
+            return Report::failure(format!(
+                "Nothing was approved: `{}` of {} is too long to be shown here; `kode-ls trust` shows it whole.",
+                long.key,
+                self.path(&long.file)
+            ));
+        }
         if !meant.iter().all(|wish| shown.contains(wish)) {
+            lock(&self.session.wishes_shown).extend(meant.iter().cloned());
             let list = self.list(&meant);
             let text = format!("Read this first, and then say it again:\n\n{}", list.text);
             return Report { text, failed: true, ..list };

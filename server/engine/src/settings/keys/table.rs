@@ -145,7 +145,7 @@ pub const KEYS: &[Key] = &[
     behavior("tools.maxConcurrency", COUNT, Approved, "How many calls run at once").by_default("10"),
     // Hooks, skills, servers.
     behavior("hooks", ListsByName, Approved, "Commands that run when something happens, by event"),
-    behavior("disableAllHooks", Switch, Everywhere, "Whether no hook runs").by_default("false"),
+    behavior("disableAllHooks", Switch, Approved, "Whether no hook runs").by_default("false"),
     behavior(
         "disableSkillShellExecution",
         Switch,
@@ -189,7 +189,7 @@ pub const KEYS: &[Key] = &[
     ),
     behavior("includeCoAuthoredBy", Switch, Everywhere, "Whether commits of the agent name it")
         .by_default("false"),
-    behavior("claudeMdExcludes", Texts, Everywhere, "Instruction files that are left out"),
+    behavior("claudeMdExcludes", Texts, Approved, "Instruction files that are left out"),
     behavior(
         "projectOverview",
         Switch,
@@ -216,7 +216,7 @@ pub const KEYS: &[Key] = &[
     behavior(
         "maxTurns",
         ANY_NUMBER,
-        Everywhere,
+        Approved,
         "The most model calls of a turn; -1 is the built-in limit, 0 no chat",
     ),
     behavior("maxCostUsd", AMOUNT, Approved, "What a turn may cost before you are asked"),
@@ -241,7 +241,7 @@ pub const KEYS: &[Key] = &[
     behavior(
         "fileCheckpointingEnabled",
         Switch,
-        Everywhere,
+        Approved,
         "Whether files can be brought back to before a prompt",
     )
     .by_default("true"),
