@@ -8,6 +8,7 @@ test("a prompt streams into the chat view, and status says when it works", async
     await window.prompt("wait for me");
     await workbench.waiting("wait");
     await window.status(/working/);
+    await eventually("the first piece", async () => (await window.text("said")) !== "");
     await workbench.release("wait");
     await eventually("the answer", async () => (await window.text("said")) === "It waited, and goes on.");
     await eventually("the end", async () => (await window.text("done")) === "end_turn\n");
