@@ -442,13 +442,7 @@ impl Pipeline<'_> {
                 planned.and_then(|plan| {
                     let held_before = judged.sandbox.is_some();
                     let judged = self.judge(tool, &plan, &input)?;
-                    if is_by_hook && held_before && judged.sandbox.is_none() {
-                        return Err(ToolError::new(
-                            ToolErrorKind::Forbidden,
-                            format!("{}: a hook changed the call into one that leaves the sandbox.", plan.title),
-                            "Leaving the sandbox is for the user to allow; call it without the hook's change.",
-                        ));
-                    }
+                    stays_held(is_by_hook && held_before, &judged, &plan)?;
                     offers = prompt::offers(self.conversation, tool, &input, &plan, &judged.verdict);
                     Ok((plan, judged))
                 })
@@ -864,4 +858,16 @@ fn format_result(
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, images, is_error };
     let executed = Some(Executed { name, duration_ms });
     conversation.end_call(&call.item, outcome, (result, instructed), executed);
+}
+
+/// Refuses a call that a hook has changed from one that the sandbox holds into one that it does not hold.
+fn stays_held(has_to: bool, judged: &Judged, plan: &Plan) -> Result<(), ToolError> {
+    if !has_to || judged.sandbox.is_some() {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        ToolErrorKind::Forbidden,
+        format!("{}: a hook changed the call into one that leaves the sandbox.", plan.title),
+        "Leaving the sandbox is for the user to allow; call it without the hook's change.",
+    ))
 }
