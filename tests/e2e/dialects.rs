@@ -51,7 +51,7 @@ impl Dialect {
 }
 
 fn open(project: &Project, home: &Path) -> Client {
-    let client = project.start_as(&[], &[("HOME", home.to_str().unwrap())]);
+    let client = project.start_as(&[], &[("HOME", home.to_str().unwrap()), ("KODE_LS_MCP_WAIT", "20000")]);
     client.initialize(Offer::kode().params(&project.workspace()));
     client
 }

@@ -458,9 +458,6 @@ pub struct Limits {
     pub first_wait: Duration,
 }
 
-/// How long the first prompt waits for servers that are on their way, where nobody says otherwise.
-pub const FIRST_WAIT: Duration = Duration::from_secs(2);
-
 /// So many tokens of a result the model gets, where nobody says otherwise.
 pub const OUTPUT_TOKENS: usize = 25_000;
 
@@ -480,10 +477,8 @@ impl Limits {
         Self {
             start: limit("MCP_TIMEOUT", START_LIMIT),
             call: limit("MCP_TOOL_TIMEOUT", CALL_LIMIT),
-            first_wait: match variable("KODE_LS_MCP_WAIT").as_deref().map(str::trim) {
-                Some("0") => Duration::ZERO,
-                _ => limit("KODE_LS_MCP_WAIT", FIRST_WAIT),
-            },
+            // Nobody waits for a server unless they want to: one that hangs would cost each first prompt that long.
+            first_wait: limit("KODE_LS_MCP_WAIT", Duration::ZERO),
             output_tokens: variable("MAX_MCP_OUTPUT_TOKENS")
                 .and_then(|written| written.trim().parse().ok())
                 .filter(|tokens| *tokens > 0)
