@@ -275,6 +275,49 @@ fn a_restore_is_taken_back_with_the_conversation() {
 }
 
 #[test]
+fn a_restore_cut_short_by_a_kill_is_finished_at_the_next_start() {
+    let project = project();
+    let before = files(&project);
+    let client = project.open();
+    let session = after_three(&client);
+    let after = files(&project);
+    let homes = crate::turn::files(&project.home()).into_iter();
+    let journal = homes.clone().find(|path| path.ends_with("journal.jsonl")).expect("a journal");
+    let length = fs::metadata(&journal).unwrap().len();
+    let [first, ..] = <[Value; 3]>::try_from(checkpoints(&session)).unwrap();
+    restore(&session, &first, "both", "keep");
+    assert_eq!(files(&project), before);
+    client.kill();
+
+    // What there was right after the conversation had gone back, and before any file had.
+    let text = fs::read_to_string(&journal).unwrap();
+    let of_rewound = text[usize::try_from(length).unwrap()..].lines().next().unwrap();
+    assert!(of_rewound.contains("rewound"), "{of_rewound}");
+    let cut = length + u64::try_from(of_rewound.len()).unwrap() + 1;
+    fs::OpenOptions::new().write(true).open(&journal).unwrap().set_len(cut).unwrap();
+    for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        fs::remove_file(project.path(name)).unwrap();
+    }
+    for (name, (bytes, mode)) in &after {
+        project.write(name, bytes);
+        fs::set_permissions(project.path(name), fs::Permissions::from_mode(*mode)).unwrap();
+    }
+
+    let client = project.open();
+    let again = Session::new(&client, &session.id);
+    again.call("agent/session/load", json!({}));
+    assert_eq!(again.items(), [] as [Value; 0]);
+    assert_eq!(files(&project), before, "a session that is loaded has its files where its conversation is");
+    let text = fs::read_to_string(&journal).unwrap();
+    assert!(text.contains("restored"), "it is noted, so that later starts change nothing");
+    project.write("open.txt", "mine\n");
+    client.kill();
+    let client = project.open();
+    Session::new(&client, &session.id).call("agent/session/load", json!({}));
+    assert_eq!(fs::read_to_string(project.path("open.txt")).unwrap(), "mine\n");
+}
+
+#[test]
 fn discarding_makes_files_what_they_were_to_the_byte() {
     let project = project();
     let before = files(&project);

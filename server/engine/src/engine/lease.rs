@@ -153,6 +153,7 @@ impl Engine {
         drop(loading);
         // Whoever loads it sees the texts as they are, and not as they were when the session ended.
         session.catch_up_with_texts().await;
+        session.finish_restore().await;
         session.asked_again().await;
     }
 

@@ -148,6 +148,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Writing { .. }
         | Record::Delivering { .. }
         | Record::Rewound { .. }
+        | Record::Restored { .. }
         | Record::Unwound { .. }
         | Record::Delegated { .. }
         | Record::Background { .. }

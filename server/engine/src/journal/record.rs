@@ -22,6 +22,7 @@ use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::equipment::Equipment;
 use crate::session::queue::QueueChange;
+use crate::session::review::UserEdits;
 use crate::session::title::TitledBy;
 use crate::todo::Todo;
 use crate::turn::limit::TurnOptions;
@@ -353,6 +354,14 @@ pub enum Record {
         /// The turn of the prompt: it and all later ones are gone.
         turn: TurnId,
         /// The act of the user's, by which it can be taken back.
+        resolution: ResolutionId,
+        /// What becomes of the user's own edits where files are brought back with it; `None` for the conversation alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<UserEdits>,
+    },
+    /// Files were brought back with the conversation, as far as they could be.
+    Restored {
+        /// The act of the user's.
         resolution: ResolutionId,
     },
     /// The conversation went forward again to where it was before it went back.

@@ -22,6 +22,7 @@ use crate::session::review::{
     CheckpointView, HunkKind, HunkState, ResolutionOutcome, ResolveError, RestoreFile, RestorePreview,
     RestoreWhat, UserEdits,
 };
+use crate::session::state::Restoring;
 use crate::session::thread::PromptFacts;
 use crate::workspace::shadow::Image;
 use crate::workspace::{ReadError, blocking, encoding};
@@ -103,37 +104,51 @@ impl Session {
         let id = ResolutionId::generate();
         let turns = self.state().turns_since(&turn);
         if what != RestoreWhat::Files {
-            self.rewind(&turn, &id)?;
+            let with_files = (what != RestoreWhat::Conversation).then_some(user_edits);
+            self.rewind(&turn, &id, with_files)?;
         } else if self.is_busy() {
             return Err(ResolveError::Busy);
         }
-        let step = Step {
-            id: id.clone(),
-            reverts: None,
-            label: "Kode: restore a checkpoint".to_owned(),
-            force: true,
-        };
         let session = Arc::clone(self);
+        let restoring = Restoring { resolution: id.clone(), turns, user_edits };
         let files = what != RestoreWhat::Conversation;
-        tokio::spawn(async move {
-            let wanted =
-                if files { session.sync_changes().ledger.in_place_of(&turns) } else { BTreeMap::new() };
-            let undone = |hunk| (hunk, HunkState::Undone);
-            let wanted: BTreeMap<_, Vec<_>> = wanted
-                .into_iter()
-                .map(|(target, hunks)| (target, hunks.into_iter().map(undone).collect()))
-                .collect();
-            let mut outcome = session.carry_out(&wanted, &step).await;
-            if files && user_edits == UserEdits::Discard {
-                session.discard_all(&turns, &step, &mut outcome).await;
-            }
-            session.sync().await;
-            session.publish(Event::EditsResolved { outcome });
-        });
+        tokio::spawn(async move { session.bring_back(restoring, files).await });
         Ok(id)
     }
 
+    /// Goes on with files that were to be brought back with the conversation when the server ended.
+    pub(crate) async fn finish_restore(&self) {
+        let restoring = self.state().restoring.clone();
+        if let Some(restoring) = restoring {
+            tracing::info!(session = %self.id, "files are brought back with the conversation");
+            self.bring_back(restoring, true).await;
+        }
+    }
+
     // -- inside -------------------------------------------------------------------------------------------------
+
+    /// Takes back what turns have done to files, where files are meant, and tells how it went.
+    async fn bring_back(&self, restoring: Restoring, files: bool) {
+        let Restoring { resolution: id, turns, user_edits } = restoring;
+        let label = "Kode: restore a checkpoint".to_owned();
+        let step = Step { id: id.clone(), reverts: None, label, force: true };
+        let wanted = if files { self.sync_changes().ledger.in_place_of(&turns) } else { BTreeMap::new() };
+        let undone = |hunk| (hunk, HunkState::Undone);
+        let wanted: BTreeMap<_, Vec<_>> = wanted
+            .into_iter()
+            .map(|(target, hunks)| (target, hunks.into_iter().map(undone).collect()))
+            .collect();
+        let mut outcome = self.carry_out(&wanted, &step).await;
+        if files && user_edits == UserEdits::Discard {
+            self.discard_all(&turns, &step, &mut outcome).await;
+        }
+        let is_noted = self.state().restoring.as_ref().is_some_and(|restoring| restoring.resolution == id);
+        if is_noted {
+            self.commit(Record::Restored { resolution: id });
+        }
+        self.sync().await;
+        self.publish(Event::EditsResolved { outcome });
+    }
 
     /// Whether the user wants files to be brought back at all.
     fn may_restore(&self, what: RestoreWhat) -> Result<(), ResolveError> {
@@ -421,13 +436,19 @@ impl Session {
         }
     }
 
-    fn rewind(&self, turn: &TurnId, resolution: &ResolutionId) -> Result<(), ResolveError> {
+    fn rewind(
+        &self,
+        turn: &TurnId,
+        resolution: &ResolutionId,
+        files: Option<UserEdits>,
+    ) -> Result<(), ResolveError> {
         if !self.state().can_rewind(turn)
             && let Err(error) = self.mend()
         {
             tracing::warn!(%error, "what has left memory is lost until the journal can be read");
         }
-        self.commit_when_idle(Record::Rewound { turn: turn.clone(), resolution: resolution.clone() })?;
+        let (turn, resolution) = (turn.clone(), resolution.clone());
+        self.commit_when_idle(Record::Rewound { turn, resolution, files })?;
         // Which of them were read in turns that are gone is not known: the model reads again what it changes.
         self.workspace.forget_reads();
         self.forget_editor();

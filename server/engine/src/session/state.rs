@@ -24,6 +24,7 @@ use crate::session::background::Background;
 use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
 use crate::session::equipment::Equipment;
+use crate::session::review::UserEdits;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
 use crate::session::title::TitledBy;
@@ -107,6 +108,8 @@ pub struct SessionState {
     every_turn: Vec<TurnId>,
     /// What was cut off when the conversation went back, until another prompt comes.
     cut: Option<Cut>,
+    /// What of the files is still to be brought back.
+    pub(super) restoring: Option<Restoring>,
     /// Where what is old leaves memory to; without it everything stays.
     #[serde(skip)]
     shelf: Option<Arc<Shelf>>,
@@ -138,6 +141,17 @@ pub struct Attaching {
     pub item: ItemId,
     /// The prompt.
     pub prompt: Prompt,
+}
+
+/// Files that are to be brought back with the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Restoring {
+    /// The act of the user's.
+    pub(super) resolution: ResolutionId,
+    /// The turns whose changes are taken back.
+    pub(super) turns: Vec<TurnId>,
+    /// What becomes of the user's own edits.
+    pub(super) user_edits: UserEdits,
 }
 
 /// What was cut off when the conversation went back.
@@ -193,6 +207,7 @@ impl SessionState {
             deliveries: None,
             every_turn: Vec::new(),
             cut: None,
+            restoring: None,
             shelf: None,
             options: TurnOptions::default(),
             rounds: 0,
@@ -323,8 +338,20 @@ impl SessionState {
                 self.archived = archived;
                 vec![Event::ArchivedChanged { archived }]
             }
-            Record::Rewound { turn, resolution } => self.rewind(&turn, resolution),
-            Record::Unwound { resolution } => self.unwind(&resolution),
+            Record::Rewound { turn, resolution, files } => {
+                let turns = self.turns_since(&turn);
+                let by = resolution.clone();
+                self.restoring = files.map(|user_edits| Restoring { resolution: by, turns, user_edits });
+                self.rewind(&turn, resolution)
+            }
+            Record::Restored { resolution } => {
+                self.restoring.take_if(|restoring| restoring.resolution == resolution);
+                Vec::new()
+            }
+            Record::Unwound { resolution } => {
+                self.restoring.take_if(|restoring| restoring.resolution == resolution);
+                self.unwind(&resolution)
+            }
             Record::Resumed { sealed, skipped_records, states, strategy } => {
                 self.resumed(told::sealed(sealed, states), skipped_records, strategy)
             }

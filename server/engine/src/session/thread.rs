@@ -223,6 +223,7 @@ impl Thread {
             | Record::Delivering { .. }
             | Record::Background { .. }
             | Record::Rewound { .. }
+            | Record::Restored { .. }
             | Record::Unwound { .. }
             | Record::Delegated { .. }
             | Record::Resumed { .. }

@@ -116,6 +116,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Delivering { .. }
         | Record::Writing { .. }
         | Record::Rewound { .. }
+        | Record::Restored { .. }
         | Record::Unwound { .. }
         | Record::Delegated { .. }
         | Record::Background { .. }
@@ -146,6 +147,10 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
             let record = Box::new(taken_over(*record, origin, id)?);
             Some(Record::InAgent { agent, record })
         }
+        // The files are those of the session it comes from.
+        Record::Rewound { turn, resolution, files: _ } => {
+            Some(Record::Rewound { turn, resolution, files: None })
+        }
         Record::Attached { .. }
         | Record::Commanded { .. }
         | Record::Steered { .. }
@@ -163,7 +168,6 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Todos { .. }
         | Record::Configured { .. }
         | Record::Delivering { .. }
-        | Record::Rewound { .. }
         | Record::Unwound { .. }
         | Record::Titled { .. }
         | Record::Delegated { .. } => Some(record),
@@ -177,6 +181,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::Writing { .. }
+        | Record::Restored { .. }
         | Record::Background { .. }
         | Record::Resumed { .. } => None,
     }
