@@ -378,7 +378,7 @@ impl Agent {
             // What the agent was made for comes first.
             tokio::time::sleep(CLEANUP_DELAY).await;
             let cleaning = tokio::task::spawn_blocking(move || {
-                let days = policies.values().stated.preferences().cleanup_days;
+                let days = policies.cleanup_days();
                 catalogue.clean_up(CleanupOptions { now: Timestamp::now(), days }).map(|done| (done, days))
             });
             match cleaning.await {

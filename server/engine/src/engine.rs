@@ -338,7 +338,7 @@ impl Engine {
         let (roots, cwd_of_it, mode) = (new.roots, cwd.clone(), mode.into());
         let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let (journal, blobs) = open_journal(&self.disk, &path)?;
+        let (journal, blobs) = open_journal(&self.disk, &path, Open::Create)?;
         let storage = |source| SessionError::Storage { path: path.clone(), source };
         journal.append(&record).map_err(|error| storage(error.source))?;
         let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
@@ -478,7 +478,11 @@ impl Engine {
     ) -> Result<(), SessionError> {
         let _one_at_a_time = self.loading.lock().await;
         match self.live_or_gone(id).await {
-            Some(session) if session.archive(archived) => Ok(()),
+            Some(session) if session.archive(archived) => {
+                // A power cut must not take it out again: what is not put away is cleaned up some day.
+                session.sync().await;
+                Ok(())
+            }
             Some(_) => Err(SessionError::Unknown(id.clone())),
             None => {
                 let id = id.clone();
@@ -705,14 +709,15 @@ fn open_session(
     since: Option<u64>,
     tell: &dyn Fn(Loading),
 ) -> Result<Opened, SessionError> {
-    if let (Record::Opened { session, .. }, Err(error)) = (beginning, disk.open(path, Open::Existing))
-        && error.kind() == io::ErrorKind::NotFound
-    {
-        // To open it for writing would make an empty one.
-        return Err(SessionError::Unknown(session.clone()));
-    }
-    // Opened first: from then on nobody else writes what is read.
-    let (journal, blobs) = open_journal(disk, path)?;
+    // Opened first: from then on nobody else writes what is read. It is not made: it may be deleted just now.
+    let (journal, blobs) = match (open_journal(disk, path, Open::Existing), beginning) {
+        (Err(SessionError::Storage { source, .. }), Record::Opened { session, .. })
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            return Err(SessionError::Unknown(session.clone()));
+        }
+        (opened, _) => opened?,
+    };
     let began = Instant::now();
     let source = open::Source { disk: &**disk, journal: path, blobs: &blobs, beginning };
     let opening = open::open(&source, since, tell)
@@ -735,9 +740,9 @@ fn open_session(
 }
 
 /// The journal at a place, and the blobs beside it.
-fn open_journal(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Journal, Blobs), SessionError> {
+fn open_journal(disk: &Arc<dyn Disk>, path: &Path, how: Open) -> Result<(Journal, Blobs), SessionError> {
     let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
-    let journal = Journal::open_patiently(Arc::clone(disk), path, Some(blobs.clone()));
+    let journal = Journal::open_patiently(Arc::clone(disk), path, how, Some(blobs.clone()));
     let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
     Ok((journal, blobs))
 }

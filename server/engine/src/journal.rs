@@ -20,9 +20,9 @@ mod writer;
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
 pub use last::{LastLines, read_last};
-pub(crate) use reader::LINE_LIMIT;
 #[cfg(test)]
 pub(crate) use reader::read_on;
+pub(crate) use reader::{LINE_LIMIT, trimmed};
 pub use reader::{Lines, ReadJournal, Stamp, read};
 pub use record::Record;
 pub use shelf::{SHELF, Shelf, Slot};

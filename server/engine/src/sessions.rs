@@ -157,7 +157,7 @@ impl Catalogue {
         if !path.is_file() {
             return Err(storage(io::Error::new(io::ErrorKind::NotFound, "there is no journal")));
         }
-        let journal = Journal::open_patiently(disk::real(), &path, None).map_err(storage)?;
+        let journal = Journal::open_patiently(disk::real(), &path, Open::Existing, None).map_err(storage)?;
         // Like a life of the session that does nothing else: nobody can have seen its numbers.
         let seq = index::refresh(&path).map_or(0, |digest| digest.seq.saturating_add(LIFE_JUMP));
         let append = |line| journal.append_line(line, seq);

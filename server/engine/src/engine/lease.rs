@@ -112,7 +112,9 @@ impl Engine {
             }
             Err(SessionError::Storage { path, source }) if source.kind() == io::ErrorKind::ResourceBusy => {
                 let of = path.clone();
-                let opened = blocking(move || Following::open(&of, None)).await;
+                let (_, folder) = self.stored_journal(folders, id)?;
+                let beginning = self.beginning_in(id, folder)?;
+                let opened = blocking(move || Following::open(&of, &beginning, None)).await;
                 let opened = opened.map_err(|source| SessionError::Storage { path: path.clone(), source })?;
                 let following = opened.ok_or(SessionError::Corrupted { path, skipped: 0 })?;
                 lock(&self.followed).insert(id.clone(), Arc::clone(&following));
@@ -388,7 +390,8 @@ impl Holder {
         }
         self.session.closed().await;
         let log = Arc::clone(self.session.events());
-        let opened = blocking(move || Following::open(&path, Some(log))).await;
+        let beginning = self.session.opened();
+        let opened = blocking(move || Following::open(&path, &beginning, Some(log))).await;
         match opened {
             Ok(Some(following)) => {
                 lock(&self.followed).insert(following.id().clone(), Arc::clone(&following));

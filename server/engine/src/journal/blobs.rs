@@ -108,6 +108,8 @@ struct Unkept {
     /// Contents that wait to be kept.
     waiting: BTreeMap<BlobId, Arc<[u8]>>,
     bytes: usize,
+    /// How many contents could not even wait.
+    dropped: u64,
     /// Blobs that a sync has failed for: they may read well now and be gone after a power cut.
     suspect: HashSet<BlobId>,
     /// Folders whose names the disk may not have.
@@ -144,7 +146,9 @@ impl Blobs {
             let mut unkept = self.unkept();
             let id = BlobId::of(bytes);
             let has_room = unkept.waiting.is_empty() || unkept.bytes + bytes.len() <= WAITING_BYTES;
-            if has_room && unkept.waiting.insert(id, bytes.into()).is_none() {
+            if !has_room {
+                unkept.dropped += 1;
+            } else if unkept.waiting.insert(id, bytes.into()).is_none() {
                 unkept.bytes += bytes.len();
             }
         }
@@ -174,6 +178,19 @@ impl Blobs {
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         !self.unkept().waiting.is_empty()
+    }
+
+    /// How many contents are lost if nothing more is kept: those that wait, and those for which there was no room.
+    #[must_use]
+    pub fn unkept_count(&self) -> u64 {
+        let unkept = self.unkept();
+        unkept.waiting.len() as u64 + unkept.dropped
+    }
+
+    /// How many contents there was no room for since this was asked last.
+    #[must_use]
+    pub fn take_dropped(&self) -> u64 {
+        std::mem::take(&mut self.unkept().dropped)
     }
 
     /// Keeps a content in the operating system's memory: it survives the end of this process. No record may name it

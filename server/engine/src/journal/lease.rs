@@ -98,8 +98,8 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 pub enum Declined {
-    /// A turn runs.
-    #[error("a turn runs there")]
+    /// A turn runs, or files are being brought back.
+    #[error("a turn runs there, or files are being brought back")]
     TurnRunning,
     /// Commands run in the background and would end.
     #[error("commands run in the background there")]

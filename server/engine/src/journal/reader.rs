@@ -250,7 +250,7 @@ pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Parsed> {
 }
 
 /// A line without its end, and without zeros around it.
-fn trimmed(bytes: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| *byte != 0 && !byte.is_ascii_whitespace();
     let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
     let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);

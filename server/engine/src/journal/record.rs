@@ -22,7 +22,6 @@ use crate::session::compaction::Compaction;
 use crate::session::draft::Draft;
 use crate::session::equipment::Equipment;
 use crate::session::queue::QueueChange;
-use crate::session::review::UserEdits;
 use crate::session::title::TitledBy;
 use crate::todo::Todo;
 use crate::turn::limit::TurnOptions;
@@ -355,9 +354,9 @@ pub enum Record {
         turn: TurnId,
         /// The act of the user's, by which it can be taken back.
         resolution: ResolutionId,
-        /// What becomes of the user's own edits where files are brought back with it; `None` for the conversation alone.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        files: Option<UserEdits>,
+        /// Whether files are brought back with it; [`Record::Restored`] says that they were.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        files: bool,
     },
     /// Files were brought back with the conversation, as far as they could be.
     Restored {
@@ -412,6 +411,17 @@ pub enum Record {
         /// What, as it is recorded of the session's own conversation.
         record: Box<Record>,
     },
+}
+
+impl Record {
+    /// Whether a later record tells it again, so that it is the first to go where there is no room for all.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Grown { .. } => true,
+            Self::InAgent { record, .. } => record.is_passing(),
+            _ => false,
+        }
+    }
 }
 
 /// A call as it was carried out.

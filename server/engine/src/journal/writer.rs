@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::journal::blobs::Blobs;
-use crate::journal::disk::{self, Disk};
+use crate::journal::disk::{self, Disk, Open};
 use crate::journal::pictures;
 use crate::journal::reader::LINE_LIMIT;
 use crate::journal::record::{Record, VERSION};
@@ -77,6 +77,8 @@ pub struct PreparedLine {
     pub written: Timestamp,
     json: String,
     pictures: Vec<String>,
+    /// Whether a later record tells it again.
+    is_passing: bool,
 }
 
 /// What of a line does not depend on what was told before it.
@@ -124,18 +126,24 @@ impl Journal {
         Self::open_on(disk::real(), path, None)
     }
 
-    /// As [`Journal::open_on`]; one that somebody holds for a moment is tried again. Blocks meanwhile.
+    /// As [`Journal::open_on`], made when missing or not; one that somebody holds for a moment is tried again. Blocks
+    /// meanwhile.
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub(crate) fn open_patiently(disk: Arc<dyn Disk>, path: &Path, blobs: Option<Blobs>) -> io::Result<Self> {
+    pub(crate) fn open_patiently(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        how: Open,
+        blobs: Option<Blobs>,
+    ) -> io::Result<Self> {
         for _ in 1..LOCK_ATTEMPTS {
-            match Self::open_on(Arc::clone(&disk), path, blobs.clone()) {
+            match Self::open_as(Arc::clone(&disk), path, how, blobs.clone()) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(LOCK_PAUSE),
                 opened => return opened,
             }
         }
-        Self::open_on(disk, path, blobs)
+        Self::open_as(disk, path, how, blobs)
     }
 
     /// The same with the blobs that its records name: those that the disk refused are written before any record is
@@ -144,8 +152,12 @@ impl Journal {
     /// # Errors
     /// As [`Journal::open`].
     pub(crate) fn open_on(disk: Arc<dyn Disk>, path: &Path, blobs: Option<Blobs>) -> io::Result<Self> {
+        Self::open_as(disk, path, Open::Create, blobs)
+    }
+
+    fn open_as(disk: Arc<dyn Disk>, path: &Path, how: Open, blobs: Option<Blobs>) -> io::Result<Self> {
         let writer = Writer {
-            end: End::open(disk, path)?,
+            end: End::open(disk, path, how)?,
             pictures: HashSet::new(),
             newest: Timestamp::MIN,
             is_released: false,
@@ -173,12 +185,22 @@ impl Journal {
         }
         let lost = writer.lost + writer.end.waiting() as u64;
         drop(writer);
-        (lost > 0).then(|| StorageNews {
-            message: format!(
-                "The session was closed while its journal {} could not be written: the newest {} not kept, and \
-                 the session will lack what they tell when it is loaded again.",
-                self.path.display(),
+        let contents = self.shared.blobs.as_ref().map_or(0, Blobs::unkept_count);
+        let records = (lost > 0).then(|| {
+            format!(
+                "the newest {} not kept, and the session will lack what they tell when it is loaded again",
                 if lost == 1 { "record was".to_owned() } else { format!("{lost} records were") },
+            )
+        });
+        let contents = (contents > 0).then(|| {
+            format!("{contents} contents of files were not kept, and checkpoints of them cannot be restored")
+        });
+        let what: Vec<_> = records.into_iter().chain(contents).collect();
+        (!what.is_empty()).then(|| StorageNews {
+            message: format!(
+                "The session was closed while its journal {} could not be written: {}.",
+                self.path.display(),
+                what.join("; "),
             ),
             recovered: false,
         })
@@ -272,7 +294,7 @@ impl Journal {
         let pictures = pictures::refer(&mut record, || self.lock().pictures.clone());
         let rest = Rest { written, record: &record };
         let json = serde_json::to_string(&rest).map_err(|error| self.error(error.into()))?;
-        Ok(PreparedLine { written, json, pictures })
+        Ok(PreparedLine { written, json, pictures, is_passing: record.is_passing() })
     }
 
     /// Appends a line; `seq` is the number of the newest event before those of its record. When this returns the
@@ -355,9 +377,9 @@ impl Journal {
 
     /// Writes what waits and has the disk take it, on this thread.
     fn sync_now(&self) -> io::Result<()> {
-        if let Some(Err(error)) = self.shared.blobs.as_ref().map(Blobs::retry) {
-            self.note_failure(&mut self.lock(), &error, "kept files");
-            return Err(error);
+        let contents = self.shared.blobs.as_ref().map_or(Ok(()), Blobs::retry);
+        if let Err(error) = &contents {
+            self.note_failure(&mut self.lock(), error, "kept files");
         }
         let point = {
             let mut writer = self.lock();
@@ -378,7 +400,8 @@ impl Journal {
                 // What came meanwhile may have failed: then it is not over.
                 let is_rest_kept = !self.shared.blobs.as_ref().is_some_and(Blobs::has_waiting);
                 if writer.is_failing && writer.end.waiting() == 0 && is_rest_kept {
-                    writer.recover(&self.path);
+                    let dropped = self.shared.blobs.as_ref().map_or(0, Blobs::take_dropped);
+                    writer.recover(&self.path, dropped);
                     self.shared.attention.notify_one();
                 }
             }
@@ -388,7 +411,8 @@ impl Journal {
                 self.note_failure(&mut writer, error, "journal");
             }
         }
-        synced
+        // What names a content that is not kept is not safe, though the record is.
+        synced.and(contents)
     }
 
     /// Notes that the disk refuses, and has it told if it is news.
@@ -433,7 +457,7 @@ impl Writer {
 
     /// Takes a line that is to be written; false when too many wait.
     fn take(&mut self, line: PreparedLine, seq: u64) -> io::Result<bool> {
-        let PreparedLine { written: _, json, pictures } = line;
+        let PreparedLine { written: _, json, pictures, is_passing } = line;
         let fields = json.strip_prefix('{').unwrap_or(&json);
         let bytes = format!("{{\"v\":{VERSION},\"seq\":{seq},{fields}\n").into_bytes();
         if bytes.len() > LINE_LIMIT {
@@ -444,8 +468,8 @@ impl Writer {
             );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
-        if !self.end.has_room(bytes.len()) && self.end.flush().is_err() {
-            self.lost += 1;
+        if !self.end.has_room(bytes.len(), is_passing) && self.end.flush().is_err() {
+            self.lost += u64::from(!is_passing);
             return Ok(false);
         }
         self.end.push(bytes);
@@ -454,16 +478,24 @@ impl Writer {
     }
 
     /// Notes that the disk has everything again.
-    fn recover(&mut self, path: &Path) {
+    fn recover(&mut self, path: &Path, dropped: u64) {
         self.is_failing = false;
         let lost = std::mem::take(&mut self.lost);
-        let outcome = match lost {
-            0 => "Nothing was lost.".to_owned(),
+        let mut outcome = match lost {
+            0 if dropped == 0 => "Nothing was lost.".to_owned(),
+            0 => String::new(),
             lost => format!(
                 "{lost} records were lost because too many waited: the session will lack what they tell when it is \
                  loaded again."
             ),
         };
+        if dropped > 0 {
+            outcome = format!(
+                "{outcome}{}{dropped} contents of files were lost because too much waited: checkpoints of them cannot be \
+                 restored.",
+                if outcome.is_empty() { "" } else { " " }
+            );
+        }
         let message = format!("The session's journal is written again ({}). {outcome}", path.display());
         self.news.push_back(StorageNews { message, recovered: true });
     }

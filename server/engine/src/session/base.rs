@@ -122,6 +122,9 @@ impl Session {
         let mut book = self.sync_changes();
         self.write_typing(&mut book);
         let state = self.state();
+        if state.shelf().is_some_and(|shelf| shelf.is_damaged()) {
+            return Err(io::Error::other("what has left memory is to be made anew from the journal first"));
+        }
         let skipped = lock(&self.base.newest).skipped;
         let offset = self.journal.begin_anew()?;
         let newest = self.events.newest();

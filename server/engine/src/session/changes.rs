@@ -13,6 +13,7 @@ pub(super) mod tests;
 mod whole;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ pub(crate) struct Changes {
     pub(super) shadow: Arc<Shadow>,
     /// Held while texts are changed, by the agent or for the user.
     pub(super) writing: tokio::sync::Mutex<()>,
+    /// How many steps of the user's are being carried out, or wait to be.
+    pub(super) resolving: Arc<AtomicUsize>,
     /// What the next prompt tells of the user's acts. Taken last of all locks.
     pub(super) news: Mutex<Waiting>,
 }
@@ -77,7 +80,7 @@ pub(crate) struct Book {
     /// Changes that nobody knows the end of: they may yet come.
     late: Vec<Late>,
     /// Whether the session has ended: nothing is entered any more.
-    is_closed: bool,
+    pub(super) is_closed: bool,
     /// Proposals that the user has decided about while others of the same prompt still wait.
     pub(super) decided: BTreeMap<HunkId, bool>,
 }
@@ -89,7 +92,8 @@ impl Changes {
         let book = Book { ledger, ..Book::default() };
         let shadow = Arc::new(Shadow::new(roots, blobs.clone(), Limits::default()));
         let (writing, news) = (tokio::sync::Mutex::default(), Mutex::default());
-        Self { book: Mutex::new(book), feed, blobs, shadow, writing, news }
+        let resolving = Arc::default();
+        Self { book: Mutex::new(book), feed, blobs, shadow, writing, resolving, news }
     }
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {

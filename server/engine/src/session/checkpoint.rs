@@ -104,46 +104,56 @@ impl Session {
         let id = ResolutionId::generate();
         let turns = self.state().turns_since(&turn);
         if what != RestoreWhat::Files {
-            let with_files = (what != RestoreWhat::Conversation).then_some(user_edits);
-            self.rewind(&turn, &id, with_files)?;
+            self.rewind(&turn, &id, what != RestoreWhat::Conversation)?;
         } else if self.is_busy() {
             return Err(ResolveError::Busy);
         }
         let session = Arc::clone(self);
-        let restoring = Restoring { resolution: id.clone(), turns, user_edits };
-        let files = what != RestoreWhat::Conversation;
-        tokio::spawn(async move { session.bring_back(restoring, files).await });
+        let restoring = Restoring { resolution: id.clone(), turns };
+        let files = (what != RestoreWhat::Conversation).then_some(user_edits);
+        let under_way = self.begin_resolving();
+        tokio::spawn(async move {
+            session.bring_back(restoring, files).await;
+            drop(under_way);
+        });
         Ok(id)
     }
 
-    /// Goes on with files that were to be brought back with the conversation when the server ended.
+    /// Goes on with files that were to be brought back with the conversation when the server ended. What is the user's own
+    /// stays, also where it was to go: since then they may have written what nobody has asked about.
     pub(crate) async fn finish_restore(&self) {
         let restoring = self.state().restoring.clone();
         if let Some(restoring) = restoring {
             tracing::info!(session = %self.id, "files are brought back with the conversation");
-            self.bring_back(restoring, true).await;
+            self.bring_back(restoring, Some(UserEdits::Keep)).await;
         }
     }
 
     // -- inside -------------------------------------------------------------------------------------------------
 
     /// Takes back what turns have done to files, where files are meant, and tells how it went.
-    async fn bring_back(&self, restoring: Restoring, files: bool) {
-        let Restoring { resolution: id, turns, user_edits } = restoring;
+    async fn bring_back(&self, restoring: Restoring, files: Option<UserEdits>) {
+        let Restoring { resolution: id, turns } = restoring;
         let label = "Kode: restore a checkpoint".to_owned();
         let step = Step { id: id.clone(), reverts: None, label, force: true };
-        let wanted = if files { self.sync_changes().ledger.in_place_of(&turns) } else { BTreeMap::new() };
+        // Held over both steps: nothing is taken back between them, and the session does not end there.
+        let one_at_a_time = self.changes.writing.lock().await;
+        let wanted =
+            if files.is_some() { self.sync_changes().ledger.in_place_of(&turns) } else { BTreeMap::new() };
         let undone = |hunk| (hunk, HunkState::Undone);
         let wanted: BTreeMap<_, Vec<_>> = wanted
             .into_iter()
             .map(|(target, hunks)| (target, hunks.into_iter().map(undone).collect()))
             .collect();
-        let mut outcome = self.carry_out(&wanted, &step).await;
-        if files && user_edits == UserEdits::Discard {
+        let mut outcome = self.carry_out_alone(&wanted, &step).await;
+        if files == Some(UserEdits::Discard) {
             self.discard_all(&turns, &step, &mut outcome).await;
         }
+        // What a closed session has not come to is left for when it is loaded again.
+        let is_cut_short = self.changes.book().is_closed;
+        drop(one_at_a_time);
         let is_noted = self.state().restoring.as_ref().is_some_and(|restoring| restoring.resolution == id);
-        if is_noted {
+        if is_noted && !is_cut_short {
             self.commit(Record::Restored { resolution: id });
         }
         self.sync().await;
@@ -283,13 +293,16 @@ impl Session {
         Some((now, then))
     }
 
-    /// Makes all files what they were before these turns, also where the user has changed them.
+    /// Makes all files what they were before these turns, also where the user has changed them. The lock of what writes is
+    /// held by the caller.
     async fn discard_all(&self, turns: &[TurnId], step: &Step, outcome: &mut ResolutionOutcome) {
         // What was not there goes first: it may lie in a folder where a file was.
         let (made, others): (Vec<_>, Vec<_>) =
             self.befores(turns).into_iter().partition(|(_, before)| is_absence(before));
-        let _one_at_a_time = self.changes.writing.lock().await;
         for (target, before) in made.into_iter().rev().chain(others) {
+            if self.changes.book().is_closed {
+                return;
+            }
             let discarded = self.discard(&target, &before, turns, step).await;
             // A file is what it was now, or this is why not.
             outcome.failed.retain(|(failed, _)| *failed != target);
@@ -436,12 +449,7 @@ impl Session {
         }
     }
 
-    fn rewind(
-        &self,
-        turn: &TurnId,
-        resolution: &ResolutionId,
-        files: Option<UserEdits>,
-    ) -> Result<(), ResolveError> {
+    fn rewind(&self, turn: &TurnId, resolution: &ResolutionId, files: bool) -> Result<(), ResolveError> {
         if !self.state().can_rewind(turn)
             && let Err(error) = self.mend()
         {

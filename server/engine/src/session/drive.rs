@@ -48,7 +48,7 @@ impl Session {
     }
 
     fn work_of(&self, has_commands: bool) -> Option<Declined> {
-        if self.is_busy() {
+        if self.is_busy() || self.is_resolving() {
             Some(Declined::TurnRunning)
         } else if has_commands {
             Some(Declined::CommandsRunning)

@@ -72,14 +72,19 @@ struct Inner {
 
 impl Following {
     /// Reads a journal and follows it; `log` is that of the session where this process has written it until now: it is told
-    /// what another one has written since. `None` when the journal has no beginning. Waits for the disk.
+    /// what another one has written since. `beginning` is taken for the first record where that is lost, and says by which id
+    /// the session is known. `None` when that has none either. Waits for the disk.
     ///
     /// # Errors
     /// What the system says about the journal.
-    pub(crate) fn open(path: &Path, log: Option<Arc<EventLog>>) -> io::Result<Option<Arc<Self>>> {
+    pub(crate) fn open(
+        path: &Path,
+        beginning: &Record,
+        log: Option<Arc<EventLog>>,
+    ) -> io::Result<Option<Arc<Self>>> {
         let mut tail = Tail::new(path);
         let told_until = log.as_ref().map_or(0, |log| log.newest());
-        let (replay, read) = fold(&mut tail, |stamp, told| {
+        let (replay, read) = fold(&mut tail, Some(beginning), |stamp, told| {
             // What this process wrote itself it has told, and numbered what it told.
             if let Some(log) = log.as_ref().filter(|_| stamp.seq >= told_until) {
                 tell(log, stamp, told.to_vec());
@@ -250,7 +255,7 @@ impl Following {
     /// Reads the journal that stands in the place of the one that was read. Where that fails reading goes on from there.
     fn begin_anew(&self, reading: &mut Reading) -> io::Result<()> {
         let mut tail = Tail::new(&self.path);
-        let (replay, read) = fold(&mut tail, |_, _| {});
+        let (replay, read) = fold(&mut tail, None, |_, _| {});
         *reading = Reading { tail, is_headless: replay.is_none() };
         let Some(Replay { state, kept }) = replay else {
             tracing::warn!(path = %self.path.display(), "the journal is another one, without a beginning");
@@ -296,7 +301,11 @@ fn tell(log: &EventLog, stamp: Stamp, told: Vec<Event>) {
 
 /// Folds a journal from its beginning, wherever that stands, and shows what each line tells. Answers what was folded, and
 /// whether the rest could be read.
-fn fold(tail: &mut Tail, mut show: impl FnMut(Stamp, &[Event])) -> (Option<Replay>, io::Result<()>) {
+fn fold(
+    tail: &mut Tail,
+    beginning: Option<&Record>,
+    mut show: impl FnMut(Stamp, &[Event]),
+) -> (Option<Replay>, io::Result<()>) {
     let mut replay: Option<Replay> = None;
     let mut before = Vec::new();
     let mut add = |replay: &mut Replay, stamp: Stamp, record| {
@@ -309,14 +318,28 @@ fn fold(tail: &mut Tail, mut show: impl FnMut(Stamp, &[Event])) -> (Option<Repla
         None => {
             let state = SessionState::open(&record);
             before.push((stamp, record));
-            if let Some(mut state) = state {
-                attach_shelf(&mut state);
-                let begun = replay.insert(Replay { state, kept: Kept::default() });
+            if let Some(state) = state {
+                let begun = replay.insert(begun(state, beginning));
                 std::mem::take(&mut before).into_iter().for_each(|(stamp, record)| add(begun, stamp, record));
             }
         }
     });
+    if replay.is_none()
+        && let Some(state) = beginning.and_then(SessionState::open)
+    {
+        let begun = replay.insert(begun(state, beginning));
+        before.into_iter().for_each(|(stamp, record)| add(begun, stamp, record));
+    }
     (replay, read.map(drop))
+}
+
+/// A session before its first line. The name of its folder is what it is known by, whatever a foreign line says.
+fn begun(mut state: SessionState, beginning: Option<&Record>) -> Replay {
+    if let Some(Record::Opened { session, .. }) = beginning {
+        state.id.clone_from(session);
+    }
+    attach_shelf(&mut state);
+    Replay { state, kept: Kept::default() }
 }
 
 /// Lets what is old leave memory for a file of this process: the session's own shelf is that of whoever writes.
@@ -381,6 +404,27 @@ mod tests {
         Record::Opened { session, roots, cwd, mode: Mode::Default.into(), model, forked_from: None }
     }
 
+    #[test]
+    fn a_session_whose_first_line_is_lost_or_another_ones_is_followed_under_its_own_name() {
+        for first in [None, Some(opened("/w"))] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("journal.jsonl");
+            let journal = Journal::open(&path).unwrap();
+            first.iter().for_each(|first| write(&journal, first, 0));
+            write(&journal, &titled("kept"), 1);
+            let mut beginning = opened("/w");
+            if let Record::Opened { session, .. } = &mut beginning {
+                *session = SessionId::from_external("ses_2");
+            }
+            let following = Following::open(&path, &beginning, None).unwrap().unwrap();
+            assert_eq!(following.id().as_str(), "ses_2");
+            assert_eq!(following.snapshot(0).title, "kept");
+            write(&journal, &titled("later"), 2);
+            following.catch_up();
+            assert_eq!(following.snapshot(0).title, "later");
+        }
+    }
+
     fn titled(title: &str) -> Record {
         Record::Titled { title: title.to_owned(), by: TitledBy::User }
     }
@@ -408,7 +452,7 @@ mod tests {
         let mut reader = log.subscribe(0, vec![]);
         assert_eq!(seqs(&reader.ready().unwrap()), [1, 2]);
         write(&journal, &titled("other"), 1 + LIFE_JUMP);
-        let following = Following::open(&path, Some(Arc::clone(&log))).unwrap().unwrap();
+        let following = Following::open(&path, &opened("/w"), Some(Arc::clone(&log))).unwrap().unwrap();
         assert_eq!(seqs(&reader.ready().unwrap()), [2 + LIFE_JUMP]);
         write(&journal, &titled("later"), 2 + LIFE_JUMP);
         following.catch_up();
@@ -424,7 +468,7 @@ mod tests {
         let journal = Journal::open(&path).unwrap();
         write(&journal, &opened("/old"), 0);
         (0..20).for_each(|seq| write(&journal, &titled(&format!("title {seq}")), seq));
-        let following = Following::open(&path, None).unwrap().unwrap();
+        let following = Following::open(&path, &opened("/old"), None).unwrap().unwrap();
         let mut reader = following.events().subscribe(20, vec![]);
         reader.ready().unwrap();
         let journal = Journal::open(&new).unwrap();
@@ -451,7 +495,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         write(&Journal::open(&path).unwrap(), &opened("/w"), 0);
-        let following = Following::open(&path, None).unwrap().unwrap();
+        let following = Following::open(&path, &opened("/w"), None).unwrap().unwrap();
         let log = following.events();
         let mut reader = log.subscribe(log.newest(), vec![]);
         std::fs::remove_file(&path).unwrap();

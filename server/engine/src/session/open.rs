@@ -15,6 +15,7 @@ use crate::journal::{BlobId, Blobs, Lines, Record, SHELF, Shelf};
 use crate::session::SessionState;
 use crate::session::base::{Content, Newest};
 use crate::session::replay::Replay;
+use crate::session::told;
 
 /// How far reading a journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl Fold<'_> {
             let (stamp, record) = line?;
             match record {
                 Record::Edits { entry } => {
-                    self.replay.note(stamp, Vec::new());
+                    self.replay.note(stamp, told::of_edits(&entry).into_iter().collect());
                     self.enter(entry);
                 }
                 record => self.replay.add(stamp, record),

@@ -180,6 +180,19 @@ impl Session {
         .await
     }
 
+    /// A first record for a journal that has lost it.
+    pub(crate) fn opened(&self) -> Record {
+        let state = self.state();
+        Record::Opened {
+            session: state.id.clone(),
+            roots: state.roots.clone(),
+            cwd: state.cwd.clone(),
+            mode: state.mode.into(),
+            model: state.model.clone(),
+            forked_from: state.forked_from.clone(),
+        }
+    }
+
     /// The state that the session began with.
     fn beginning(&self) -> io::Result<SessionState> {
         for line in Lines::open(self.journal.path(), 0)? {
@@ -187,18 +200,7 @@ impl Session {
                 return Ok(state);
             }
         }
-        let opened = {
-            let state = self.state();
-            Record::Opened {
-                session: state.id.clone(),
-                roots: state.roots.clone(),
-                cwd: state.cwd.clone(),
-                mode: state.mode.into(),
-                model: state.model.clone(),
-                forked_from: state.forked_from.clone(),
-            }
-        };
-        SessionState::open(&opened).ok_or_else(|| io::Error::other("the session has no beginning"))
+        SessionState::open(&self.opened()).ok_or_else(|| io::Error::other("the session has no beginning"))
     }
 
     /// Makes what has left memory anew from the journal. What was not recorded yet stays.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::edit::ledger::Ledger;
 use crate::event::Event;
@@ -20,6 +21,15 @@ use crate::session::review::{
 
 /// Hunks and the states they are to have, by file.
 type Wanted = BTreeMap<Target, Vec<(HunkId, HunkState)>>;
+
+/// A step of the user's that is being carried out.
+pub(super) struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 impl Session {
     /// The files with hunks that are proposed, applied or in conflict, in the order of their names.
@@ -160,6 +170,17 @@ impl Session {
         (!decided.is_empty()).then_some(decided)
     }
 
+    /// Counts a step of the user's as work of the session until what is answered is dropped.
+    pub(super) fn begin_resolving(&self) -> UnderWay {
+        self.changes.resolving.fetch_add(1, Ordering::SeqCst);
+        UnderWay(Arc::clone(&self.changes.resolving))
+    }
+
+    /// Whether a step of the user's is being carried out, or waits to be.
+    pub(super) fn is_resolving(&self) -> bool {
+        self.changes.resolving.load(Ordering::SeqCst) > 0
+    }
+
     fn begin(
         self: &Arc<Self>,
         wanted: Wanted,
@@ -175,27 +196,37 @@ impl Session {
             None => format!("Kode: take back a step on {count} {}", plural(count)),
         };
         let step = Step { id: id.clone(), reverts, label, force };
-        let session = Arc::clone(self);
+        let (session, under_way) = (Arc::clone(self), self.begin_resolving());
         tokio::spawn(async move {
             let mut outcome = session.carry_out(&wanted, &step).await;
             outcome.action = action;
             outcome.resolved.extend(decided);
             session.sync().await;
             session.publish(Event::EditsResolved { outcome });
+            drop(under_way);
         });
         id
     }
 
     /// Brings hunks into states: what was made last is taken out first.
-    pub(super) async fn carry_out(&self, wanted: &Wanted, step: &Step) -> ResolutionOutcome {
+    async fn carry_out(&self, wanted: &Wanted, step: &Step) -> ResolutionOutcome {
+        let _one_at_a_time = self.changes.writing.lock().await;
+        self.carry_out_alone(wanted, step).await
+    }
+
+    /// The same for a caller that holds the lock of what writes.
+    pub(super) async fn carry_out_alone(&self, wanted: &Wanted, step: &Step) -> ResolutionOutcome {
         let id = step.id.clone();
         let (resolved, conflicts, failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut outcome = ResolutionOutcome { id, action: None, resolved, conflicts, failed };
-        let _one_at_a_time = self.changes.writing.lock().await;
         let steps = self.sync_changes().ledger.steps(wanted);
         for (target, moves) in steps {
             // What is left to do with such a file stands on what could not be done.
             if outcome.failed.iter().any(|(failed, _)| *failed == target) {
+                continue;
+            }
+            if self.changes.book().is_closed {
+                outcome.failed.push((target, "the session was closed meanwhile".to_owned()));
                 continue;
             }
             match self.switch(&target, &moves, step).await {

@@ -24,7 +24,6 @@ use crate::session::background::Background;
 use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
 use crate::session::equipment::Equipment;
-use crate::session::review::UserEdits;
 use crate::session::spending::Spending;
 use crate::session::thread::{self, Thread};
 use crate::session::title::TitledBy;
@@ -150,8 +149,6 @@ pub(super) struct Restoring {
     pub(super) resolution: ResolutionId,
     /// The turns whose changes are taken back.
     pub(super) turns: Vec<TurnId>,
-    /// What becomes of the user's own edits.
-    pub(super) user_edits: UserEdits,
 }
 
 /// What was cut off when the conversation went back.
@@ -339,9 +336,8 @@ impl SessionState {
                 vec![Event::ArchivedChanged { archived }]
             }
             Record::Rewound { turn, resolution, files } => {
-                let turns = self.turns_since(&turn);
-                let by = resolution.clone();
-                self.restoring = files.map(|user_edits| Restoring { resolution: by, turns, user_edits });
+                let (turns, by) = (self.turns_since(&turn), resolution.clone());
+                self.restoring = files.then_some(Restoring { resolution: by, turns });
                 self.rewind(&turn, resolution)
             }
             Record::Restored { resolution } => {

@@ -17,7 +17,7 @@ impl Session {
     /// Ends the session if no turn runs; false when one does.
     pub(crate) fn close_if_idle(&self) -> bool {
         let _no_prompt_is_taken_meanwhile = self.state();
-        if self.is_busy() {
+        if self.is_busy() || self.is_resolving() {
             return false;
         }
         self.cancel.cancel();

@@ -419,7 +419,14 @@ impl Pages {
             let Some(item) = items.iter_mut().find(|item| item.id == *id) else { continue };
             change(item);
             let changed = item.clone();
-            self.pages[at] = self.page_of(&items)?;
+            let Some(page) = self.page_of(&items) else {
+                // The journal has the change; what is read from the shelf until it is made anew lacks it.
+                if let Some(shelf) = &self.shelf {
+                    shelf.condemn();
+                }
+                return None;
+            };
+            self.pages[at] = page;
             return Some(changed);
         }
         None

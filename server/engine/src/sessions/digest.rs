@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::lines::Lines;
 use crate::command::is_unsaid;
 use crate::ids::{ResolutionId, SessionId, TurnId};
+use crate::journal::trimmed;
 use crate::model::Usage;
 use crate::model::price::Cost;
 use crate::paths::AbsPath;
@@ -228,6 +229,7 @@ impl Digest {
 
     /// Folds one line; `None` when it cannot be read.
     fn apply(&mut self, line: &[u8]) -> Option<()> {
+        let line = trimmed(line);
         fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
             serde_json::from_slice(line).ok()
         }

@@ -162,7 +162,7 @@ fn going_back_before_the_first_prompt_takes_its_title_along() {
     let read = crate::journal::read(&path).unwrap();
     let Record::Prompt { turn: first, .. } = &read.records[1] else { panic!("{read:?}") };
     let resolution = ResolutionId::generate();
-    append(&path, &[Record::Rewound { turn: first.clone(), resolution: resolution.clone(), files: None }]);
+    append(&path, &[Record::Rewound { turn: first.clone(), resolution: resolution.clone(), files: false }]);
     assert_eq!(home.one(&catalogue).title, "");
     append(&path, &[Record::Unwound { resolution }]);
     assert_eq!(home.one(&catalogue).title, "first");

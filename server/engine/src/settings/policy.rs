@@ -79,6 +79,15 @@ impl SettingsPolicies {
         sources.watched().chain(named).collect()
     }
 
+    /// After how many days untouched sessions are deleted; `None` for never, and while a file cannot be read: it may be the
+    /// one that says never. Reads the files.
+    #[must_use]
+    pub fn cleanup_days(&self) -> Option<u32> {
+        let settings = self.0.sources(&[]).load();
+        let days = settings.values.stated.preferences().cleanup_days;
+        days.filter(|_| !settings.has_lost_protection())
+    }
+
     /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
     #[must_use]
     pub fn values(&self) -> Values {

@@ -20,6 +20,9 @@ const MIN_COMPACT_THRESHOLD: f64 = 0.2;
 /// How `incompleteIntent` says that the turn ends.
 const STOP: &str = "stop";
 
+/// How `cleanupPeriodDays` says that no session is deleted.
+const NEVER: i64 = 0;
+
 impl Reader<'_, '_> {
     /// Takes one setting in; one of another name is somebody else's.
     pub(super) fn preference(&mut self, property: &ObjectProp<'_>) {
@@ -68,7 +71,13 @@ impl Reader<'_, '_> {
                     "Files in the workspace cannot have sessions deleted; set this in your user settings.";
                 self.tell(Severity::Warning, property.value.range(), message.to_owned());
             }
-            "cleanupPeriodDays" => self.state(property, |stated| &mut stated.cleanup_days),
+            "cleanupPeriodDays" => {
+                // Whoever says something that is no number of days does not mean that sessions are to go.
+                if value_of(property).as_i64().is_none() {
+                    self.settings.values.stated.cleanup_days.get_or_insert(NEVER);
+                }
+                self.state(property, |stated| &mut stated.cleanup_days);
+            }
             "todoReminderRounds" => {
                 if value_of(property).as_u64().is_some_and(|rounds| rounds > 0) {
                     self.state(property, |stated| &mut stated.todo_reminder_rounds);

@@ -149,7 +149,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         }
         // The files are those of the session it comes from.
         Record::Rewound { turn, resolution, files: _ } => {
-            Some(Record::Rewound { turn, resolution, files: None })
+            Some(Record::Rewound { turn, resolution, files: false })
         }
         Record::Attached { .. }
         | Record::Commanded { .. }

@@ -15,6 +15,9 @@ use crate::journal::disk::{
 /// So many records wait in memory while the disk refuses them; more are refused until it takes some.
 pub(super) const UNWRITTEN_LIMIT: usize = 10_000;
 
+/// What later records tell again takes at most this part of the room: the rest is for what nothing tells again.
+const PASSING_PART: usize = 2;
+
 /// So many bytes of them; a single record may be as long as a line may be.
 const UNWRITTEN_BYTES: usize = 64 << 20;
 
@@ -83,26 +86,28 @@ impl SyncPoint {
 }
 
 impl End {
-    /// Opens and locks the file, making it and its folder when missing.
+    /// Opens and locks the file; with [`Open::Create`] it and its folder are made when missing.
     ///
     /// # Errors
     /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when another process has it.
-    pub(super) fn open(disk: Arc<dyn Disk>, path: &Path) -> io::Result<Self> {
+    pub(super) fn open(disk: Arc<dyn Disk>, path: &Path, how: Open) -> io::Result<Self> {
         let mut folders = match path.parent() {
-            Some(folder) => make_folders(&*disk, folder)?,
-            None => Vec::new(),
+            Some(folder) if how == Open::Create => make_folders(&*disk, folder)?,
+            Some(_) | None => Vec::new(),
         };
         // Whoever made the folder may have ended before the disk knew its name.
         let near = path.ancestors().skip(1).take(OWN_FOLDERS).filter(|folder| !folder.as_os_str().is_empty());
         folders.extend(near.map(Path::to_path_buf));
         folders.sort();
         folders.dedup();
-        let file = disk.open(path, Open::Create)?;
+        let file = disk.open(path, how)?;
         // Two writers would tell two stories. The lock is gone with the process, however it ends.
         if !file.try_lock()? {
             let reason = "another kode-ls has this session open";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
         }
+        // Who deletes a session moves it away under the lock: what was opened before is nobody's by now.
+        disk.open(path, Open::Read)?;
         if let Some(folder) = path.parent()
             && let Err(error) = remove_unfinished(&*disk, folder)
         {
@@ -172,10 +177,12 @@ impl End {
         self.written_bytes >= SYNC_DUE_BYTES
     }
 
-    /// Whether another line of this length can wait.
-    pub(super) fn has_room(&self, length: usize) -> bool {
+    /// Whether another line of this length can wait; one that a later record tells again has less room.
+    pub(super) fn has_room(&self, length: usize, is_passing: bool) -> bool {
         let waiting = self.kept_bytes - self.written_bytes;
-        self.waiting() == 0 || self.waiting() < UNWRITTEN_LIMIT && waiting + length <= UNWRITTEN_BYTES
+        let part = if is_passing { PASSING_PART } else { 1 };
+        self.waiting() == 0
+            || self.waiting() < UNWRITTEN_LIMIT / part && waiting + length <= UNWRITTEN_BYTES / part
     }
 
     /// Takes a line, with its end. It is written by [`End::flush`].

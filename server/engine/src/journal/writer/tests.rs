@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::end::UNWRITTEN_LIMIT;
 use super::*;
-use crate::ids::TurnId;
+use crate::ids::{ItemId, TurnId};
 use crate::journal::disk::faults::{Fault, Faulty};
 use crate::journal::disk::memory::Memory;
 use crate::journal::{read, read_on};
@@ -190,6 +190,24 @@ async fn a_full_queue_of_unwritten_records_is_written_once_the_disk_has_room() {
     assert_eq!(journal.release(), None);
 }
 
+#[tokio::test]
+async fn what_is_told_again_leaves_room_for_what_is_not() {
+    let grown = || Record::Grown { item: ItemId::generate(), text: "more".to_owned() };
+    let (disk, journal) = on_bad_disk();
+    disk.fail_from_now_on(Some(Fault::NoSpace));
+    for _ in 0..UNWRITTEN_LIMIT {
+        journal.append(&grown()).unwrap_err();
+    }
+    journal.append(&remark("kept")).unwrap_err();
+    disk.fail_from_now_on(None);
+    journal.sync().await.unwrap();
+    let (records, _) = read_back(&disk);
+    assert_eq!(records.len(), UNWRITTEN_LIMIT / 2 + 1);
+    assert_eq!(records.last(), Some(&remark("kept")));
+    let news = journal.take_news();
+    assert!(news.last().is_some_and(|news| news.recovered && news.message.contains("Nothing was lost")));
+}
+
 #[test]
 fn what_is_lost_at_the_end_is_said() {
     let (disk, journal) = on_bad_disk();
@@ -199,8 +217,8 @@ fn what_is_lost_at_the_end_is_said() {
     let news = journal.release().unwrap();
     assert!(!news.recovered && news.message.contains("2 records were"), "{news:?}");
     assert_eq!(journal.release(), None);
-    assert!(journal.append(&remark("three")).is_err());
     disk.fail_from_now_on(None);
+    assert!(journal.append(&remark("three")).is_err());
     assert_eq!(read_back(&disk).0, [], "another process may be writing by now");
 }
 

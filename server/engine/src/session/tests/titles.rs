@@ -132,7 +132,7 @@ async fn a_title_of_the_users_stays_whatever_a_model_says_and_wherever_the_conve
     assert_eq!(state.apply(Record::Titled { title: "Its".to_owned(), by }), []);
     let turn = state.main.turns().next().unwrap().clone();
     let resolution = crate::ids::ResolutionId::generate();
-    state.apply(Record::Rewound { turn, resolution: resolution.clone(), files: None });
+    state.apply(Record::Rewound { turn, resolution: resolution.clone(), files: false });
     assert_eq!(state.title, "Mine alone");
     state.apply(Record::Unwound { resolution });
     assert_eq!((state.title.as_str(), state.titled), ("Mine alone", Some(TitledBy::User)));
@@ -150,7 +150,7 @@ async fn a_models_title_goes_with_its_conversation_and_comes_back_with_it() {
     let resolution = crate::ids::ResolutionId::generate();
     let told =
         |events: Vec<Event>| events.into_iter().find(|event| matches!(event, Event::TitleChanged { .. }));
-    let gone = told(state.apply(Record::Rewound { turn, resolution: resolution.clone(), files: None }));
+    let gone = told(state.apply(Record::Rewound { turn, resolution: resolution.clone(), files: false }));
     assert_eq!(gone, Some(Event::TitleChanged { title: String::new(), by: None }));
     let back = told(state.apply(Record::Unwound { resolution }));
     assert_eq!(back, Some(Event::TitleChanged { title: "Its".to_owned(), by: Some(by) }));

@@ -214,7 +214,7 @@ impl Kept {
         let mut closed = self.state.main.clone();
         closed.close_calls();
         let resolution = ResolutionId::generate();
-        self.write(Record::Rewound { turn, resolution: resolution.clone(), files: None });
+        self.write(Record::Rewound { turn, resolution: resolution.clone(), files: false });
         assert_eq!(self.state.main.messages, before);
         let befores = self.befores.clone();
         self.befores.truncate(at);
