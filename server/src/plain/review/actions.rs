@@ -248,7 +248,7 @@ pub(super) fn fitting(action: CodeAction, literals: bool) -> Option<CodeActionOr
 }
 
 /// Whether `kind` is `wanted` or one of its sub-kinds.
-pub(super) fn contains(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
+pub(crate) fn contains(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
     let rest = kind.as_str().strip_prefix(wanted.as_str());
     wanted.as_str().is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
