@@ -135,7 +135,7 @@ def one_change_is_rejected_before_it_is_made(world: World, editor) -> None:
     editor.act(2, "Kode: Reject this change")
     wait_hints(world, 1)
     editor.act(4, "Kode: Accept this change")
-    world.shows("Both places are changed.")
+    world.told("Both places are changed.")
     editor.save()
     wait_text(world, LINES.replace("line_4 = 4", "line_4 = 44"))
 
@@ -160,7 +160,7 @@ def without_messages_and_progress_a_code_action_answers(world: World, editor) ->
     editor.ask("fix the typo")
     editor.sees_prompt(f"Edit {NAME}")
     editor.act(3, "Kode: Allow once")
-    world.shows("The greeting is fixed.")
+    world.told("The greeting is fixed.")
     for method in ("window/showMessageRequest", "window/workDoneProgress/create", "workspace/codeLens/refresh"):
         assert not world.traffic("server", method), method
     editor.save()

@@ -16,8 +16,8 @@ class Vi:
         self._page = Page(self.section)
 
     def _command(self, line: str) -> None:
-        # Out of whatever mode or question there is, and a key that changes nothing so that Escape stands alone.
-        self._world.press("Escape")
+        # A colon leads out of a message that waits for a key, too. Escape would not do: what follows it soon enough is
+        # read as one key with Alt.
         self._world.type(line)
         self._world.press("Enter")
 
@@ -42,8 +42,7 @@ class Vi:
 
     def act(self, line: int, title: str) -> None:
         """Runs the code action with this title on a line."""
-        self._world.press("Escape")
-        self._world.type(f"{line}G")
+        self._command(f":{line}")
         self._code_actions()
         self._choose(title)
 
@@ -53,8 +52,10 @@ class Vi:
     def type_line(self, text: str) -> None:
         """Types a line at the top of the buffer."""
         self._world.type("ggO")
+        self._world.shows("-- INSERT --")
         self._world.type(text)
         self._world.press("Escape")
+        self._world.hides("-- INSERT --")
 
     def save(self) -> None:
         """Writes the buffer."""
@@ -62,5 +63,4 @@ class Vi:
 
     def undo(self) -> None:
         """Takes one step back."""
-        self._world.press("Escape")
-        self._world.type("u")
+        self._command(":undo")

@@ -244,6 +244,15 @@ class World:
 
         return self.until(f"the {who} has sent {method} {count} times", look)
 
+    def told(self, text: str) -> None:
+        """Waits until the editor was given this message, wherever it has shown it, and for how long."""
+
+        def look() -> bool:
+            given = self.traffic("server", "window/showMessage")
+            return any(text in message["params"]["message"] for message in given)
+
+        self.until(f"the editor was told {text!r}", look)
+
     # ---- the end
 
     def keep(self, folder: Path) -> None:
