@@ -140,6 +140,18 @@ def one_change_is_rejected_before_it_is_made(world: World, editor) -> None:
     wait_text(world, LINES.replace("line_4 = 4", "line_4 = 44"))
 
 
+def typing_goes_on_while_a_prompt_waits_that_was_closed(world: World, editor) -> None:
+    fix_a_typo(world, editor)
+    editor.ask("fix the typo")
+    world.shows('+greeting = "Hello"')
+    editor.dismiss()
+    editor.type_line("above = 0")
+    editor.act(1, "Kode: Allow once")
+    world.told("The greeting is fixed.")
+    editor.save()
+    wait_text(world, "above = 0\n" + AFTER)
+
+
 def a_turn_is_cancelled(world: World, editor) -> None:
     world.write(NAME, BEFORE)
     world.serve(say("Too late.", gate="never"))
@@ -198,6 +210,7 @@ CASES = [
     a_no_leaves_the_buffer_alone_and_the_model_hears_it,
     one_change_is_undone_and_the_other_kept,
     one_change_is_rejected_before_it_is_made,
+    typing_goes_on_while_a_prompt_waits_that_was_closed,
     a_turn_is_cancelled,
     without_messages_and_progress_a_code_action_answers,
     without_versioned_edits_the_buffer_is_edited,
