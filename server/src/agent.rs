@@ -58,6 +58,8 @@ pub struct UserOptions {
     pub save_before_commands: Option<bool>,
     /// Whether changes that wait for a decision are shown as diagnostics.
     pub review_diagnostics: ReviewDiagnostics,
+    /// What the client can do and does not tell in its capabilities, in the same form; read with those.
+    pub client_capabilities: Value,
     /// Settings as a settings file holds them, of which nobody says whose they are: they narrow and never loosen.
     pub settings: Value,
     /// Settings that are the user's own.

@@ -268,8 +268,11 @@ impl LanguageServer for Backend {
         let document = self.shared.documents.snapshot(uri);
         let editor = review::actions::Editor::new(facts, document.as_ref());
         let Some(agent) = self.shared.live_agent() else { return Ok(Some(Vec::new())) };
+        let prompts = review::prompts::waiting(agent, facts);
+        let mut offered = review::prompts::actions(&prompts, &params, facts.code_action_literals);
         let reviews = review::around(agent, self.reviews(uri));
-        Ok(Some(review::actions::actions(&reviews, &params, editor)))
+        offered.extend(review::actions::actions(&reviews, &params, editor));
+        Ok(Some(offered))
     }
 
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {

@@ -12,6 +12,9 @@ use crate::documents::file_path;
 use crate::lsp::PositionEncoding;
 use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 
+/// The field of `initializationOptions` that says what the client can do and does not tell.
+const UNSAID: &str = "clientCapabilities";
+
 /// The facts about one client, fixed for the life of the connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientFacts {
@@ -82,6 +85,7 @@ impl ClientFacts {
             locale,
             ..
         } = params;
+        let capabilities = with_unsaid(capabilities, initialization_options.as_ref());
         let ClientCapabilities { workspace, window, general, experimental, text_document, .. } = capabilities;
         let text_document = text_document.unwrap_or_default();
         let code_action = text_document.code_action.unwrap_or_default();
@@ -148,6 +152,32 @@ pub(crate) fn root_of(uri: &Url, name: Option<&str>) -> Option<WorkspaceRoot> {
         return None;
     };
     Some(WorkspaceRoot { name: name.map_or_else(|| path.file_name(), str::to_owned), path })
+}
+
+/// The capabilities with those that the user says the client has beyond what it tells: some clients apply edits, or ask
+/// the user, and do not say so.
+fn with_unsaid(told: ClientCapabilities, options: Option<&Value>) -> ClientCapabilities {
+    let Some(unsaid) = options.and_then(|options| options.get(UNSAID)) else { return told };
+    let merged = serde_json::to_value(&told).and_then(|mut merged| {
+        merge(&mut merged, unsaid);
+        serde_json::from_value(merged)
+    });
+    merged.unwrap_or_else(|error| {
+        tracing::warn!(%error, "{UNSAID} of initializationOptions cannot be read and counts as absent");
+        told
+    })
+}
+
+/// Puts `more` over `value`: objects field by field, everything else as a whole.
+fn merge(value: &mut Value, more: &Value) {
+    match (value, more) {
+        (Value::Object(value), Value::Object(more)) => {
+            for (name, more) in more {
+                merge(value.entry(name).or_insert(Value::Null), more);
+            }
+        }
+        (value, more) => *value = more.clone(),
+    }
 }
 
 fn kode_capabilities(experimental: Option<Value>) -> ClientKode {
@@ -265,6 +295,22 @@ mod tests {
             }},
         }));
         assert!(facts.code_action_literals && facts.honors_change_annotations && facts.hover_markdown);
+    }
+
+    #[test]
+    fn what_a_client_does_not_tell_is_taken_from_its_options() {
+        let with = |unsaid: Value| {
+            facts(json!({
+                "capabilities": {"workspace": {"applyEdit": false, "configuration": true}},
+                "initializationOptions": {"clientCapabilities": unsaid},
+            }))
+        };
+        let said = with(json!({"workspace": {"applyEdit": true}, "window": {"showMessage": {}}}));
+        assert!(said.apply_edit && said.configuration && said.show_message_request);
+        for garbage in [json!(null), json!(7), json!({"workspace": {"applyEdit": "yes"}})] {
+            let facts = with(garbage.clone());
+            assert!(!facts.apply_edit && facts.configuration, "{garbage}");
+        }
     }
 
     #[test]

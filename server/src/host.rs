@@ -43,6 +43,10 @@ pub const STALE_GRACE: Duration = Duration::from_secs(1);
 /// How long a document that has moved may take to show a versioned edit the editor says it has applied.
 pub const DROP_GRACE: Duration = Duration::from_secs(1);
 
+/// Why no open document is changed in an editor that does not tell that it applies edits.
+const NO_EDITS: &str = "the editor does not offer workspace/applyEdit; where it can apply edits all the same, \
+    initializationOptions can say so: {\"clientCapabilities\": {\"workspace\": {\"applyEdit\": true}}}";
+
 /// The engine's host over one LSP client.
 pub struct LspHost {
     shared: Arc<Shared>,
@@ -119,7 +123,7 @@ impl Host for LspHost {
         let deadline = Instant::now() + EDIT_LIMIT;
         let facts = match self.shared.facts.get() {
             Some(facts) if facts.apply_edit => facts,
-            Some(_) | None => return rejected("the editor does not offer workspace/applyEdit"),
+            Some(_) | None => return rejected(NO_EDITS),
         };
         let Ok(uri) = Url::parse(&edit.base.uri) else {
             return rejected(&format!("`{}` is not a URI", edit.base.uri));

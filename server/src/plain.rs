@@ -95,7 +95,14 @@ impl PlainSurface {
                 self.has_hunks = true;
                 ReviewPublisher::hunks_changed(&self.shared);
             }
-            Event::EditsResolved { outcome } => self.resolved(outcome).await,
+            Event::EditsResolved { outcome } => {
+                // A proposal that is rejected changes no text, and so nothing else tells that it is gone.
+                ReviewPublisher::hunks_changed(&self.shared);
+                self.resolved(outcome).await;
+            }
+            Event::PermissionRequired { .. } | Event::PermissionDecided { .. } if self.asks => {
+                ReviewPublisher::prompts_changed(&self.shared);
+            }
             Event::ConfigChanged { .. } => self.settings_changed(),
             Event::ExtensionsChanged { .. } => ReviewPublisher::settings_changed(&self.shared),
             Event::ItemAdded { item } => {
@@ -335,15 +342,18 @@ impl PlainSurface {
     /// Asks by a message request in a task of its own. A client that has none, or whose user closes it without an
     /// answer, is told the commands.
     async fn ask(&self, prompt: &PermissionPrompt) {
+        let can_ask = self.shared.facts.get().is_some_and(|facts| facts.show_message_request);
         let mut lines = prompt_lines(prompt);
-        for (scope, title) in ALWAYS.iter().rev() {
+        // Only what the user can choose: code actions reach as far as the session.
+        let offered = ALWAYS.iter().filter(|(scope, _)| can_ask || *scope == Scope::Session);
+        for (scope, title) in offered.rev() {
             if let Some(rules) = prompt.covers(*scope) {
                 lines.insert(2, format!("{title}: {}", printable(&rules)));
             }
         }
         let text = both_ends(&lines.join("\n"), PROMPT_LIMIT);
         let (prompt, client, session) = (prompt.clone(), self.shared.client.clone(), self.session.clone());
-        if !self.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+        if !can_ask {
             client.show_message(MessageType::WARNING, format!("{text}\n{}", how_to_answer(&prompt))).await;
             return;
         }
@@ -389,7 +399,7 @@ impl PlainSurface {
 
 fn how_to_answer(prompt: &PermissionPrompt) -> String {
     format!(
-        "Answer with the command `kode.allow` or `kode.deny` and {{\"permissionId\": \"{}\"}}.",
+        "Answer with a code action, or with the command `kode.allow` or `kode.deny` and {{\"permissionId\": \"{}\"}}.",
         prompt.id
     )
 }

@@ -174,6 +174,132 @@ fn an_editor_without_message_requests_is_told_the_commands() {
     assert_eq!(client.look(|received| received.of("$/progress").count()), 0);
 }
 
+/// The diagnostics that stand in a document.
+fn diagnostics(client: &Client, uri: &str) -> Vec<Value> {
+    client.look(|received| {
+        let all = received.of("textDocument/publishDiagnostics");
+        let last = all.filter(|told| told["params"]["uri"] == uri).last();
+        last.map(|told| told["params"]["diagnostics"].as_array().unwrap().clone()).unwrap_or_default()
+    })
+}
+
+/// The code actions at the start of a line that answer a prompt, by their titles.
+fn answers(client: &Client, uri: &str, line: u32) -> Vec<Value> {
+    let at = json!({ "line": line, "character": 0 });
+    let params = json!({
+        "textDocument": { "uri": uri },
+        "range": { "start": at, "end": at },
+        "context": { "diagnostics": diagnostics(client, uri) },
+    });
+    let mut offered = client.call("textDocument/codeAction", params).as_array().unwrap().clone();
+    offered.retain(|action| {
+        let title = action["title"].as_str().unwrap();
+        title.starts_with("Kode: Deny") || title.starts_with("Kode: Allow")
+    });
+    offered
+}
+
+#[test]
+fn an_editor_without_message_requests_answers_by_a_code_action() {
+    for (prompt, line) in [("command", 0), ("edit", 2)] {
+        let project = Project::new(&script());
+        project.write("a.txt", "one\ntwo\nold\n");
+        let client = project.connect(&Offer::plain().with("/window", Value::Null));
+        let uri = project.uri("a.txt");
+        client.editor.open(&uri, "one\ntwo\nold\n");
+        ask(&client, prompt);
+        let told = client.wait_for("the diagnostic", |received| {
+            let mut all = received.of("textDocument/publishDiagnostics");
+            let of_prompt = |told: &Value| told["code"] == "kode.permission";
+            all.find_map(|all| {
+                all["params"]["diagnostics"].as_array()?.iter().find(|it| of_prompt(it)).cloned()
+            })
+        });
+        assert_eq!((&told["severity"], &told["range"]["start"]["line"]), (&json!(3), &json!(line)), "{told}");
+        assert!(told["message"].as_str().unwrap().starts_with("Kode asks: "), "{told}");
+        let offered = answers(&client, &uri, line);
+        let titles: Vec<_> = offered.iter().map(|action| action["title"].as_str().unwrap()).collect();
+        assert!(
+            titles[0].starts_with("Kode: Deny: ") && titles[1].starts_with("Kode: Allow once: "),
+            "{titles:?}"
+        );
+        // This client takes no literals, so that the action is its command.
+        client.call("workspace/executeCommand", offered[1].clone());
+        shown(&client, if prompt == "edit" { "Edited." } else { "Ran or not." });
+        let (text, is_error) = project.model.last_results().pop().unwrap();
+        assert!(!is_error, "{prompt}: {text}");
+        client.wait_for("the end of the diagnostic", |received| {
+            let last = received.of("textDocument/publishDiagnostics").last()?;
+            let left = last["params"]["diagnostics"].as_array()?;
+            left.iter().all(|told| told["code"] != "kode.permission").then_some(())
+        });
+        assert!(answers(&client, &uri, line).is_empty());
+    }
+}
+
+#[test]
+fn a_proposal_that_is_rejected_is_no_hint_any_more() {
+    let edits =
+        json!([{ "old_string": "one", "new_string": "1" }, { "old_string": "three", "new_string": "3" }]);
+    let edit = json!({ "file_path": "{{cwd}}/a.txt", "edits": edits });
+    let read = call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
+    let project = Project::new(&Script::default().otherwise([read, call("MultiEdit", edit), say("Edited.")]));
+    project.write("a.txt", "one\ntwo\nthree\n");
+    let client = project.connect(&Offer::plain());
+    let uri = project.uri("a.txt");
+    client.editor.open(&uri, "one\ntwo\nthree\n");
+    ask(&client, "edit");
+    let hints = |count: usize| {
+        client.wait_for(&format!("{count} hints"), |received| {
+            let last = received.of("textDocument/publishDiagnostics").last()?;
+            let told = last["params"]["diagnostics"].as_array()?;
+            (told.len() == count).then(|| told.clone())
+        })
+    };
+    let first = hints(2)[0]["data"]["hunkId"].clone();
+    execute(&client, "kode.rejectEdits", json!({ "hunkIds": [first] }));
+    hints(1);
+}
+
+#[test]
+fn a_closed_message_request_is_answered_by_a_code_action() {
+    let project = project();
+    let client = project.connect(&Offer::plain());
+    let uri = project.uri("a.txt");
+    client.editor.open(&uri, "old\n");
+    ask(&client, "twice");
+    let request = asked(&client, 0);
+    client.answer(&request, Value::Null);
+    shown(&client, "Still waiting");
+    assert!(diagnostics(&client, &uri).is_empty(), "this editor can ask");
+    let offered = answers(&client, &uri, 0);
+    assert_eq!(offered[2]["arguments"][0]["scope"], "session");
+    client.call("workspace/executeCommand", offered[2].clone());
+    shown(&client, "Twice.");
+    assert_eq!(client.look(|received| received.of("window/showMessageRequest").count()), 1);
+}
+
+#[test]
+fn what_an_editor_does_not_tell_can_be_said_in_its_options() {
+    for (options, edited) in
+        [(json!({}), false), (json!({ "clientCapabilities": { "workspace": { "applyEdit": true } } }), true)]
+    {
+        let project = project();
+        let client = project.connect(&Offer::plain().with("/workspace", Value::Null).options(options));
+        let uri = project.uri("a.txt");
+        client.editor.open(&uri, "old\n");
+        execute(&client, "kode.setMode", json!({ "mode": "acceptEdits" }));
+        ask(&client, "edit");
+        shown(&client, "Edited.");
+        let (text, is_error) = project.model.last_results().pop().unwrap();
+        assert_eq!(is_error, !edited, "{text}");
+        assert_eq!(client.editor.text(&uri), if edited { "new\n" } else { "old\n" });
+        if !edited {
+            assert!(text.contains("clientCapabilities"), "it is said what to do: {text}");
+        }
+    }
+}
+
 #[test]
 fn a_turn_is_cancelled_by_command_and_by_its_progress() {
     for by_progress in [false, true] {

@@ -275,7 +275,7 @@ async fn a_document_that_is_closed_ends_the_edit() {
 async fn nothing_is_sent_where_it_cannot_succeed() {
     let mut editor = Editor::new(json!({"workspace": {"applyEdit": false}}), "abc").await;
     let Rejected { reason } = editor.edit(0..1, "x").await.unwrap() else { panic!("not rejected") };
-    assert_eq!(reason, "the editor does not offer workspace/applyEdit");
+    assert!(reason.starts_with("the editor does not offer workspace/applyEdit"), "{reason}");
     editor.settle().await;
 
     let mut editor = Editor::versioned("abc").await;

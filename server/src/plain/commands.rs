@@ -69,6 +69,8 @@ struct Compact {
 struct Respond {
     permission_id: Option<String>,
     feedback: Option<String>,
+    /// How far a yes reaches.
+    scope: Option<Scope>,
 }
 
 /// Makes this editor the one that goes on with a session.
@@ -186,7 +188,7 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
     let (session, prompt) = found.ok_or_else(|| error::unknown_permission(named.as_ref()))?;
     let answer = Answer {
         allow,
-        scope: Scope::Once,
+        scope: respond.scope.filter(|_| allow).unwrap_or(Scope::Once),
         feedback: respond.feedback,
         updated_input: None,
         rules: None,

@@ -1,4 +1,5 @@
-//! The agent's hunks for editors without a plugin: code actions, lenses, hover, diagnostics, commands.
+//! The agent's hunks, and its permission prompts, for editors without a plugin: code actions, lenses, hover, diagnostics,
+//! commands.
 //!
 //! Rule: looking is a pure function of [`FileReview`]s and answers from their text, whatever the editor shows by now;
 //! deciding is a command, because what a decision does is the engine's to say.
@@ -9,6 +10,7 @@ pub(crate) mod hover;
 pub(crate) mod lenses;
 pub(crate) mod list;
 mod place;
+pub(crate) mod prompts;
 pub(crate) mod publish;
 pub(crate) mod resolve;
 pub(crate) mod restore;

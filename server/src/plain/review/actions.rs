@@ -199,11 +199,7 @@ impl Offer<'_> {
 
     /// The action as the editor can take it.
     fn fitting(&self, action: CodeAction) -> Option<CodeActionOrCommand> {
-        if self.editor.literals {
-            return Some(CodeActionOrCommand::CodeAction(action));
-        }
-        let title = action.title;
-        action.command.map(|command| CodeActionOrCommand::Command(Command { title, ..command }))
+        fitting(action, self.editor.literals)
     }
 
     /// The hunk as an edit that the editor shows and asks about; the engine sees it in the text when it comes.
@@ -242,8 +238,17 @@ fn annotated(
     }
 }
 
+/// The action as an editor can take it that has `literals` or has not.
+pub(super) fn fitting(action: CodeAction, literals: bool) -> Option<CodeActionOrCommand> {
+    if literals {
+        return Some(CodeActionOrCommand::CodeAction(action));
+    }
+    let title = action.title;
+    action.command.map(|command| CodeActionOrCommand::Command(Command { title, ..command }))
+}
+
 /// Whether `kind` is `wanted` or one of its sub-kinds.
-fn contains(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
+pub(crate) fn contains(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
     let rest = kind.as_str().strip_prefix(wanted.as_str());
     wanted.as_str().is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -1,5 +1,5 @@
 //! Tells the editor that hunks have come, gone or moved: diagnostics, and a request to ask for lenses again. What is wrong
-//! with the settings goes the same way, for a document has one list of diagnostics from us.
+//! with the settings, and prompts that wait, go the same way, for a document has one list of diagnostics from us.
 //!
 //! Rule: many changes become one telling; what is told is always the whole state, so that nothing is left standing
 //! that is no more; at most one request for lenses is open.
@@ -16,6 +16,7 @@ use lsp_types::{Diagnostic, MessageType, Url};
 use tokio::time::sleep;
 
 use super::diagnostics::diagnostics;
+use super::prompts;
 use crate::agent::ReviewDiagnostics;
 use crate::backend::Shared;
 use crate::convert;
@@ -80,6 +81,11 @@ impl ReviewPublisher {
         Self::schedule(shared);
     }
 
+    /// Tells the editor soon that a permission prompt waits, or waits no more.
+    pub(crate) fn prompts_changed(shared: &Arc<Shared>) {
+        Self::schedule(shared);
+    }
+
     /// Tells the editor soon where the hunks of a document are, if it was told of any: editors move diagnostics along
     /// with what is typed, but not all of them do.
     pub(crate) fn text_changed(shared: &Arc<Shared>, uri: &Url) {
@@ -138,7 +144,7 @@ async fn tell_all(shared: &Arc<Shared>) {
     let _one_after_the_other = shared.review.telling.lock().await;
     let problems = problems(shared).await;
     let mut now = if wanted(shared) { current(shared) } else { Vec::new() };
-    for (uri, found) in settings::current(shared, &problems) {
+    for (uri, found) in prompts::current(shared).into_iter().chain(settings::current(shared, &problems)) {
         match now.iter_mut().find(|(known, _, _)| *known == uri) {
             Some((_, _, diagnostics)) => diagnostics.extend(found),
             None => now.push((uri, None, found)),
