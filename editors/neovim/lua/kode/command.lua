@@ -53,14 +53,24 @@ local function open_session(server, id, layout)
   end)
 end
 
---- Opens the quickfix list with all changes to review.
+--- Opens the quickfix list with all changes to review, or the location list with those of the current file.
 ---@param surface kode.Surface
-function M.review(surface)
-  require('kode.review').quickfix(surface, function(count)
-    if count == 0 then
+---@param only_file? boolean
+function M.review(surface, only_file)
+  local window = api.nvim_get_current_win()
+  local bufnr = only_file and api.nvim_get_current_buf() or nil
+  require('kode.review').list(surface, bufnr, function(entries)
+    if #entries == 0 then
       return say('there is nothing to review')
     end
-    vim.cmd.copen()
+    local what = { title = 'Kode: changes to review', items = entries }
+    if not only_file then
+      vim.fn.setqflist({}, ' ', what)
+      vim.cmd.copen()
+    elseif api.nvim_win_is_valid(window) then
+      vim.fn.setloclist(window, {}, ' ', what)
+      api.nvim_win_call(window, vim.cmd.lopen)
+    end
   end)
 end
 
@@ -80,10 +90,7 @@ local function send(call, delivery)
       return surface:send(call.text, { delivery = delivery, parts = given })
     end
     for _, part in ipairs(given) do
-      local label = part.type == 'selection'
-          and ('%s:%d-%d'):format(vim.fs.basename(vim.uri_to_fname(part.uri)), call.range.first, call.range.last)
-        or 'text'
-      surface:attach(label, part)
+      surface:attach(part)
     end
     require('kode.layout').open(surface)
   end)
@@ -380,9 +387,90 @@ commands.queue = {
 }
 
 commands.review = {
-  text = 'put all changes to review into the quickfix list',
+  text = 'put all changes to review into the quickfix list; file: those of this file into the location list',
+  complete = fixed({ 'file' }),
+  run = function(call)
+    surface_of.with(function(surface)
+      M.review(surface, call.words[1] == 'file')
+    end)
+  end,
+}
+
+commands.comment = {
+  text = 'comment on the line or the range; without words it asks, and no words at all take a comment away',
+  run = function(call)
+    local row = api.nvim_win_get_cursor(0)[1]
+    local range = call.range or { first = row, last = row }
+    surface_of.with(function(surface)
+      require('kode.comments').write(surface, range.first - 1, range.last - 1, call.text)
+    end)
+  end,
+}
+
+commands.comments = {
+  text = 'put the comments into the quickfix list; send: all of them as one prompt; drop: take them away',
+  complete = fixed({ 'send', 'drop' }),
+  run = function(call)
+    surface_of.with(function(surface)
+      local comments = require('kode.comments')
+      if call.words[1] == 'send' then
+        return comments.send(surface, (call.text:gsub('^send%s*', '')))
+      elseif call.words[1] == 'drop' then
+        return comments.drop(surface)
+      end
+      if comments.quickfix(surface) == 0 then
+        return say('there are no comments; :Kode comment writes one')
+      end
+      vim.cmd.copen()
+    end)
+  end,
+}
+
+---@param surface kode.Surface
+---@param part? kode.InputPart
+---@param problem? string
+local function attach(surface, part, problem)
+  if not part then
+    return vim.notify('kode: ' .. problem, vim.log.levels.ERROR)
+  end
+  surface:attach(part)
+  say(('%s goes with the next prompt'):format(require('kode.attach').label(part)))
+end
+
+commands.attach = {
+  text = 'let a file or picture go with the next prompt',
+  complete = function(words)
+    return vim.fn.getcompletion(words[#words], 'file')
+  end,
+  run = function(call)
+    if call.text == '' then
+      return say('which file? :Kode paste takes the picture in the clipboard')
+    end
+    surface_of.with(function(surface)
+      attach(surface, require('kode.attach').file(call.text))
+    end)
+  end,
+}
+
+commands.paste = {
+  text = 'let the picture in the clipboard go with the next prompt',
   run = function()
-    surface_of.with(M.review)
+    surface_of.with(function(surface)
+      require('kode.attach').clipboard(function(part, problem)
+        attach(surface, part, problem)
+      end)
+    end)
+  end,
+}
+
+commands.detach = {
+  text = 'choose something that goes with the next prompt, and leave it out',
+  run = function()
+    surface_of.with(function(surface)
+      require('kode.pick').select(surface.parts, 'Leave out', require('kode.attach').label, function(part)
+        surface:detach(part)
+      end)
+    end)
   end,
 }
 

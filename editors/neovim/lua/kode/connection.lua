@@ -345,11 +345,15 @@ end
 
 --- Begins a session.
 ---@param callback fun(session: kode.Session)
-function Connection:new_session(callback)
+---@param failed? fun() What is done when there is none, which the user is told.
+function Connection:new_session(callback, failed)
   self.beginning = self.beginning + 1
   self:request('agent/session/new', {}, function(err, result)
     self.beginning = self.beginning - 1
     if err then
+      if failed then
+        failed()
+      end
       return M.complain(err)
     end
     callback(self:take(result.snapshot))
@@ -499,6 +503,9 @@ api.nvim_create_autocmd('VimLeavePre', {
   desc = 'kode: keep the drafts; a server that ends now has not crashed',
   callback = function()
     leaving = true
+    if package.loaded['kode.comments'] then
+      require('kode.comments').keep()
+    end
     require('kode.prompt').flush_all()
   end,
 })

@@ -87,22 +87,4 @@ function M.resolve(wish, first, last)
   require('kode.review').resolve_rows(wish, first - 1, (last or first) - 1)
 end
 
----@type "keep"|"undo"
-local wish = 'keep'
-
---- The 'operatorfunc' of keeping and undoing, which makes them repeatable by `.`.
-function M.operator()
-  local first, last = vim.api.nvim_buf_get_mark(0, '[')[1], vim.api.nvim_buf_get_mark(0, ']')[1]
-  M.resolve(wish, first, last)
-end
-
---- What a `<Plug>` map that keeps or undoes evaluates to.
----@param what "keep"|"undo"
----@return string
-function M.repeatable(what)
-  wish = what
-  vim.o.operatorfunc = "v:lua.require'kode'.operator"
-  return vim.api.nvim_get_mode().mode:match('^[vV\22]') and 'g@' or 'g@l'
-end
-
 return M
