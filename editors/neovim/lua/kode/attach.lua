@@ -18,12 +18,12 @@ local pictures = {
   { media = 'image/webp', pattern = '^RIFF....WEBP' },
 }
 
---- The programs that give the picture in the clipboard, and the variable that says that their display is there.
----@type { variable?: string, cmd: string[] }[]
+--- The programs that give the picture in the clipboard, and the variable without which they cannot.
+---@type { variable: string, program: string, arguments: string[] }[]
 local clipboards = {
-  { variable = 'WAYLAND_DISPLAY', cmd = { 'wl-paste', '--no-newline', '--type', 'image/png' } },
-  { variable = 'DISPLAY', cmd = { 'xclip', '-selection', 'clipboard', '-target', 'image/png', '-out' } },
-  { cmd = { 'pngpaste', '-' } },
+  { variable = 'WAYLAND_DISPLAY', program = 'wl-paste', arguments = { '--no-newline', '--type', 'image/png' } },
+  { variable = 'DISPLAY', program = 'xclip', arguments = { '-selection', 'clipboard', '-target', 'image/png', '-out' } },
+  { variable = 'HOME', program = 'pngpaste', arguments = { '-' } },
 }
 
 ---@param bytes string
@@ -73,8 +73,9 @@ end
 ---@return string[]?
 local function clipboard()
   for _, candidate in ipairs(clipboards) do
-    if (not candidate.variable or vim.env[candidate.variable]) and vim.fn.executable(candidate.cmd[1]) == 1 then
-      return candidate.cmd
+    local is_here = (os.getenv(candidate.variable) or '') ~= ''
+    if is_here and vim.fn.executable(candidate.program) == 1 then
+      return vim.list_extend({ candidate.program }, candidate.arguments)
     end
   end
 end

@@ -115,8 +115,9 @@ local function decide(what)
       end
     end
     local row = api.nvim_win_get_cursor(0)[1]
-    local range = call.range or { first = row, last = row }
-    review.resolve_rows(what, range.first - 1, range.last - 1, words.force)
+    local first = call.range and call.range.first or row --[[@as integer]]
+    local last = call.range and call.range.last or row --[[@as integer]]
+    review.resolve_rows(what, first - 1, last - 1, words.force == true)
   end
 end
 
@@ -663,8 +664,7 @@ commands.mcp = {
 commands.doctor = {
   text = 'say what the server finds on this machine',
   run = function()
-    local config = vim.lsp.config.kode
-    local cmd = config and type(config.cmd) == 'table' and config.cmd[1] or 'kode-ls'
+    local cmd = require('kode.lsp').program() or 'kode-ls'
     if vim.fn.executable(cmd) == 0 then
       return vim.notify(('kode: `%s` cannot be run; see :help kode-install'):format(cmd), vim.log.levels.ERROR)
     end
@@ -756,7 +756,7 @@ function M.run(args)
     end)
   end
   local name, rest = args.args:match('^(%S+)%s*(.*)$')
-  if not name then
+  if not name or not rest then
     return range and send({ words = {}, text = '', range = range, bang = false })
       or commands.toggle.run({ words = {}, text = '', bang = false })
   end

@@ -66,7 +66,9 @@ end
 ---@param bufnr integer
 function M.draw(bufnr)
   local comments = of_buffer(bufnr)
-  vim.iter(comments):each(locate)
+  for _, comment in ipairs(comments) do
+    locate(comment)
+  end
   api.nvim_buf_clear_namespace(bufnr, highlight.comments, 0, -1)
   local end_of_buffer = api.nvim_buf_line_count(bufnr) - 1
   for _, comment in ipairs(comments) do
@@ -167,7 +169,9 @@ end
 ---@return kode.Comment[]
 function M.all(surface)
   local comments = list(surface)
-  vim.iter(comments):each(locate)
+  for _, comment in ipairs(comments) do
+    locate(comment)
+  end
   table.sort(comments, function(a, b)
     if a.uri ~= b.uri then
       return a.uri < b.uri
@@ -277,7 +281,10 @@ function M.send(surface, words)
   if #comments == 0 then
     return vim.notify('kode: there are no comments; :Kode comment writes one', vim.log.levels.INFO)
   end
-  local parts = vim.iter(comments):map(selection):totable()
+  local parts = {}
+  for _, comment in ipairs(comments) do
+    parts[#parts + 1] = selection(comment)
+  end
   surface:send(prompt_text(comments, surface.connection.root, words), {
     parts = parts,
     sent = function()

@@ -20,11 +20,14 @@ local kinds = {
   skill = '*',
 }
 
+--- Neovim's types know the methods of LSP alone.
+M.METHOD = 'agent/complete' --[[@as any]]
+
 --- What the server is asked about a place in a prompt.
 ---@param bufnr integer
 ---@param row integer
 ---@param column integer In bytes.
----@param encoding string
+---@param encoding kode.Encoding
 ---@return kode.CompleteParams? params
 ---@return string before The line before the place.
 function M.question(bufnr, row, column, encoding)
@@ -41,7 +44,7 @@ function M.question(bufnr, row, column, encoding)
 end
 
 ---@param bufnr integer
----@param encoding string
+---@param encoding kode.Encoding
 ---@return kode.CompleteParams? params
 ---@return string before
 local function question(bufnr, encoding)
@@ -53,7 +56,7 @@ end
 ---@param params kode.CompleteParams
 ---@param before string
 ---@param start integer As the server counts.
----@param encoding string
+---@param encoding kode.Encoding
 ---@return integer
 function M.start(params, before, start, encoding)
   local head_bytes = vim.str_byteindex(params.text, encoding, params.cursor, false)
@@ -65,7 +68,7 @@ end
 ---@param params kode.CompleteParams
 ---@param before string
 ---@param result kode.CompleteResult
----@param encoding string
+---@param encoding kode.Encoding
 ---@return integer start
 ---@return table[] items
 local function menu(params, before, result, encoding)
@@ -107,7 +110,7 @@ function M.func(findstart)
     return -3
   end
   local params, before = question(bufnr, client.offset_encoding)
-  local response = params and client:request_sync('agent/complete', params, LIMIT)
+  local response = params and client:request_sync(M.METHOD, params, LIMIT)
   if not params or not response or not response.result then
     return -3
   end
@@ -141,7 +144,7 @@ function M.typed(bufnr)
     return
   end
   local tick = api.nvim_buf_get_changedtick(bufnr)
-  client:request('agent/complete', params, function(_, result)
+  client:request(M.METHOD, params, function(_, result)
     local same = api.nvim_get_current_buf() == bufnr
       and api.nvim_get_mode().mode:sub(1, 1) == 'i'
       and api.nvim_buf_get_changedtick(bufnr) == tick

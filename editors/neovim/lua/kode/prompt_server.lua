@@ -59,7 +59,8 @@ local function completion(params, callback)
   end
   local row, column = params.position.line, params.position.character
   local question, before = complete.question(bufnr, row, column, client.offset_encoding)
-  client:request('agent/complete', assert(question), function(problem, result)
+  assert(question, 'a buffer with a client has a session')
+  client:request(complete.METHOD, question, function(problem, result)
     if problem or not result then
       return callback(problem, nil)
     end

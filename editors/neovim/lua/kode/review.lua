@@ -45,7 +45,8 @@ end
 ---@param after string[]
 ---@return integer[][]
 local function compare(before, after)
-  local diff = vim.text.diff or vim.diff
+  ---@diagnostic disable-next-line: deprecated
+  local diff = vim.text.diff or vim.diff -- 0.11 has it under the old name.
   local function text(lines)
     return #lines > 0 and table.concat(lines, '\n') .. '\n' or ''
   end
@@ -119,9 +120,12 @@ end
 ---@param bufnr integer
 ---@return boolean
 local function is_diffed(bufnr)
-  return vim.iter(vim.fn.win_findbuf(bufnr)):any(function(window)
-    return vim.wo[window].diff
-  end)
+  for _, window in ipairs(vim.fn.win_findbuf(bufnr)) do
+    if vim.wo[window].diff then
+      return true
+    end
+  end
+  return false
 end
 
 ---@param bufnr integer
@@ -134,10 +138,11 @@ local function draw_applied(bufnr, hunk)
   end
   local before, after = lines_of(hunk.oldText), lines_of(hunk.newText)
   for _, change in ipairs(compare(before, after)) do
-    local old_first, old_count, new_first, new_count = unpack(change)
+    local old_first, old_count = assert(change[1]), assert(change[2])
+    local new_first, new_count = assert(change[3]), assert(change[4])
     if old_count > 0 then
       -- Where nothing came in its place, the diff names the line before.
-      local row = first + (new_count > 0 and new_first - 1 or new_first)
+      local row = first + (new_count > 0 and new_first - 1 or new_first) --[[@as integer]]
       mark(bufnr, row, {
         virt_lines = virtual(vim.list_slice(before, old_first, old_first + old_count - 1), 'KodeLineRemoved'),
         virt_lines_above = true,
@@ -536,7 +541,7 @@ end
 function M.repeatable(wish)
   repeated = wish
   vim.o.operatorfunc = "v:lua.require'kode.review'.operator"
-  return vim.api.nvim_get_mode().mode:match('^[vV\22]') and 'g@' or 'g@l'
+  return api.nvim_get_mode().mode:match('^[vV\22]') and 'g@' or 'g@l'
 end
 
 --- Keeps or undoes all of a file, of the last turn, or of a session.
@@ -577,7 +582,7 @@ local function entry_of(surface, file, hunk)
     lnum = hunk.lineRange.start + 1,
     end_lnum = math.max(hunk.lineRange['end'], hunk.lineRange.start + 1),
     type = hunk.state == 'conflict' and 'E' or hunk.state == 'proposed' and 'W' or 'I',
-    text = ('%s +%d -%d  %s'):format(hunk.state, hunk.added, hunk.removed, vim.trim(first)),
+    text = ('%s +%d -%d  %s'):format(hunk.state, hunk.added, hunk.removed, vim.trim(first or '')),
     user_data = { kode = { session = surface.session.id, hunk = hunk.hunkId } },
   }
 end

@@ -146,7 +146,7 @@ function Surface:buffers()
 end
 
 ---@private
----@param change kode.Change
+---@param change any One of `kode.Change`, whose `kind` says which.
 function Surface:on_change(change)
   if self.transcript then
     self.transcript:on_change(change)
@@ -197,21 +197,21 @@ end
 --- Tells of what waits for the user when nothing that shows it is in sight, each once.
 ---@private
 function Surface:tell_waiting()
-  local waiting = {}
+  local asked = {}
   for _, prompt in ipairs(self.session.permissions) do
-    waiting[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(prompt.title:gsub('%c', ' '))
+    asked[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(prompt.title:gsub('%c', ' '))
   end
   for _, question in ipairs(self.session.questions) do
     local text = question.questions[1].question:gsub('%c', ' ')
-    waiting[question.questionId] = ('Kode has a question: %s (:Kode answer)'):format(text)
+    asked[question.questionId] = ('Kode has a question: %s (:Kode answer)'):format(text)
   end
-  for id, text in pairs(waiting) do
+  for id, text in pairs(asked) do
     if not self.told[id] and config.get().notify and not layout.shows(self) then
       vim.notify(text, vim.log.levels.WARN)
     end
-    waiting[id] = true
+    asked[id] = true
   end
-  self.told = waiting
+  self.told = asked
 end
 
 ---@private
