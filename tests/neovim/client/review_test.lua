@@ -100,6 +100,40 @@ tests['the quickfix list has all changes, and decides about them'] = function(wo
   world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
 end
 
+tests['the changes of one file are in the location list of its window, and are decided about there'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode review file')
+  world:wait_lua('the list is open', 'return vim.fn.getwininfo(vim.api.nvim_get_current_win())[1].loclist', 1)
+  equal(
+    world:lua('return vim.tbl_map(function(entry) return entry.text end, vim.fn.getloclist(0))'),
+    { 'applied +1 -1  TWO', 'applied +1 -1  SIX' },
+    'the list'
+  )
+  equal(world:lua('return #vim.fn.getqflist()'), 0, 'the quickfix list')
+  world:type('2G')
+  world:command('Kode undo')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
+end
+
+tests['changes are code lenses as well, which the keys of Neovim run'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:use_picker()
+  world:type('2G')
+  if world:lua('return vim.lsp.codelens.enable ~= nil') then
+    world:lua('vim.lsp.codelens.enable(true)')
+    world:wait_lua('the lenses are there', 'return #vim.lsp.codelens.get({ bufnr = 0 }) > 0', true)
+    world:type('grx')
+  else
+    world:lua('vim.lsp.codelens.refresh()')
+    world:wait_lua('the lenses are there', 'return #vim.lsp.codelens.get(0) > 0', true)
+    world:lua('vim.lsp.codelens.run()')
+  end
+  world:answer('Kode: Undo')
+  world:wait_text('one\ntwo\nthree\nfour\nfive\nSIX\nseven\n')
+end
+
 tests['where the user has written into a change, undoing asks first'] = function(world)
   two_places(world)
   wait_shown(world, { 1, 5 }, { '1 two', '5 six' })

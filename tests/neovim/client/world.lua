@@ -120,6 +120,11 @@ function World:start(files, settings)
     self.folder .. '/init.lua',
     init:format(World.plugin, World.program, vim.inspect(settings or {}))
   )
+  self:spawn(files)
+end
+
+--- Starts a Neovim with the `init.lua` that is there.
+function World:spawn(files)
   local env = vim.tbl_extend('error', self.env, {
     HOME = self.folder,
     KODE_LS_HOME = self.folder .. '/state',

@@ -66,10 +66,12 @@ function M.review(surface, only_file)
     local what = { title = 'Kode: changes to review', items = entries }
     if not only_file then
       vim.fn.setqflist({}, ' ', what)
-      vim.cmd.copen()
     elseif api.nvim_win_is_valid(window) then
       vim.fn.setloclist(window, {}, ' ', what)
-      api.nvim_win_call(window, vim.cmd.lopen)
+    end
+    -- Whoever has gone elsewhere meanwhile stays there.
+    if api.nvim_get_current_win() == window then
+      vim.cmd(only_file and 'lopen' or 'copen')
     end
   end)
 end
