@@ -317,4 +317,8 @@ function M.review(bufnr, wanted)
   end
 end
 
+--- The maps of each kind of buffer.
+---@type table<string, kode.Map[]>
+M.tables = { transcript = transcript, prompt = prompt }
+
 return M
