@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs a Neovim that has `vim.lsp.config`, and prints the path of the program.
 #
+#   tests/tools/install-neovim.sh           the newest that works
+#   tests/tools/install-neovim.sh SUITE     that of a suite of Debian, whatever its version
+#
 # Debian's own is too old, so it is taken from a newer suite together with everything it depends on, its libc
 # included, into a private folder. The programs are patched to find that libc by themselves: with LD_LIBRARY_PATH
 # the language server that Neovim starts would get it too, and started through ld.so Neovim cannot start itself
@@ -13,7 +16,8 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/common.sh"
 
 minimum=0.11
-prefix=$tools/neovim
+prefix=$tools/neovim${1:+-$1}
+[ $# = 0 ] || minimum=0
 
 # is_recent PROGRAM: whether it runs and is a Neovim of at least the minimum.
 is_recent() {
@@ -67,7 +71,8 @@ if installed "$prefix" "$minimum" && is_recent "$prefix/usr/bin/nvim"; then
   echo "$prefix/usr/bin/nvim"
   exit 0
 fi
-own=$(command -v "${NEOVIM:-nvim}" || true)
+own=
+[ $# = 1 ] || own=$(command -v "${NEOVIM:-nvim}" || true)
 if [ -n "$own" ] && is_recent "$own"; then
   echo "$own"
   exit 0
@@ -81,7 +86,8 @@ mirror=${DEBIAN_MIRROR:-$(debian_mirror)}
 [ -n "$mirror" ] || fail "apt here has no Debian mirror; set DEBIAN_MIRROR to one, or $elsewhere"
 
 # Suites change their names with time; the version is what counts.
-for suite in ${DEBIAN_SUITES:-forky testing sid}; do
+suites=${1:-${DEBIAN_SUITES:-forky testing sid}}
+for suite in $suites; do
   rm -rf "$prefix"
   mkdir -p "$prefix"
   if unpack "$suite" "$prefix" >&2 && patch "$prefix" >&2 && is_recent "$prefix/usr/bin/nvim"; then

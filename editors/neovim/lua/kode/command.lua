@@ -116,9 +116,11 @@ local function decide(what)
         return review.resolve_all(what, reach, surface, words.force)
       end
     end
-    local row = api.nvim_win_get_cursor(0)[1]
-    local first = call.range and call.range.first or row --[[@as integer]]
-    local last = call.range and call.range.last or row --[[@as integer]]
+    local range = call.range
+    ---@type integer
+    local first = range and range.first or api.nvim_win_get_cursor(0)[1]
+    ---@type integer
+    local last = range and range.last or first
     review.resolve_rows(what, first - 1, last - 1, words.force == true)
   end
 end
