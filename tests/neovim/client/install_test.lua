@@ -50,7 +50,7 @@ local function works(world)
   world:wait_turns(1)
   equal(world:lua("return vim.fn.exists(':Kode')"), 2, 'the command')
   world:command('help kode')
-  world:wait_lua('the help is there', 'return vim.bo.filetype', 'help')
+  world:wait_lua('the help is there', 'return vim.bo.buftype', 'help')
 end
 
 tests['vim.pack installs it'] = function(world)

@@ -15,6 +15,7 @@ local MAX_DRAFT_PARTS = 256 * 1024
 ---@field private surface kode.Surface
 ---@field private told string The words of the draft as the server has them.
 ---@field private told_parts kode.InputPart[] What goes with them there.
+---@field private sends integer How often a prompt was handed in.
 ---@field private recalled? integer
 ---@field private timer? uv.uv_timer_t
 local Prompt = {}
@@ -52,6 +53,7 @@ function Prompt.new(surface)
     buffer = api.nvim_create_buf(false, true),
     told = '',
     told_parts = {},
+    sends = 0,
   }, Prompt)
   by_buffer[self.buffer] = self
   api.nvim_buf_set_name(self.buffer, 'kode://prompt/' .. surface.session.id)
@@ -172,6 +174,7 @@ end
 function Prompt:clear()
   self:stop()
   self.told, self.told_parts, self.recalled = '', {}, nil
+  self.sends = self.sends + 1
   api.nvim_buf_set_lines(self.buffer, 0, -1, false, {})
 end
 
@@ -206,15 +209,15 @@ function Prompt:flush()
     return
   end
   local text, parts = self:text(), self:draft_parts()
-  local connection, session = self.surface.connection, self.surface.session
+  local connection, session, sends = self.surface.connection, self.surface.session, self.sends
   local is_news = text ~= self.told or not vim.deep_equal(parts, self.told_parts)
   if is_news and connection.status == 'ready' and not session.following then
-    self.told, self.told_parts = text, parts
     local params = { sessionId = session.id, text = text, parts = #parts > 0 and parts or nil }
     connection:request('agent/draft/set', params, function(err)
-      if err then
-        -- Typing on keeps it; an error with each rest of typing would be in the way.
-        self.told, self.told_parts = '', {}
+      -- Until it is answered the words are here alone, and a server that ends meanwhile has nothing to put in their
+      -- place. An error with each rest of typing would be in the way; typing on keeps them.
+      if not err and self.sends == sends then
+        self.told, self.told_parts = text, parts
       end
     end)
   end
