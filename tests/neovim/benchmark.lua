@@ -132,12 +132,12 @@ local function fifty_files(loaded)
   local reads, edits, open = {}, {}, {}
   for number = 1, 50 do
     local name = ('file%d.txt'):format(number)
-    World.write(world:path(name), ('old\n'):rep(200))
+    World.write(world:path(name), ('same\n'):rep(200) .. 'old\n')
     reads[number] = { type = 'tool_use', name = 'Read', input = { file_path = '{{cwd}}/' .. name } }
     edits[number] = {
       type = 'tool_use',
       name = 'Edit',
-      input = { file_path = '{{cwd}}/' .. name, old_string = 'old\n', new_string = 'new\n', replace_all = true },
+      input = { file_path = '{{cwd}}/' .. name, old_string = 'old', new_string = 'new' },
     }
     if number <= loaded then
       open[number] = name

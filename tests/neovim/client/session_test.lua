@@ -65,6 +65,32 @@ tests['a killed server is started again, and everything is there'] = function(wo
   assert(vim.startswith(world:transcript(), before:sub(1, -2)), 'the transcript goes on: ' .. world:transcript())
 end
 
+tests['a draft that a server died of hearing is still there, and is told to the next one'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  world:open()
+  world:type('ikept words<Esc>')
+  world:wait_text('kept words\n')
+  local pid = server_pid(world)
+  vim.uv.kill(pid, 'sigstop')
+  world:lua("require('kode.prompt').flush_all()")
+  vim.uv.kill(pid, 'sigkill')
+  World.wait_until('another server is ready', function()
+    local now = server_pid(world)
+    return now and now ~= vim.NIL and now ~= pid and status(world) == 'ready'
+  end)
+  world:wait_lua('the server has the draft', [[
+    local session, kept = require('kode').session(), nil
+    require('kode').request('agent/session/load', { sessionId = session.id }, function(_, snapshot)
+      kept = snapshot and snapshot.draft and snapshot.draft.text or ''
+    end)
+    vim.wait(1000, function() return kept ~= nil end)
+    return kept
+  ]], 'kept words')
+  equal(world:text(), 'kept words\n', 'the prompt')
+end
+
 tests['a turn that a crash has cut off is told of, and what waited waits again'] = function(world)
   World.write(world:path('a.txt'), 'one\ntwo\n')
   world:serve({
