@@ -106,6 +106,14 @@ local function with_transcript(lines)
       require('kode.layout').open(surface)
       vim.cmd.wincmd('t')
       local last, seq = items[#items].itemId, 0
+      -- Processor time of one update: what others do on the machine is not in it.
+      updates = {}
+      local draw = surface.transcript.draw
+      surface.transcript.draw = function(self)
+        local begin = os.clock()
+        draw(self)
+        table.insert(updates, (os.clock() - begin) * 1000)
+      end
       function stream()
         -- 200 pieces a second, and the screen computed as often as a terminal shows it.
         local timer, redraw = vim.uv.new_timer(), vim.uv.new_timer()
@@ -179,6 +187,7 @@ for _, lines in ipairs({ 100, 1000, 10000, 50000 }) do
   report(('%d lines, nothing going on'):format(took[2]), latencies(world))
   world:lua('stream()')
   report(('%d lines, 200 pieces a second (budget p95 10 ms)'):format(took[2]), latencies(world))
+  report(('%d lines, one update, processor time'):format(took[2]), world:lua('return updates'))
   world:close()
 end
 fifty_files(0)
