@@ -74,4 +74,25 @@ tests['the folder on the runtime path is all of it'] = function(world)
   works(world)
 end
 
+tests['the modules may be elsewhere than on the runtime path, where LuaRocks puts them'] = function(world)
+  local folder = repository(world) .. '/editors/neovim'
+  local rock = world.folder .. '/rock'
+  vim.fn.mkdir(rock)
+  -- What the rockspec names goes into the rock, the modules beside those of all rocks.
+  local spec = {}
+  setfenv(assert(loadfile(folder .. '/kode-scm-1.rockspec')), spec)()
+  for _, name in ipairs(spec.build.copy_directories) do
+    assert(vim.uv.fs_rename(folder .. '/' .. name, rock .. '/' .. name))
+  end
+  start_with(
+    world,
+    ([[
+      package.path = '%s/lua/?.lua;%s/lua/?/init.lua;' .. package.path
+      vim.opt.runtimepath:prepend('%s')
+    ]]):format(folder, folder, rock)
+  )
+  world:command('helptags ALL')
+  works(world)
+end
+
 return tests
