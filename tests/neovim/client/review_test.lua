@@ -194,6 +194,8 @@ end
 
 tests['a proposal is changed in the diff, and accepted as it stands there by writing it'] = function(world)
   asked_for(world)
+  -- It is shown in the text by now, and still the proposal is what the diff is of.
+  wait_shown(world, { 1 }, { '1 TWO' })
   world:command('Kode diff')
   World.wait_until('the proposal is there', function()
     return world:text() == 'one\nTWO\nthree\nfour\nfive\nsix\nseven\n'
@@ -210,6 +212,7 @@ end
 
 tests['a proposal that is closed without writing goes on waiting'] = function(world)
   asked_for(world)
+  wait_shown(world, { 1 }, { '1 TWO' })
   world:command('Kode diff')
   World.wait_until('the proposal is there', function()
     return world:lua('return vim.bo.buftype') == 'acwrite'

@@ -129,8 +129,8 @@ transcript = {
     modes = { 'n' },
     keys = { 'gR' },
     text = 'changes to review into the quickfix list',
-    act = function(owner)
-      require('kode.command').review(owner:owner())
+    act = function()
+      vim.cmd.Kode('review')
     end,
   },
   {
