@@ -286,6 +286,12 @@ tests['mode, model, effort and context are set and shown'] = function(world)
   end)
   world:send('go')
   world:wait_turns(1)
+  -- The same line can be had in windows of the user.
+  equal(world:lua("return require('kode').winbar():find('acceptEdits · main high', 1, true) ~= nil"), true, 'the line')
+  world:command('wincmd t | setlocal winbar=%{%v:lua.require\'kode\'.winbar()%} | wincmd p')
+  World.wait_until('it is on the screen twice, though it may be cut', function()
+    return select(2, world:screen():gsub('ceptEdits · main high', '')) == 2
+  end)
   world:command('Kode context')
   world:wait_screen('tokens')
   world:type('q')

@@ -40,7 +40,7 @@ tests['loading nothing before the first use'] = function(world)
     {},
     'the modules'
   )
-  equal(world:lua("return require('kode').statusline()"), '', 'the statusline')
+  equal(world:lua("return require('kode').statusline() .. require('kode').winbar()"), '', 'the statusline and the winbar')
   equal(world:lua('return #vim.lsp.get_clients()'), 0, 'the servers')
 end
 

@@ -60,6 +60,13 @@ function M.statusline()
   return package.loaded['kode.surface'] and require('kode.status').statusline() or ''
 end
 
+--- A line for the winbar of any window, with highlights: what goes on, mode, model, how full the context window is, cost.
+--- Empty before the plugin was used.
+---@return string
+function M.winbar()
+  return package.loaded['kode.surface'] and require('kode.status').winbar() or ''
+end
+
 --- How many prompts and questions wait for the user in all sessions.
 ---@return integer
 function M.waiting()

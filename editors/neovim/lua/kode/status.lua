@@ -111,10 +111,10 @@ local function drawn_surface()
   return transcript and transcript:owner() or require('kode.prompt').surface_of(bufnr)
 end
 
---- The winbar of a transcript.
+--- The winbar of a transcript; in any other window it speaks of the session that was used last.
 ---@return string
 function M.winbar()
-  local surface = drawn_surface()
+  local surface = drawn_surface() or require('kode.surface').latest()
   if not surface then
     return ''
   end
