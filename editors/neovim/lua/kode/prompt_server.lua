@@ -1,7 +1,7 @@
 --- The prompt's language server: what completion plugins, and Neovim's own completion, ask for names and commands.
 ---
---- Rule: it runs inside of Neovim and knows nothing itself. Each question goes on to the server as `agent/complete`, with the
---- session that the buffer belongs to, and comes back as LSP has it.
+--- Rule: it runs inside of Neovim and knows nothing itself. Each question goes on to the server as `agent/complete`, with
+--- the session that the buffer belongs to, and comes back as LSP has it.
 
 local complete = require('kode.complete')
 
