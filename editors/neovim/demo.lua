@@ -27,7 +27,8 @@ vim.opt.statusline = "%f %m%=%{v:lua.require'kode'.statusline()} "
 vim.opt.shortmess:append('I')
 vim.g.mapleader = ' '
 
-local folder = assert(vim.uv.fs_realpath(assert(vim.uv.fs_mkdtemp(vim.fs.joinpath(vim.uv.os_tmpdir(), 'kode-demo-XXXXXX')))))
+local temporary = assert(vim.uv.os_tmpdir())
+local folder = assert(vim.uv.fs_realpath(assert(vim.uv.fs_mkdtemp(vim.fs.joinpath(temporary, 'kode-demo-XXXXXX')))))
 local project = vim.fs.joinpath(folder, 'demo-project')
 vim.fn.mkdir(vim.fs.joinpath(project, 'src'), 'p')
 vim.fn.mkdir(vim.fs.joinpath(project, '.git'), 'p')

@@ -1,4 +1,5 @@
---- How long the Neovim client takes: loading, and how soon Neovim answers while an answer streams into a long transcript.
+--- How long the Neovim client takes: loading, and how soon Neovim answers while an answer streams into a long transcript or
+--- the agent edits many files.
 ---
 --- Rule: figures are printed beside a floor that was measured in the same run; nothing passes or fails by time.
 ---
@@ -105,6 +106,14 @@ local function with_transcript(lines)
       require('kode.layout').open(surface)
       vim.cmd.wincmd('t')
       local last, seq = items[#items].itemId, 0
+      -- Processor time of one update: what others do on the machine is not in it.
+      updates = {}
+      local draw = surface.transcript.draw
+      surface.transcript.draw = function(self)
+        local begin = os.clock()
+        draw(self)
+        table.insert(updates, (os.clock() - begin) * 1000)
+      end
       function stream()
         -- 200 pieces a second, and the screen computed as often as a terminal shows it.
         local timer, redraw = vim.uv.new_timer(), vim.uv.new_timer()
@@ -124,6 +133,49 @@ local function with_transcript(lines)
   return world, took
 end
 
+--- A turn of the agent that edits fifty files, of which this Neovim has loaded some.
+---@param loaded integer
+local function fifty_files(loaded)
+  local world = World.new()
+  local reads, edits, open = {}, {}, {}
+  for number = 1, 50 do
+    local name = ('file%d.txt'):format(number)
+    World.write(world:path(name), ('same\n'):rep(200) .. 'old\n')
+    reads[number] = { type = 'tool_use', name = 'Read', input = { file_path = '{{cwd}}/' .. name } }
+    edits[number] = {
+      type = 'tool_use',
+      name = 'Edit',
+      input = { file_path = '{{cwd}}/' .. name, old_string = 'old', new_string = 'new' },
+    }
+    if number <= loaded then
+      open[number] = name
+    end
+  end
+  World.write(world:path('mine.txt'), 'mine\n')
+  world:serve({ { content = reads }, { content = edits }, World.say('Done.') })
+  world:start({ 'mine.txt', unpack(open) })
+  world:lua([[
+    vim.cmd('silent! bufdo edit')
+    vim.cmd.buffer('mine.txt')
+    ended = false
+    vim.api.nvim_create_autocmd('User', { pattern = 'KodeDone', callback = function() ended = true end })
+    require('kode.surface').with(function(surface)
+      surface:ask('agent/session/configure', { mode = 'acceptEdits' }, function() surface:send('go') end)
+    end)
+  ]])
+  local values, is_done = {}, false
+  local begin = vim.uv.hrtime()
+  repeat
+    local start = vim.uv.hrtime()
+    is_done = world:lua('return ended')
+    values[#values + 1] = (vim.uv.hrtime() - start) / 1e6
+    vim.uv.sleep(3)
+  until is_done
+  report(('50 files edited, %d of them loaded: the whole turn'):format(loaded), { (vim.uv.hrtime() - begin) / 1e6 })
+  report(('50 files edited, %d of them loaded: Neovim answers'):format(loaded), values)
+  world:close()
+end
+
 loading()
 local floor = World.new()
 floor:start({})
@@ -135,5 +187,8 @@ for _, lines in ipairs({ 100, 1000, 10000, 50000 }) do
   report(('%d lines, nothing going on'):format(took[2]), latencies(world))
   world:lua('stream()')
   report(('%d lines, 200 pieces a second (budget p95 10 ms)'):format(took[2]), latencies(world))
+  report(('%d lines, one update, processor time'):format(took[2]), world:lua('return updates'))
   world:close()
 end
+fifty_files(0)
+fifty_files(50)

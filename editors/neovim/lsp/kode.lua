@@ -13,7 +13,6 @@ local config = {
   exit_timeout = 2000,
 }
 
-if #vim.api.nvim_get_runtime_file('lua/kode/lsp.lua', false) > 0 then
-  return require('kode.lsp').config(config)
-end
-return config
+-- LuaRocks puts the modules of the plugin elsewhere than on the runtime path.
+local is_there, plugin = pcall(require, 'kode.lsp')
+return is_there and plugin.config(config) or config

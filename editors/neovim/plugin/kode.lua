@@ -41,6 +41,8 @@ for name, command in pairs({
   answer = 'answer',
   queue = 'queue',
   restore = 'restore',
+  paste = 'paste',
+  ['send-comments'] = 'comments send',
   revert = 'revert',
   ['keep-file'] = 'keep file',
   ['undo-file'] = 'undo file',
@@ -50,9 +52,11 @@ for name, command in pairs({
   map('n', ('<Plug>(kode-%s)'):format(name), ('<Cmd>Kode %s<CR>'):format(command), { desc = 'Kode: ' .. command })
 end
 map('x', '<Plug>(kode-send)', ':Kode send<CR>', { silent = true, desc = 'Kode: let the lines go with a prompt' })
+map('x', '<Plug>(kode-comment)', ':Kode comment<CR>', { silent = true, desc = 'Kode: comment on the lines' })
+map('n', '<Plug>(kode-comment)', '<Cmd>Kode comment<CR>', { desc = 'Kode: comment on the line' })
 map('n', '<Plug>(kode-send)', ':Kode send ', { desc = 'Kode: send a prompt' })
 for _, wish in ipairs({ 'keep', 'undo' }) do
   map({ 'n', 'x' }, ('<Plug>(kode-%s)'):format(wish), function()
-    return require('kode').repeatable(wish)
+    return require('kode.review').repeatable(wish)
   end, { expr = true, desc = ('Kode: %s the change'):format(wish) })
 end

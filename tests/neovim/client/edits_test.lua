@@ -159,13 +159,42 @@ tests['fifty edited files list and load no buffer'] = function(world)
   equal(world:lua(counts), before, 'listed and loaded buffers after the review was listed')
 end
 
+--- How many turns have ended.
+local function turns_ended(world)
+  return world:lua([[
+    local count = 0
+    for _, data in ipairs(told) do if data.event.type == 'done' then count = count + 1 end end
+    told = vim.tbl_filter(function(data) return data.event.type == 'done' end, told)
+    return count
+  ]])
+end
+
+--- Types while the agent works: for one of its turns, or for KODE_LS_SOAK_SECONDS.
+---@param world World
+---@param type_something fun()
+local function type_meanwhile(world, type_something)
+  local deadline = vim.uv.now() + 1000 * (tonumber(vim.env.KODE_LS_SOAK_SECONDS) or 0)
+  local turns = 1
+  local start = vim.uv.now()
+  repeat
+    type_something()
+    local ended = turns_ended(world)
+    if ended == turns and vim.uv.now() < deadline then
+      turns, start = turns + 1, vim.uv.now()
+      world:lua("require('kode').send('go')")
+    end
+    assert(vim.uv.now() - start < 120000, 'the turn ends')
+  until ended == turns
+  return turns
+end
+
 tests['thirty edits while somebody types misplace no character'] = function(world)
   local steps = {}
   World.write(world:path('theirs.txt'), 'count 0\n')
   World.write(world:path('mine.txt'), '')
   steps[1] = read('theirs.txt')
   for number = 1, 30 do
-    steps[#steps + 1] = edit('theirs.txt', 'count ' .. (number - 1), 'count ' .. number)
+    steps[#steps + 1] = edit('theirs.txt', 'count ' .. (number - 1), 'count ' .. number % 30)
   end
   steps[#steps + 1] = say('Done.')
   world:serve(steps)
@@ -179,7 +208,7 @@ tests['thirty edits while somebody types misplace no character'] = function(worl
   local window = world:lua('return vim.api.nvim_get_current_win()')
   equal(world:lua('return vim.fs.basename(vim.api.nvim_buf_get_name(0))'), 'mine.txt', 'the window')
   world:lua([[
-    moved = {}
+    moved, edited = {}, 0
     vim.api.nvim_create_autocmd({ 'WinEnter', 'BufEnter', 'TabEnter', 'ModeChanged' }, {
       callback = function(event)
         if event.event ~= 'ModeChanged' or not vim.v.event.new_mode:match('^i') then
@@ -187,32 +216,26 @@ tests['thirty edits while somebody types misplace no character'] = function(worl
         end
       end,
     })
-    require('kode.surface').with(function(surface)
-      surface:ask('agent/session/configure', { mode = 'acceptEdits' }, function() surface:send('go') end)
-    end)
+    vim.api.nvim_buf_attach(vim.fn.bufnr('theirs.txt'), false, { on_lines = function() edited = edited + 1 end })
   ]])
-  local typed = {}
+  run(world, 0)
+  local typed, count = {}, 0
   world:type('i')
-  local function is_done()
-    return world:lua([[
-      for _, data in ipairs(told) do if data.event.type == 'done' then return true end end
-      return false
-    ]])
-  end
-  local count = 0
-  repeat
+  local turns = type_meanwhile(world, function()
     for _ = 1, 5 do
       count = count + 1
-      local word = ('w%d '):format(count)
-      typed[#typed + 1] = word
-      world:type(word)
+      -- A line of some length at most, as people have them.
+      local is_end = count % 20 == 0
+      typed[#typed + 1] = ('w%d%s'):format(count, is_end and '\n' or ' ')
+      world:type(('w%d%s'):format(count, is_end and '<CR>' or ' '))
     end
     vim.wait(10)
-  until is_done() or count > 20000
+  end)
   World.wait_until('all that was typed is there', function()
     return world:text('mine.txt') == table.concat(typed) .. '\n'
   end)
-  equal(world:text('theirs.txt'), 'count 30\n', 'the edited file')
+  equal(world:text('theirs.txt'), 'count 0\n', 'the edited file')
+  assert(world:lua('return edited') >= 30 * turns, 'the file was edited again and again')
   equal(world:lua('return vim.api.nvim_get_current_win()'), window, 'the window')
   equal(world:lua('return moved'), {}, 'what was entered meanwhile')
   equal(world:mode(), 'i', 'the mode')
@@ -225,34 +248,43 @@ tests['what was typed into the same file meanwhile stays'] = function(world)
     lines[#lines + 1] = ('theirs %d: old'):format(number)
     steps[#steps + 1] = edit('a.txt', ('theirs %d: old'):format(number), ('theirs %d: new'):format(number))
   end
+  for number = 1, vim.env.KODE_LS_SOAK_SECONDS and 20 or 0 do
+    steps[#steps + 1] = edit('a.txt', ('theirs %d: new'):format(number), ('theirs %d: old'):format(number))
+  end
   steps[#steps + 1] = say('Done.')
   World.write(world:path('a.txt'), table.concat(lines, '\n') .. '\n')
   world:serve(steps)
   world:start({ 'a.txt' })
   world:type('ggA')
-  world:lua([[
-    require('kode.surface').with(function(surface)
-      surface:ask('agent/session/configure', { mode = 'acceptEdits' }, function() surface:send('go') end)
-    end)
-  ]])
+  run(world, 0)
   local typed = 'mine:'
-  local function is_done()
-    return world:lua([[
-      for _, data in ipairs(told) do if data.event.type == 'done' then return true end end
-      return false
-    ]])
-  end
-  repeat
+  type_meanwhile(world, function()
     typed = typed .. 'x'
     world:type('x')
     vim.wait(15)
-  until is_done()
+  end)
   World.wait_until('all that was typed is in its line', function()
     return world:lua('return vim.fn.getline(1)') == typed
   end)
+  -- An edit that typing has overtaken again and again is given up, which the agent is told; no other line may be old.
+  local states = world:lua([[
+    local states = {}
+    for _, item in ipairs(require('kode').session().items) do
+      if item.body.name == 'Edit' then table.insert(states, item.body.state) end
+    end
+    return states
+  ]])
+  local made = 0
   for number = 1, 20 do
-    equal(world:lua('return vim.fn.getline(...)', number + 1), ('theirs %d: new'):format(number), 'an edited line')
+    local line = world:lua('return vim.fn.getline(...)', number + 1)
+    local is_made = states[number] == 'COMPLETED'
+    made = made + (is_made and 1 or 0)
+    if not vim.env.KODE_LS_SOAK_SECONDS then
+      equal(line, ('theirs %d: %s'):format(number, is_made and 'new' or 'old'), 'a line after a call that is ' .. states[number])
+    end
+    assert(line == ('theirs %d: old'):format(number) or line == ('theirs %d: new'):format(number), line)
   end
+  assert(made > 10, ('%d of 20 edits were made'):format(made))
 end
 
 tests['an edit of another version, of a closed file or a locked buffer is refused'] = function(world)

@@ -190,4 +190,88 @@ for name in pairs(recordings) do
   end
 end
 
+--- Replays the session that every client replays; the server's lists of hunks are answered as they were then.
+local function replay_shared(world, recording)
+  return world:lua(
+    [[
+      local recording = vim.json.decode(..., { luanil = { object = true, array = true } })
+      local surfaces = require('kode.surface')
+      local seq = 0
+      local function files(uri)
+        local newest = {}
+        for _, answer in ipairs(recording.edits) do
+          if answer.seq <= seq then newest = answer.result.files end
+        end
+        return vim.tbl_filter(function(file) return uri == nil or file.uri == uri end, newest)
+      end
+      local function ask(_, method, params, callback)
+        assert(method == 'agent/edits/list', method)
+        callback({ files = files(params.uri) })
+      end
+      local nothing = function() end
+      local connection = {
+        status = 'ready', root = '/project', sessions = {}, client = nothing, ask = ask, request = nothing,
+      }
+      local session = require('kode.session').new(recording.first)
+      surfaces.watch(connection, session)
+      local surface = surfaces.all()[session.id]
+      local bufnr = surface:buffers()
+      local function hunks()
+        local list = {}
+        for _, file in ipairs(surface.review:sorted()) do
+          for _, hunk in ipairs(file.hunks) do
+            table.insert(list, { file = vim.fs.basename(file.path), state = hunk.state })
+          end
+        end
+        return list
+      end
+      local lists, place = {}, 1
+      for _, answer in ipairs(recording.edits) do
+        while recording.events[place] and recording.events[place].bookmark.seq <= answer.seq do
+          seq = recording.events[place].bookmark.seq
+          session:apply(recording.events[place])
+          place = place + 1
+        end
+        assert(vim.wait(5000, function() return surface.review.timer == nil end, 5), 'the list is asked for')
+        table.insert(lists, hunks())
+      end
+      for last = place, #recording.events do
+        session:apply(recording.events[last])
+      end
+      surface.transcript:draw()
+      local items = vim.tbl_map(function(item)
+        local body = item.body
+        return {
+          kind = body.type,
+          tool = body.type == 'toolCall' and body.name or nil,
+          text = body.type ~= 'toolCall' and body.text or nil,
+          status = body.state or body.level or (body.interrupted and 'interrupted') or 'complete',
+        }
+      end, session.items)
+      return { items = items, hunks = hunks(), lists = lists, drawn = vim.api.nvim_buf_get_lines(bufnr, 0, -1, true) }
+    ]],
+    recording
+  )
+end
+
+tests['the session that every client replays comes to the same items and hunks'] = function(world)
+  local folder = vim.fs.joinpath(World.root, 'tests/fixtures/replay')
+  local expected = vim.json.decode(World.read(folder .. '/expected.json'))
+  world:start({})
+  local result = replay_shared(world, World.read(folder .. '/session.json'))
+  equal(result.items, expected.items, 'the items')
+  equal(result.hunks, expected.hunks, 'the hunks')
+  equal(result.lists, expected.lists, 'the hunks after each list')
+  -- What was said stands in the transcript, in this order.
+  local drawn, at = table.concat(result.drawn, '\n'), 1
+  for _, item in ipairs(expected.items) do
+    if item.text and item.kind ~= 'thinking' then
+      local first, last = drawn:find(vim.trim(item.text), at, true)
+      assert(first, ('%s is not drawn after what comes before it: %s'):format(item.text, drawn))
+      at = last + 1
+    end
+  end
+  assert(not drawn:find('## ?', 1, true), 'nothing waits: ' .. drawn)
+end
+
 return tests

@@ -3,57 +3,11 @@
 --- Rule: what is shown is looked at as extmarks and on the screen, what is decided as text in buffers and on the disk.
 
 local World = require('client.world')
+local Scenes = require('client.scenes')
+local TEXT, two_places, shown, wait_shown = Scenes.TEXT, Scenes.two_places, Scenes.shown, Scenes.wait_shown
 local equal, call, say = World.equal, World.call, World.say
 
 local tests = {}
-
-local TEXT = 'one\ntwo\nthree\nfour\nfive\nsix\nseven\n'
-
---- A project whose agent has changed two places of a file, unasked.
-local function two_places(world, settings)
-  World.write(world:path('a.txt'), TEXT)
-  world:serve({
-    call('Read', { file_path = '{{cwd}}/a.txt' }),
-    call('MultiEdit', {
-      file_path = '{{cwd}}/a.txt',
-      edits = { { old_string = 'two', new_string = 'TWO' }, { old_string = 'six', new_string = 'SIX' } },
-    }),
-    say('Edited.'),
-  })
-  world:start({ 'a.txt' }, settings)
-  world:lua([[
-    require('kode.surface').with(function(surface)
-      surface:ask('agent/session/configure', { mode = 'acceptEdits' }, function() surface:send('go') end)
-    end)
-  ]])
-  world:wait_turns(1)
-  world:wait_text('one\nTWO\nthree\nfour\nfive\nSIX\nseven\n', 'a.txt')
-end
-
---- The rows that have a sign, and the removed lines that are shown, as the current buffer has them.
-local function shown(world)
-  return world:lua([[
-    local signs, removed = {}, {}
-    local marks = vim.api.nvim_buf_get_extmarks(0, require('kode.highlight').review, 0, -1, { details = true })
-    for _, mark in ipairs(marks) do
-      local details = mark[4]
-      if details.sign_text then table.insert(signs, mark[2]) end
-      for _, line in ipairs(details.virt_lines or {}) do table.insert(removed, mark[2] .. ' ' .. line[1][1]) end
-    end
-    return { signs, removed }
-  ]])
-end
-
-local function wait_shown(world, signs, removed)
-  local seen
-  local ok = pcall(World.wait_until, 'it is shown', function()
-    seen = shown(world)
-    return vim.deep_equal(seen, { signs, removed })
-  end)
-  if not ok then
-    error(('shown are %s; told was %s'):format(vim.inspect(seen), vim.inspect(world:lua('return notified'))), 2)
-  end
-end
 
 tests['changes have signs and show what was removed'] = function(world)
   two_places(world)
@@ -146,6 +100,40 @@ tests['the quickfix list has all changes, and decides about them'] = function(wo
   world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
 end
 
+tests['the changes of one file are in the location list of its window, and are decided about there'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode review file')
+  world:wait_lua('the list is open', 'return vim.fn.getwininfo(vim.api.nvim_get_current_win())[1].loclist', 1)
+  equal(
+    world:lua('return vim.tbl_map(function(entry) return entry.text end, vim.fn.getloclist(0))'),
+    { 'applied +1 -1  TWO', 'applied +1 -1  SIX' },
+    'the list'
+  )
+  equal(world:lua('return #vim.fn.getqflist()'), 0, 'the quickfix list')
+  world:type('2G')
+  world:command('Kode undo')
+  world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
+end
+
+tests['changes are code lenses as well, which the keys of Neovim run'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:use_picker()
+  world:type('2G')
+  if world:lua('return vim.lsp.codelens.enable ~= nil') then
+    world:lua('vim.lsp.codelens.enable(true)')
+    world:wait_lua('the lenses are there', 'return #vim.lsp.codelens.get({ bufnr = 0 }) > 0', true)
+    world:type('grx')
+  else
+    world:lua('vim.lsp.codelens.refresh()')
+    world:wait_lua('the lenses are there', 'return #vim.lsp.codelens.get(0) > 0', true)
+    world:lua('vim.lsp.codelens.run()')
+  end
+  world:answer('Kode: Undo')
+  world:wait_text('one\ntwo\nthree\nfour\nfive\nSIX\nseven\n')
+end
+
 tests['where the user has written into a change, undoing asks first'] = function(world)
   two_places(world)
   wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
@@ -206,6 +194,8 @@ end
 
 tests['a proposal is changed in the diff, and accepted as it stands there by writing it'] = function(world)
   asked_for(world)
+  -- It is shown in the text by now, and still the proposal is what the diff is of.
+  wait_shown(world, { 1 }, { '1 TWO' })
   world:command('Kode diff')
   World.wait_until('the proposal is there', function()
     return world:text() == 'one\nTWO\nthree\nfour\nfive\nsix\nseven\n'
@@ -222,6 +212,7 @@ end
 
 tests['a proposal that is closed without writing goes on waiting'] = function(world)
   asked_for(world)
+  wait_shown(world, { 1 }, { '1 TWO' })
   world:command('Kode diff')
   World.wait_until('the proposal is there', function()
     return world:lua('return vim.bo.buftype') == 'acwrite'

@@ -7,13 +7,6 @@ local equal, call, say = World.equal, World.call, World.say
 
 local tests = {}
 
-local function open(world)
-  world:command('Kode open')
-  World.wait_until('the conversation is open', function()
-    return world:lua('return vim.bo.filetype') == 'kodeprompt'
-  end)
-end
-
 --- A model that answers a prompt by its first word.
 local function serve_answers(world)
   world:serve({
@@ -45,8 +38,8 @@ tests['a killed server is started again, and everything is there'] = function(wo
   World.write(world:path('a.txt'), 'one\n')
   serve_answers(world)
   world:start({ 'a.txt' })
-  open(world)
-  world:type('ifirst<Esc><CR>')
+  world:open()
+  world:send('first')
   world:wait_transcript('An answer to first.')
   world:wait_turns(1)
   world:type('iunsent<Esc>')
@@ -72,6 +65,32 @@ tests['a killed server is started again, and everything is there'] = function(wo
   assert(vim.startswith(world:transcript(), before:sub(1, -2)), 'the transcript goes on: ' .. world:transcript())
 end
 
+tests['a draft that a server died of hearing is still there, and is told to the next one'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  world:open()
+  world:type('ikept words<Esc>')
+  world:wait_text('kept words\n')
+  local pid = server_pid(world)
+  vim.uv.kill(pid, 'sigstop')
+  world:lua("require('kode.prompt').flush_all()")
+  vim.uv.kill(pid, 'sigkill')
+  World.wait_until('another server is ready', function()
+    local now = server_pid(world)
+    return now and now ~= vim.NIL and now ~= pid and status(world) == 'ready'
+  end)
+  world:wait_lua('the server has the draft', [[
+    local session, kept = require('kode').session(), nil
+    require('kode').request('agent/session/load', { sessionId = session.id }, function(_, snapshot)
+      kept = snapshot and snapshot.draft and snapshot.draft.text or ''
+    end)
+    vim.wait(1000, function() return kept ~= nil end)
+    return kept
+  ]], 'kept words')
+  equal(world:text(), 'kept words\n', 'the prompt')
+end
+
 tests['a turn that a crash has cut off is told of, and what waited waits again'] = function(world)
   World.write(world:path('a.txt'), 'one\ntwo\n')
   world:serve({
@@ -80,8 +99,8 @@ tests['a turn that a crash has cut off is told of, and what waited waits again']
     say('Done after all.'),
   })
   world:start({ 'a.txt' })
-  open(world)
-  world:type('igo<Esc><CR>')
+  world:open()
+  world:send('go')
   world:wait_transcript('? Kode asks')
   local pid = server_pid(world)
   vim.uv.kill(pid, 'sigkill')
@@ -102,7 +121,7 @@ tests['five crashes stop, and say what to do'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Never asked.') })
   world:start({ 'a.txt' })
-  open(world)
+  world:open()
   world:lua('vim.defer_fn_original = vim.defer_fn; vim.defer_fn = function(f, _) return vim.defer_fn_original(f, 1) end')
   local last
   for number = 1, 5 do
@@ -135,8 +154,8 @@ tests['sessions are renamed, listed, forked and exported'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   serve_answers(world)
   world:start({ 'a.txt' })
-  open(world)
-  world:type('ifirst<Esc><CR>')
+  world:open()
+  world:send('first')
   world:wait_transcript('An answer to first.')
   world:wait_turns(1)
   local id = world:lua("return require('kode').session().id")
@@ -176,8 +195,8 @@ tests['a second Neovim follows the session, and takes it over'] = function(world
   World.write(world:path('a.txt'), 'one\n')
   serve_answers(world)
   world:start({ 'a.txt' })
-  open(world)
-  world:type('ifirst<Esc><CR>')
+  world:open()
+  world:send('first')
   world:wait_transcript('An answer to first.')
   world:wait_turns(1)
   local other = setmetatable({ folder = world.folder, jobs = {}, env = world.env }, World)
@@ -195,7 +214,7 @@ tests['a second Neovim follows the session, and takes it over'] = function(world
     return other:text() == 'not mine\n'
   end)
   -- It sees what happens there.
-  world:type('isecond<Esc><CR>')
+  world:send('second')
   other:wait_transcript('An answer to second.')
   world:wait_turns(2)
   other:command('Kode takeover')
@@ -255,7 +274,7 @@ tests['mode, model, effort and context are set and shown'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('An answer.') })
   world:start({ 'a.txt' })
-  open(world)
+  world:open()
   world:command('Kode mode acceptEdits')
   world:wait_screen('acceptEdits')
   world:command('Kode effort high')
@@ -265,8 +284,14 @@ tests['mode, model, effort and context are set and shown'] = function(world)
   World.wait_until('models are offered', function()
     return world:lua('return #asked') == 1
   end)
-  world:type('igo<Esc><CR>')
+  world:send('go')
   world:wait_turns(1)
+  -- The same line can be had in windows of the user.
+  equal(world:lua("return require('kode').winbar():find('acceptEdits · main high', 1, true) ~= nil"), true, 'the line')
+  world:command('wincmd t | setlocal winbar=%{%v:lua.require\'kode\'.winbar()%} | wincmd p')
+  World.wait_until('it is on the screen twice, though it may be cut', function()
+    return select(2, world:screen():gsub('ceptEdits · main high', '')) == 2
+  end)
   world:command('Kode context')
   world:wait_screen('tokens')
   world:type('q')
@@ -296,7 +321,7 @@ tests['checkhealth finds nothing wrong'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('An answer.') })
   world:start({ 'a.txt' })
-  open(world)
+  world:open()
   world:command('checkhealth kode')
   World.wait_until('the report is there', function()
     return world:text():find('running servers', 1, true) ~= nil
@@ -434,8 +459,8 @@ tests['a command of the server answers in the transcript'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Never asked.') })
   world:start({ 'a.txt' })
-  open(world)
-  world:type('i/help<Esc><CR>')
+  world:open()
+  world:send('/help')
   world:wait_transcript('## /help')
 end
 
@@ -447,8 +472,8 @@ tests['a server that vim.lsp.enable has started is used'] = function(world)
   World.wait_until('it is attached', function()
     return world:lua("return #vim.lsp.get_clients({ bufnr = 0, name = 'kode' })") == 1
   end)
-  open(world)
-  world:type('igo<Esc><CR>')
+  world:open()
+  world:send('go')
   world:wait_transcript('An answer.')
   equal(world:lua("return #vim.lsp.get_clients({ name = 'kode' })"), 1, 'the servers')
 end

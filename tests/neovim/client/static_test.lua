@@ -41,9 +41,10 @@ tests['every module can be loaded'] = function(world)
   end
 end
 
-tests['the help is well-formed and names every sub-command, setting, map and highlight group'] = function(world)
-  world:start({})
-  local help = World.read(World.plugin .. '/doc/kode.txt')
+local help = World.read(World.plugin .. '/doc/kode.txt')
+
+--- The tags of the help, as Neovim finds them.
+local function tags_of(world)
   local copy = world.folder .. '/doc'
   World.write(copy .. '/kode.txt', help)
   world:lua('vim.cmd.helptags({ args = { ... }, magic = { file = false } })', copy)
@@ -51,37 +52,119 @@ tests['the help is well-formed and names every sub-command, setting, map and hig
   for tag in World.read(copy .. '/tags'):gmatch('[^\n]+') do
     tags[tag:match('^[^\t]+')] = true
   end
-  local function tagged(names, form)
-    for _, name in ipairs(names) do
-      assert(tags[form:format(name)], 'the help has no tag ' .. form:format(name))
+  return tags
+end
+
+--- Fails unless the tags of a form are exactly those that the names have.
+local function same(tags, names, form)
+  local wanted = {}
+  for _, name in ipairs(names) do
+    wanted[form:format(name)] = true
+    assert(tags[form:format(name)], 'the help has no tag ' .. form:format(name))
+  end
+  local before, after = form:match('^(.*)%%s(.*)$')
+  for tag in pairs(tags) do
+    local is_of_form = vim.startswith(tag, before) and vim.endswith(tag, after)
+    assert(wanted[tag] or not is_of_form, 'the help has a tag of something that is not there: ' .. tag)
+  end
+end
+
+tests['the help is well-formed, and its links lead somewhere'] = function(world)
+  world:start({})
+  local tags = tags_of(world)
+  for link in help:gmatch('|([^|%s]+)|') do
+    if link:find('[Kk]ode') then
+      assert(tags[link], 'nowhere leads ' .. link)
     end
   end
-  tagged(world:lua("return vim.tbl_keys(require('kode.command').commands)"), ':Kode-%s')
+  for number, line in ipairs(vim.split(help, '\n')) do
+    assert(vim.api.nvim_strwidth(line) <= 78, ('line %d of the help is too long'):format(number))
+  end
+end
+
+tests['the help has every sub-command, map and function, and none that is not there'] = function(world)
+  world:start({})
+  local tags = tags_of(world)
+  same(tags, world:lua("return vim.tbl_keys(require('kode.command').commands)"), ':Kode-%s')
+  same(tags, world:lua("return vim.tbl_keys(require('kode'))"), 'kode.%s()')
   local plugs = world:lua([[
     local plugs = {}
     for _, map in ipairs(vim.api.nvim_get_keymap('n')) do
-      plugs[#plugs + 1] = map.lhs:match('^<Plug>%(kode%-.*')
+      plugs[#plugs + 1] = map.lhs:match('^<Plug>%(kode%-(.*)%)$')
     end
     return plugs
   ]])
   assert(#plugs > 10, 'there are maps')
-  tagged(plugs, '%s')
-  for _, name in ipairs(world:lua("return vim.tbl_keys(require('kode.config').defaults)")) do
-    assert(help:find('\n%s+' .. name .. ' = '), 'the help has no setting ' .. name)
-  end
-  for _, name in ipairs(world:lua("return vim.tbl_keys(require('kode.highlight').groups)")) do
-    assert(help:find(name .. '%f[%W]'), 'the help has no group ' .. name)
-  end
-  local bars = {}
-  for link in help:gmatch('|([^|%s]+)|') do
-    if vim.startswith(link, 'kode') or vim.startswith(link, ':Kode') then
-      bars[link] = true
+  same(tags, plugs, '<Plug>(kode-%s)')
+  for kind, keys in pairs(world:lua([[
+    return vim.tbl_map(function(maps)
+      return vim.iter(maps):map(function(map) return map.keys end):flatten():totable()
+    end, require('kode.maps').tables)
+  ]])) do
+    local section = help:match('%*kode%-maps%-' .. kind .. '%*(.-)\n\n[^ ]')
+    for _, key in ipairs(keys) do
+      assert(section:find('%f[^%s]' .. vim.pesc(key) .. '%f[%s]'), ('the help has no key %s of the %s'):format(key, kind))
     end
   end
-  tagged(vim.tbl_keys(bars), '%s')
-  for number, line in ipairs(vim.split(help, '\n')) do
-    assert(vim.api.nvim_strwidth(line) <= 78, ('line %d of the help is too long'):format(number))
+end
+
+tests['the help has every setting with its default, and every highlight group'] = function(world)
+  world:start({})
+  local function check(defaults, section)
+    for name, value in pairs(defaults) do
+      local shown = section:match('\n%s+' .. name .. ' = ([^\n]*)')
+      assert(shown, 'the help has no setting ' .. name)
+      if type(value) == 'table' and not vim.islist(value) then
+        check(value, section)
+      else
+        local text = vim.inspect(value):gsub('"', "'")
+        assert(vim.startswith(shown, text .. ','), ('the help has %s for %s, which is %s'):format(shown, name, text))
+      end
+    end
   end
+  check(world:lua("return require('kode.config').defaults"), help:match('%*kode%-settings%*(.-)\n<'))
+  local listed = {}
+  for name in help:match('%*kode%-highlights%*(.-)\n==='):gmatch('Kode%u%w+') do
+    listed[#listed + 1] = name
+  end
+  local groups = world:lua("return vim.tbl_keys(require('kode.highlight').groups)")
+  table.sort(listed)
+  table.sort(groups)
+  equal(listed, groups, 'the highlight groups')
+end
+
+--- The fields of each type of event, as the types of the protocol have them.
+local function payloads()
+  local wire = World.read(World.plugin .. '/lua/kode/wire.lua')
+  local found = {}
+  for base, type in wire:gmatch('%-%-%-@class kode%.Event%.%w+: kode%.(%w+)\n%-%-%-@field type "([^"]+)"') do
+    local fields = wire:match('%-%-%-@class kode%.' .. base .. '\n(.-)\n\n') or ''
+    found[type] = {}
+    for name in fields:gmatch('%-%-%-@field (%w+%??)') do
+      table.insert(found[type], name)
+    end
+  end
+  return found
+end
+
+tests['the help has every event with its payload'] = function(world)
+  world:start({})
+  local tags = tags_of(world)
+  local count = 0
+  for type, fields in pairs(payloads()) do
+    count = count + 1
+    local name = world:lua("return require('kode.events').name(...)", type)
+    assert(tags[name], 'the help has no tag ' .. name)
+    -- An entry ends where the next one begins, or with an empty line.
+    local entry = help:match('%*' .. name .. '%*\n(.-\n)%s*%*Kode') or ''
+    entry = entry:match('^(.-\n)\n') or entry
+    local told = {}
+    for field in entry:gmatch('`([%w_?]+)`') do
+      told[#told + 1] = field
+    end
+    equal(told, fields, 'the fields of ' .. name)
+  end
+  assert(count > 40, 'the types of events are found')
 end
 
 tests['the rockspec can be read and names what is there'] = function()

@@ -7,24 +7,7 @@ local equal, call, say = World.equal, World.call, World.say
 
 local tests = {}
 
-local function open(world)
-  world:command('Kode open')
-  World.wait_until('the conversation is open', function()
-    return world:lua('return vim.bo.filetype') == 'kodeprompt'
-  end)
-end
-
-local function send(world, text)
-  world:type('i' .. text .. '<Esc><CR>')
-end
-
 local waiting = "return require('kode').waiting()"
-
-local function wait_asked(world)
-  World.wait_until('something is asked', function()
-    return world:lua(waiting) > 0
-  end)
-end
 
 local function go_to_prompt(world)
   world:type('<C-w>k]p')
@@ -38,9 +21,9 @@ local function a_change(world, settings)
     say('I have changed it.'),
   })
   world:start({ 'a.txt' }, settings)
-  open(world)
-  send(world, 'change it')
-  wait_asked(world)
+  world:open()
+  world:send('change it')
+  world:wait_asked()
   world:wait_transcript('? Kode asks')
 end
 
@@ -57,7 +40,7 @@ tests['loading nothing before the first use'] = function(world)
     {},
     'the modules'
   )
-  equal(world:lua("return require('kode').statusline()"), '', 'the statusline')
+  equal(world:lua("return require('kode').statusline() .. require('kode').winbar()"), '', 'the statusline and the winbar')
   equal(world:lua('return #vim.lsp.get_clients()'), 0, 'the servers')
 end
 
@@ -83,8 +66,8 @@ tests['the conversation never takes the cursor, and follows only where one stand
   end
   world:serve({ { content = { { type = 'text', text = table.concat(long, '\n\n') } }, chunk = 40 } })
   world:start({ 'a.txt' })
-  open(world)
-  send(world, 'tell me')
+  world:open()
+  world:send('tell me')
   world:wait_transcript('line 120')
   world:wait_turns(1)
   World.wait_until('the last line is seen', function()
@@ -160,7 +143,7 @@ tests['what waits is told when no transcript shows it, once'] = function(world)
   })
   world:start({ 'a.txt' })
   world:command('Kode! change it')
-  wait_asked(world)
+  world:wait_asked()
   World.wait_until('it is told', function()
     return world:lua('return #notified') == 1
   end)
@@ -203,14 +186,14 @@ tests['prompts wait, come ahead, and are dropped'] = function(world)
     { when = '^three', steps = { say('The third answer.') } },
   })
   world:start({ 'a.txt' })
-  open(world)
-  send(world, 'one')
+  world:open()
+  world:send('one')
   World.wait_until('a turn runs', function()
     return world:lua("return require('kode').session().state") == 'WORKING'
   end)
-  send(world, 'two')
+  world:send('two')
   world:wait_transcript('two')
-  send(world, 'three')
+  world:send('three')
   world:wait_transcript('## Waiting')
   world:wait_transcript('three')
   world:shot('queue')
@@ -239,8 +222,8 @@ tests['a running turn is stopped'] = function(world)
   held.gate = 'never opened'
   world:serve({ held })
   world:start({ 'a.txt' })
-  open(world)
-  send(world, 'think for ever')
+  world:open()
+  world:send('think for ever')
   World.wait_until('a turn runs', function()
     return world:lua("return require('kode').session().state") == 'WORKING'
   end)
@@ -253,7 +236,7 @@ tests['the draft is kept with the session'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Never asked.') })
   world:start({ 'a.txt' })
-  open(world)
+  world:open()
   world:type('iunsent words<Esc>')
   World.wait_until('the server has it', function()
     return world:lua([[
@@ -289,13 +272,7 @@ tests['a range goes with the prompt'] = function(world)
   world:start({ 'a.txt' })
   world:command('2,3Kode send what is this')
   world:wait_turns(1)
-  local request = world:lua(
-    [[
-      local address = ...
-      return vim.system({ 'curl', '-s', address .. '/scripted/newest' }, { text = true }):wait().stdout
-    ]],
-    world.model
-  )
+  local request = world:newest_request()
   assert(request:find('two\\\\nthree', 1, true) or request:find('two\\nthree', 1, true), request:sub(-2000))
 end
 
@@ -315,15 +292,15 @@ tests['a question is answered by a key'] = function(world)
     say('You said: {{last_result}}'),
   })
   world:start({ 'a.txt' })
-  open(world)
-  send(world, 'ask me')
-  wait_asked(world)
+  world:open()
+  world:send('ask me')
+  world:wait_asked()
   world:wait_transcript('Which color?')
   go_to_prompt(world)
   world:shot('question')
   world:type('2')
   world:wait_turns(1)
-  assert(world:transcript():find('Blue', 1, true), world:transcript())
+  world:wait_transcript('Blue')
 end
 
 tests['a plan is changed and accepted'] = function(world)
@@ -341,8 +318,8 @@ tests['a plan is changed and accepted'] = function(world)
   World.wait_until('the mode is set', function()
     return world:lua("return require('kode').session().mode") == 'plan'
   end)
-  send(world, 'plan it')
-  wait_asked(world)
+  world:send('plan it')
+  world:wait_asked()
   world:wait_transcript('2. Leap')
   go_to_prompt(world)
   local key = world:transcript():match('(%d)  Change the plan')
@@ -372,8 +349,8 @@ tests['cards open, show all, and lead to their file'] = function(world)
   })
   world:start({ 'a.txt' })
   world:lua("vim.g.kode = vim.tbl_extend('force', vim.g.kode, { init_options = { mode = 'bypassPermissions' } })")
-  open(world)
-  send(world, 'count')
+  world:open()
+  world:send('count')
   world:wait_turns(1)
   world:wait_transcript('See a.txt:2')
   world:type('<C-w>kgg/seq<CR>')
@@ -401,8 +378,8 @@ tests['a finished message is highlighted, whatever is above it'] = function(worl
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Some **bold** text:\n\n```lua\nlocal x = 1\n```') })
   world:start({ 'a.txt' })
-  open(world)
-  send(world, 'first')
+  world:open()
+  world:send('first')
   world:wait_turns(1)
   local function lines_of(group)
     return world:lua(
@@ -431,8 +408,8 @@ tests['for screen readers the state of a card is in its line'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ call('Read', { file_path = '{{cwd}}/a.txt' }), say('Read.') })
   world:start({ 'a.txt' }, { transcript = { linear = true, ascii = true } })
-  open(world)
-  send(world, 'read it')
+  world:open()
+  world:send('read it')
   world:wait_turns(1)
   world:wait_transcript('> done Read a.txt (')
   equal(
@@ -455,10 +432,10 @@ tests['messages are gone through by keys'] = function(world)
     { when = '^second', steps = { say('To second.') } },
   })
   world:start({ 'a.txt' })
-  open(world)
-  send(world, 'first')
+  world:open()
+  world:send('first')
   world:wait_turns(1)
-  send(world, 'second')
+  world:send('second')
   world:wait_turns(2)
   world:wait_transcript('To second.')
   world:type('<C-w>kgg')
@@ -470,28 +447,6 @@ tests['messages are gone through by keys'] = function(world)
     end)
     equal(world:lua('return vim.api.nvim_get_current_line()'), expected, 'the heading')
   end
-end
-
-tests['names are completed after @ and commands after /'] = function(world)
-  World.write(world:path('a.txt'), 'one\n')
-  World.write(world:path('src/interesting.lua'), 'return 1\n')
-  world:serve({ say('Fine.') })
-  world:start({ 'a.txt' })
-  open(world)
-  world:type('ilook at @inter')
-  World.wait_until('the menu is there', function()
-    return world:lua('return vim.fn.pumvisible()') == 1
-  end)
-  world:shot('completion')
-  world:type('<C-n><C-y>')
-  World.wait_until('it is completed', function()
-    return world:text() == 'look at @src/interesting.lua\n' or world:text() == 'look at @src/interesting.lua \n'
-  end)
-  world:type('<Esc>cc/comp<C-x><C-u>')
-  World.wait_until('the command is offered', function()
-    local items = world:lua("return vim.fn.complete_info({ 'items' }).items")
-    return #items > 0 and items[1].word:find('compact', 1, true) ~= nil
-  end)
 end
 
 return tests

@@ -120,6 +120,11 @@ function World:start(files, settings)
     self.folder .. '/init.lua',
     init:format(World.plugin, World.program, vim.inspect(settings or {}))
   )
+  self:spawn(files)
+end
+
+--- Starts a Neovim with the `init.lua` that is there.
+function World:spawn(files)
   local env = vim.tbl_extend('error', self.env, {
     HOME = self.folder,
     KODE_LS_HOME = self.folder .. '/state',
@@ -202,6 +207,48 @@ function World:wait_transcript(part)
     error(('the transcript has\n%s\nwithout\n%s\nmessages: %s'):format(
       seen, part, vim.inspect(self:lua('return notified'))), 2)
   end
+end
+
+--- Waits until a piece of Lua gives this in the Neovim under test.
+function World:wait_lua(what, code, expected)
+  local seen
+  local ok = pcall(World.wait_until, what, function()
+    seen = self:lua(code)
+    return vim.deep_equal(seen, expected)
+  end)
+  if not ok then
+    local told = vim.inspect(self:lua('return notified'))
+    error(('waited in vain until %s: %s instead of %s; told was %s'):format(what, vim.inspect(seen), vim.inspect(expected), told), 2)
+  end
+end
+
+--- Waits until the user was told something with this in it.
+function World:wait_told(part)
+  World.wait_until('the user is told ' .. part, function()
+    return self:lua('return table.concat(notified, "\\n")'):find(part, 1, true) ~= nil
+  end)
+end
+
+--- Opens the conversation and waits until the cursor is in the prompt.
+function World:open()
+  self:command('Kode open')
+  self:wait_lua('the conversation is open', 'return vim.bo.filetype', 'kodeprompt')
+end
+
+--- Types a prompt and sends it.
+function World:send(text)
+  self:type('i' .. text .. '<Esc><CR>')
+end
+
+--- Waits until something waits for the user.
+function World:wait_asked()
+  self:wait_lua('something is asked', "return require('kode').waiting() > 0", true)
+end
+
+--- The body of the newest request that the model got.
+function World:newest_request()
+  local address = self.model .. '/scripted/newest'
+  return vim.system({ 'curl', '-s', address }, { text = true }):wait().stdout
 end
 
 --- Waits until so many turns have ended.

@@ -4,7 +4,9 @@
 --- wants; what comes of it is the server's to decide.
 
 local api = vim.api
+local common = require('kode.command_common')
 local surface_of = require('kode.surface')
+local fixed, say = common.fixed, common.say
 
 ---@class kode.CommandCall
 ---@field words string[] What stands after the name.
@@ -23,24 +25,11 @@ local modes = { 'default', 'acceptEdits', 'plan', 'dontAsk', 'bypassPermissions'
 local efforts = { 'auto', 'low', 'medium', 'high' }
 local layouts = { 'split', 'float', 'tab', 'current' }
 
----@param message string
-local function say(message)
-  vim.notify('kode: ' .. message, vim.log.levels.INFO)
-end
-
 ---@return kode.Connection
 local function connection()
   local connections = require('kode.connection')
   local surface = surface_of.current()
   return surface and surface.connection or connections.get(connections.root(api.nvim_get_current_buf()))
-end
-
----@param list string[]
----@return fun(): string[]
-local function fixed(list)
-  return function()
-    return list
-  end
 end
 
 ---@param id kode.SessionId
@@ -50,17 +39,6 @@ local function open_session(server, id, layout)
     local surface = surface_of.all()[session.id]
     surface_of.use(surface)
     require('kode.layout').open(surface, layout)
-  end)
-end
-
---- Opens the quickfix list with all changes to review.
----@param surface kode.Surface
-function M.review(surface)
-  require('kode.review').quickfix(surface, function(count)
-    if count == 0 then
-      return say('there is nothing to review')
-    end
-    vim.cmd.copen()
   end)
 end
 
@@ -80,37 +58,10 @@ local function send(call, delivery)
       return surface:send(call.text, { delivery = delivery, parts = given })
     end
     for _, part in ipairs(given) do
-      local label = part.type == 'selection'
-          and ('%s:%d-%d'):format(vim.fs.basename(vim.uri_to_fname(part.uri)), call.range.first, call.range.last)
-        or 'text'
-      surface:attach(label, part)
+      surface:attach(part)
     end
     require('kode.layout').open(surface)
   end)
-end
-
----@param what "keep"|"undo"
----@return fun(call: kode.CommandCall)
-local function decide(what)
-  return function(call)
-    local review = require('kode.review')
-    local words = {}
-    for _, word in ipairs(call.words) do
-      words[word] = true
-    end
-    for _, reach in ipairs({ 'file', 'turn', 'all' }) do
-      if words[reach] then
-        local surface = surface_of.current()
-        if not surface then
-          return say('there is no session')
-        end
-        return review.resolve_all(what, reach, surface, words.force)
-      end
-    end
-    local row = api.nvim_win_get_cursor(0)[1]
-    local range = call.range or { first = row, last = row }
-    review.resolve_rows(what, range.first - 1, range.last - 1, words.force)
-  end
 end
 
 ---@param key "mode"|"effort"|"model"
@@ -141,46 +92,6 @@ local function choose_of(list, prompt)
   end
 end
 
----@param lines string[]
----@param title string
----@param filetype? string
-local function show(lines, title, filetype)
-  require('kode.scratch').float(lines, { title = title, filetype = filetype })
-end
-
---- What the context window holds, in lines.
----@param use kode.ContextUse
----@return string[]
-local function context_lines(use)
-  local lines = {
-    ('%d of %d tokens (%s), %d free, %d kept for the answer'):format(
-      use.tokens,
-      use.window,
-      use.source,
-      use.free,
-      use.reserved
-    ),
-    '',
-  }
-  local names = vim.tbl_keys(use.parts)
-  table.sort(names, function(a, b)
-    return use.parts[a] > use.parts[b]
-  end)
-  for _, name in ipairs(names) do
-    lines[#lines + 1] = ('%10d  %s'):format(use.parts[name], name:gsub('%u', ' %0'):lower())
-  end
-  return lines
-end
-
----@param session kode.Session
----@return string[]
-local function todo_lines(session)
-  local marks = { pending = '[ ]', in_progress = '[~]', completed = '[x]' }
-  return vim.tbl_map(function(todo)
-    return ('%s %s'):format(marks[todo.status] or '[?]', todo.content)
-  end, session.todos)
-end
-
 --- The item that the cursor is on in a transcript, else the last prompt.
 ---@param surface kode.Surface
 ---@return kode.ItemId?
@@ -196,6 +107,11 @@ end
 ---@type table<string, kode.SubCommand>
 local commands = {}
 M.commands = commands
+for _, group in ipairs({ 'review', 'parts', 'about' }) do
+  for name, command in pairs(require('kode.command_' .. group)) do
+    commands[name] = command
+  end
+end
 
 commands.open = {
   text = 'open the conversation: split, float, tab or current',
@@ -379,77 +295,6 @@ commands.queue = {
   end,
 }
 
-commands.review = {
-  text = 'put all changes to review into the quickfix list',
-  run = function()
-    surface_of.with(M.review)
-  end,
-}
-
-commands.diff = {
-  text = 'show the changes of this file as a diff that can be edited',
-  run = function()
-    local surface = surface_of.current()
-    local anchors = require('kode.review').at(api.nvim_get_current_buf(), 0, api.nvim_buf_line_count(0))
-    if anchors[1] then
-      return require('kode.diff').file(anchors[1].surface, vim.uri_from_bufnr(0))
-    end
-    local prompt = surface and surface.session.permissions[1]
-    if surface and prompt and prompt.preview.type == 'diff' then
-      return require('kode.diff').proposal(surface, prompt)
-    end
-    say('there is no change of the agent in this buffer')
-  end,
-}
-
-local reaches = { 'file', 'turn', 'all', 'force' }
-
-commands.keep = {
-  text = 'keep the change under the cursor or in the range; or: file, turn, all',
-  complete = fixed(reaches),
-  run = decide('keep'),
-}
-
-commands.undo = {
-  text = 'undo the change under the cursor or in the range; or: file, turn, all; force: where you wrote into it, too',
-  complete = fixed(reaches),
-  run = decide('undo'),
-}
-
-commands.revert = {
-  text = 'take the newest keep, undo or restore back',
-  run = function()
-    surface_of.with(require('kode.review').revert)
-  end,
-}
-
-commands.next = {
-  text = 'go to the next change',
-  run = function()
-    require('kode.review').jump(1)
-  end,
-}
-
-commands.previous = {
-  text = 'go to the change before',
-  run = function()
-    require('kode.review').jump(-1)
-  end,
-}
-
-commands.restore = {
-  text = 'go back to before a prompt',
-  run = function()
-    surface_of.with(function(surface)
-      local pick = require('kode.pick')
-      pick.checkpoint(surface, function(checkpoint)
-        pick.restore(surface, checkpoint)
-      end)
-    end)
-  end,
-}
-commands.checkpoints = { text = 'the same as restore', run = commands.restore.run }
-
 commands.permission = {
   text = 'answer what is asked; rules: list and remove rules',
   complete = fixed({ 'rules' }),
@@ -491,138 +336,11 @@ commands.model = {
   end),
 }
 
-commands.context = {
-  text = 'show how full the context window is, and of what',
-  run = function()
-    surface_of.with(function(surface)
-      surface:ask('agent/context/get', {}, function(use)
-        show(context_lines(use), 'Context')
-      end)
-    end)
-  end,
-}
-
 commands.compact = {
   text = 'make room in the context window; words say what counts most',
   run = function(call)
     surface_of.with(function(surface)
       surface:ask('agent/session/compact', { focus = call.text ~= '' and call.text or nil })
-    end)
-  end,
-}
-
-commands.todos = {
-  text = 'show the list of things to do',
-  run = function()
-    surface_of.with(function(surface)
-      local lines = todo_lines(surface.session)
-      show(#lines > 0 and lines or { 'There is nothing to do.' }, 'To do')
-    end)
-  end,
-}
-
-commands.tasks = {
-  text = 'choose a command in the background and stop it',
-  run = function()
-    surface_of.with(function(surface)
-      require('kode.pick').select(vim.tbl_values(surface.session.tasks), 'Stop', function(task)
-        return require('kode.render').line(task.title)
-      end, function(task)
-        surface:ask('agent/tasks/stop', { taskId = task.taskId })
-      end)
-    end)
-  end,
-}
-
-commands.usage = {
-  text = 'show tokens and cost',
-  run = function()
-    surface_of.with(function(surface)
-      surface:ask('agent/usage/get', {}, function(usage)
-        local lines = { ('known cost: $%.4f'):format(usage.knownCost) }
-        for _, model in ipairs(usage.models) do
-          lines[#lines + 1] = ('%s: %d calls, %d tokens in, %d out'):format(
-            model.model,
-            model.calls,
-            model.usage.inputTokens + model.usage.cacheReadTokens + model.usage.cacheWriteTokens,
-            model.usage.outputTokens
-          )
-        end
-        show(lines, 'Usage')
-      end)
-    end)
-  end,
-}
-
-commands.trust = {
-  text = 'look at what files of the workspace ask for, and approve it',
-  run = function()
-    surface_of.with(function(surface)
-      require('kode.pick').trust(surface)
-    end)
-  end,
-}
-
-commands.mcp = {
-  text = 'look at the MCP servers, connect, switch on or off, sign in',
-  run = function()
-    surface_of.with(function(surface)
-      require('kode.pick').mcp(surface)
-    end)
-  end,
-}
-
-commands.doctor = {
-  text = 'say what the server finds on this machine',
-  run = function()
-    local config = vim.lsp.config.kode
-    local cmd = config and type(config.cmd) == 'table' and config.cmd[1] or 'kode-ls'
-    if vim.fn.executable(cmd) == 0 then
-      return vim.notify(('kode: `%s` cannot be run; see :help kode-install'):format(cmd), vim.log.levels.ERROR)
-    end
-    vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }, function(result)
-      vim.schedule(function()
-        show(vim.split((result.stdout or '') .. (result.stderr or ''), '\n'), 'Doctor')
-      end)
-    end)
-  end,
-}
-
---- The newest file that the server logs to; nil when there is none.
----@return string?
-local function server_log()
-  local home = vim.env.KODE_LS_HOME or vim.fs.joinpath(vim.env.XDG_STATE_HOME or vim.fn.expand('~/.local/state'), 'kode-ls')
-  local files = vim.fn.globpath(vim.fs.joinpath(home, 'log'), '*', false, true)
-  table.sort(files)
-  return files[#files]
-end
-
-commands.log = {
-  text = "open the server's log; lsp: that of Neovim's client",
-  complete = fixed({ 'lsp' }),
-  run = function(call)
-    local path = call.words[1] == 'lsp' and vim.lsp.log.get_filename() or server_log()
-    if not path then
-      return say('the server has logged nothing yet')
-    end
-    vim.cmd.sview({ args = { path }, magic = { file = false } })
-    vim.cmd('normal! G')
-  end,
-}
-
-commands.export = {
-  text = 'open the conversation as a document: markdown or json',
-  complete = fixed({ 'markdown', 'json' }),
-  run = function(call)
-    surface_of.with(function(surface)
-      surface:ask('agent/session/export', { format = call.words[1] or 'markdown' }, function(result)
-        local document = result.document
-        local text = document.format == 'json' and vim.json.encode(document.session) or document.text
-        vim.cmd.new()
-        api.nvim_buf_set_lines(0, 0, -1, false, vim.split(text, '\n', { plain = true }))
-        vim.bo.filetype = document.format == 'json' and 'json' or 'markdown'
-        api.nvim_buf_set_name(0, vim.fs.joinpath(surface.connection.root, vim.fs.basename(result.fileName)))
-      end)
     end)
   end,
 }
@@ -651,7 +369,7 @@ commands.help = {
     for name, command in vim.spairs(commands) do
       lines[#lines + 1] = ('%-12s %s'):format(name, command.text)
     end
-    show(lines, ':Kode')
+    require('kode.scratch').float(lines, { title = ':Kode' })
   end,
 }
 
@@ -668,7 +386,7 @@ function M.run(args)
     end)
   end
   local name, rest = args.args:match('^(%S+)%s*(.*)$')
-  if not name then
+  if not name or not rest then
     return range and send({ words = {}, text = '', range = range, bang = false })
       or commands.toggle.run({ words = {}, text = '', bang = false })
   end

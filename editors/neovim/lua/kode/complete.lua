@@ -20,34 +20,58 @@ local kinds = {
   skill = '*',
 }
 
+--- Neovim's types know the methods of LSP alone.
+M.METHOD = 'agent/complete' --[[@as any]]
+
+--- What the server is asked about a place in a prompt.
 ---@param bufnr integer
----@param encoding string
+---@param row integer
+---@param column integer In bytes.
+---@param encoding kode.Encoding
 ---@return kode.CompleteParams? params
----@return string? before The line before the cursor.
-local function question(bufnr, encoding)
+---@return string before The line before the place.
+function M.question(bufnr, row, column, encoding)
+  local lines = api.nvim_buf_get_lines(bufnr, 0, row + 1, false)
+  local before = (lines[#lines] or ''):sub(1, column)
   local surface = require('kode.prompt').surface_of(bufnr)
   if not surface then
-    return nil
+    return nil, before
   end
-  local cursor = api.nvim_win_get_cursor(0)
-  local lines = api.nvim_buf_get_lines(bufnr, 0, cursor[1], false)
-  local before = (lines[#lines] or ''):sub(1, cursor[2])
   lines[#lines] = before
   local head = table.concat(lines, '\n')
   local text = table.concat(api.nvim_buf_get_lines(bufnr, 0, -1, false), '\n')
   return { sessionId = surface.session.id, text = text, cursor = vim.str_utfindex(head, encoding) }, before
 end
 
+---@param bufnr integer
+---@param encoding kode.Encoding
+---@return kode.CompleteParams? params
+---@return string before
+local function question(bufnr, encoding)
+  local cursor = api.nvim_win_get_cursor(0)
+  return M.question(bufnr, cursor[1] - 1, cursor[2], encoding)
+end
+
+--- The byte of the line at which what is chosen begins.
+---@param params kode.CompleteParams
+---@param before string
+---@param start integer As the server counts.
+---@param encoding kode.Encoding
+---@return integer
+function M.start(params, before, start, encoding)
+  local head_bytes = vim.str_byteindex(params.text, encoding, params.cursor, false)
+  local start_bytes = vim.str_byteindex(params.text, encoding, start, false)
+  return math.max(#before - (head_bytes - start_bytes), 0)
+end
+
 --- The byte of the line at which what is chosen begins, and the entries of the menu.
 ---@param params kode.CompleteParams
 ---@param before string
 ---@param result kode.CompleteResult
----@param encoding string
+---@param encoding kode.Encoding
 ---@return integer start
 ---@return table[] items
 local function menu(params, before, result, encoding)
-  local head_bytes = vim.str_byteindex(params.text, encoding, params.cursor, false)
-  local start_bytes = vim.str_byteindex(params.text, encoding, result.start, false)
   local items = vim.tbl_map(function(item)
     return {
       word = item.insertText,
@@ -58,12 +82,13 @@ local function menu(params, before, result, encoding)
       dup = 1,
     }
   end, result.items)
-  return math.max(#before - (head_bytes - start_bytes), 0), items
+  return M.start(params, before, result.start, encoding), items
 end
 
+--- The server that completes what is written in a buffer.
 ---@param bufnr integer
 ---@return vim.lsp.Client?
-local function client_of(bufnr)
+function M.client(bufnr)
   local surface = require('kode.prompt').surface_of(bufnr)
   return surface and surface.connection:client()
 end
@@ -80,29 +105,38 @@ function M.func(findstart)
   end
   answer = nil
   local bufnr = api.nvim_get_current_buf()
-  local client = client_of(bufnr)
+  local client = M.client(bufnr)
   if not client then
     return -3
   end
   local params, before = question(bufnr, client.offset_encoding)
-  local response = params and client:request_sync('agent/complete', params, LIMIT, bufnr)
+  local response = params and client:request_sync(M.METHOD, params, LIMIT)
   if not params or not response or not response.result then
     return -3
   end
-  local start, items = menu(params, before --[[@as string]], response.result, client.offset_encoding)
+  local start, items = menu(params, before, response.result, client.offset_encoding)
   answer = { start = start, items = items }
   return start
+end
+
+--- Whether a plugin opens menus while somebody types: it is given the same entries by `kode.prompt_server`.
+---@return boolean
+local function has_plugin()
+  return package.loaded['blink.cmp'] ~= nil
+    or package.loaded['cmp'] ~= nil
+    or package.loaded['mini.completion'] ~= nil
+    or package.loaded['coq'] ~= nil
 end
 
 --- Something was typed: offers what fits, when the word begins with `@` or `/`.
 ---@param bufnr integer
 function M.typed(bufnr)
-  local client = client_of(bufnr)
-  if not client or api.nvim_get_current_buf() ~= bufnr then
+  local client = M.client(bufnr)
+  if not client or api.nvim_get_current_buf() ~= bufnr or has_plugin() then
     return
   end
   local params, before = question(bufnr, client.offset_encoding)
-  if not params or not before then
+  if not params then
     return
   end
   local is_command = before:match('^/%S*$') and api.nvim_win_get_cursor(0)[1] == 1
@@ -110,7 +144,7 @@ function M.typed(bufnr)
     return
   end
   local tick = api.nvim_buf_get_changedtick(bufnr)
-  client:request('agent/complete', params, function(_, result)
+  client:request(M.METHOD, params, function(_, result)
     local same = api.nvim_get_current_buf() == bufnr
       and api.nvim_get_mode().mode:sub(1, 1) == 'i'
       and api.nvim_buf_get_changedtick(bufnr) == tick
@@ -118,7 +152,7 @@ function M.typed(bufnr)
       local start, items = menu(params, before, result, client.offset_encoding)
       vim.fn.complete(start + 1, items)
     end
-  end, bufnr)
+  end)
 end
 
 return M

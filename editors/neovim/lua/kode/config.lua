@@ -105,7 +105,7 @@ function M.set(settings)
   if problem then
     error('kode: ' .. problem, 0)
   end
-  given = vim.tbl_deep_extend('force', given, settings)
+  given = vim.tbl_deep_extend('force', given, settings) --[[@as table]]
   current = nil
 end
 

@@ -124,14 +124,15 @@ function Connection:fail(problem)
 end
 
 function Connection:start()
-  local lsp_config = vim.lsp.config.kode
+  local lsp = require('kode.lsp')
+  local lsp_config, program = lsp.in_force(), lsp.program()
   if not lsp_config then
     return self:fail('lsp/kode.lua is not on the runtime path; see :help kode-install')
   end
-  local program = lsp_config.cmd
-  if type(program) == 'table' and vim.fn.executable(program[1]) == 0 then
-    return self:fail(('`%s` cannot be run: install kode-ls, or set `cmd` (:help kode-install)'):format(program[1]))
+  if program and vim.fn.executable(program) == 0 then
+    return self:fail(('`%s` cannot be run: install kode-ls, or set `cmd` (:help kode-install)'):format(program))
   end
+  ---@type any
   local start = vim.tbl_extend('force', lsp_config, { name = 'kode', root_dir = self.root })
   local ok, id = pcall(vim.lsp.start, start, {
     attach = false,
@@ -149,6 +150,12 @@ function Connection:start()
   end
 end
 
+---@param id kode.SessionId
+---@return kode.LoadSessionParams
+local function load_params(id)
+  return { sessionId = id, items = config.get().transcript.items }
+end
+
 --- A server is ready, whoever has started it.
 ---@param client vim.lsp.Client
 function M.initialized(client)
@@ -163,7 +170,7 @@ end
 ---@private
 ---@param client vim.lsp.Client
 function Connection:ready(client)
-  local server = vim.tbl_get(client.server_capabilities, 'experimental', 'kode')
+  local server = vim.tbl_get(client.server_capabilities or {}, 'experimental', 'kode')
   local wire = require('kode.wire')
   if not server or server.protocolVersion ~= wire.protocol_version then
     return self:fail(
@@ -192,7 +199,7 @@ function Connection:ready(client)
     return loaded()
   end
   for id in pairs(self.sessions) do
-    self:dispatch('agent/session/load', self:load_params(id), function(err, snapshot)
+    self:dispatch('agent/session/load', load_params(id), function(err, snapshot)
       if err then
         M.complain(err)
       else
@@ -268,11 +275,11 @@ function Connection:crashed(how)
     if self.status == 'restarting' then
       self:start()
     end
-  end, RESTART_DELAY * 2 ^ (#self.crashes - 1))
+  end, math.floor(RESTART_DELAY * 2 ^ (#self.crashes - 1)))
 end
 
 ---@private
----@param method string
+---@param method any A method of the protocol: Neovim's types know those of LSP alone.
 ---@param params table
 ---@param callback fun(problem?: lsp.ResponseError, result?: any)
 function Connection:dispatch(method, params, callback)
@@ -345,29 +352,26 @@ end
 
 --- Begins a session.
 ---@param callback fun(session: kode.Session)
-function Connection:new_session(callback)
+---@param failed? fun() What is done when there is none, which the user is told.
+function Connection:new_session(callback, failed)
   self.beginning = self.beginning + 1
   self:request('agent/session/new', {}, function(err, result)
     self.beginning = self.beginning - 1
     if err then
+      if failed then
+        failed()
+      end
       return M.complain(err)
     end
     callback(self:take(result.snapshot))
   end)
 end
 
----@private
----@param id kode.SessionId
----@return kode.LoadSessionParams
-function Connection:load_params(id)
-  return { sessionId = id, items = config.get().transcript.items }
-end
-
 --- Loads a session, or loads it again.
 ---@param id kode.SessionId
 ---@param callback? fun(session: kode.Session)
 function Connection:load(id, callback)
-  self:ask('agent/session/load', self:load_params(id), function(snapshot)
+  self:ask('agent/session/load', load_params(id), function(snapshot)
     local session = self:take(snapshot)
     if callback then
       callback(session)
@@ -382,7 +386,7 @@ function Connection:adopt(id)
   -- One that is being begun here is told of by the answer that is on its way.
   if self.beginning == 0 and not self.adopting[id] and self.status == 'ready' then
     self.adopting[id] = true
-    self:request('agent/session/load', self:load_params(id), function(err, snapshot)
+    self:request('agent/session/load', load_params(id), function(err, snapshot)
       self.adopting[id] = nil
       if err then
         return M.complain(err)
@@ -481,7 +485,7 @@ api.nvim_create_autocmd('BufWritePre', {
   callback = function(event)
     for _, connection in pairs(connections) do
       local client = connection:client()
-      if client and client.attached_buffers[event.buf] and client.kode_will_save then
+      if client and client.attached_buffers[event.buf] and edits.tells_saves(client) then
         edits.will_save(client, event.buf)
       end
     end
@@ -499,6 +503,9 @@ api.nvim_create_autocmd('VimLeavePre', {
   desc = 'kode: keep the drafts; a server that ends now has not crashed',
   callback = function()
     leaving = true
+    if package.loaded['kode.comments'] then
+      require('kode.comments').keep()
+    end
     require('kode.prompt').flush_all()
   end,
 })

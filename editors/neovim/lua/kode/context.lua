@@ -46,7 +46,7 @@ local function line_range(first, last)
 end
 
 --- What the editor shows.
----@param encoding string
+---@param encoding kode.Encoding
 ---@return kode.EditorContext?
 function M.editor(encoding)
   local open = {}

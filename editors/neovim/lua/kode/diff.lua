@@ -26,7 +26,7 @@ end
 ---@param path string
 ---@return string?
 local function filetype(path)
-  return vim.filetype.match({ filename = path })
+  return (vim.filetype.match({ filename = path }))
 end
 
 ---@param name string

@@ -95,7 +95,7 @@ function M.write(bufnr)
   end)
   writing[bufnr] = nil
   if not ok then
-    return tostring(problem):gsub('^.-(E%d+:)', '%1')
+    return (tostring(problem):gsub('^.-(E%d+:)', '%1'))
   end
 end
 
@@ -115,8 +115,9 @@ local function told_at_once(client, bufnr, act)
   -- Neovim's own order of changes and versions is kept; it has no public way to send what it holds back.
   local tracking = require('vim.lsp._changetracking')
   tracking.flush(client, bufnr)
-  local send = client.notify
-  local held
+  local send = client.notify --[[@as any]]
+  local held ---@type table?
+  ---@diagnostic disable-next-line: duplicate-set-field, assign-type-mismatch, redundant-parameter
   client.notify = function(self, method, params, ...)
     if method ~= 'textDocument/didChange' or params.textDocument.uri ~= vim.uri_from_bufnr(bufnr) then
       return send(self, method, params, ...)
@@ -131,7 +132,7 @@ local function told_at_once(client, bufnr, act)
   end
   local ok, problem = pcall(act)
   tracking.flush(client, bufnr)
-  client.notify = nil
+  client.notify = nil ---@diagnostic disable-line: assign-type-mismatch
   if held then
     client:notify('textDocument/didChange', held, bufnr)
   end
@@ -205,7 +206,7 @@ function M.apply(params, client_id)
   if not list then
     return refuse(problem --[[@as string]])
   end
-  local buffers = {}
+  local buffers = {} ---@type integer[]
   for place, document in ipairs(list) do
     local bufnr = M.buffer(document.textDocument.uri)
     if bufnr and not vim.bo[bufnr].modified and is_stale_on_disk(bufnr) and vim.o.autoread then
@@ -216,12 +217,12 @@ function M.apply(params, client_id)
     if problem then
       return refuse(problem)
     end
-    buffers[place] = bufnr
+    buffers[place] = assert(bufnr)
   end
   for place, document in ipairs(list) do
-    local bufnr = buffers[place]
+    local bufnr = assert(buffers[place])
     local was_clean = not vim.bo[bufnr].modified
-    change(client, bufnr, document.edits)
+    change(client, bufnr, document.edits --[[@as lsp.TextEdit[] ]])
     if was_clean and config.get().write_clean_buffers then
       problem = M.write(bufnr)
       if problem then
@@ -289,11 +290,13 @@ function M.diagnostics(params, client_id)
   return { files = files }
 end
 
+---@alias kode.Encoding "utf-8"|"utf-16"|"utf-32"
+
 --- A place in a buffer, counted in bytes, as the server counts.
 ---@param bufnr integer
 ---@param row integer
 ---@param column integer
----@param encoding string
+---@param encoding kode.Encoding
 ---@return kode.Position
 function M.position(bufnr, row, column, encoding)
   local line = api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1] or ''
@@ -303,7 +306,7 @@ end
 
 ---@param bufnr integer
 ---@param diagnostic vim.Diagnostic
----@param encoding string
+---@param encoding kode.Encoding
 ---@return kode.EditorDiagnostic
 function M.to_wire(bufnr, diagnostic, encoding)
   return {
@@ -330,6 +333,22 @@ function M.reread(uris)
       vim.cmd.checktime({ args = { tostring(bufnr) }, mods = { silent = true } })
     end
   end
+end
+
+--- The clients whose servers want to know who saves.
+---@type table<integer, boolean>
+local told_of_saves = {}
+
+---@param client vim.lsp.Client
+---@param wanted boolean
+function M.tell_saves(client, wanted)
+  told_of_saves[client.id] = wanted or nil
+end
+
+---@param client vim.lsp.Client
+---@return boolean
+function M.tells_saves(client)
+  return told_of_saves[client.id] == true
 end
 
 --- Tells a client that a buffer is going to be written, and by whom.

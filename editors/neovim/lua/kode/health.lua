@@ -8,12 +8,12 @@ local health = vim.health
 
 ---@return string?
 local function program()
-  local config = vim.lsp.config.kode
-  if not config then
+  local lsp = require('kode.lsp')
+  if not lsp.in_force() then
     health.error('lsp/kode.lua is not on the runtime path', 'see :help kode-install')
     return nil
   end
-  local cmd = type(config.cmd) == 'table' and config.cmd[1] or nil
+  local cmd = lsp.program()
   if not cmd then
     health.ok('the server is started by a function of yours')
     return nil
@@ -31,7 +31,7 @@ local function check_program(cmd)
   if version.code ~= 0 then
     return health.error(('`%s --version` failed: %s'):format(cmd, vim.trim(version.stderr or '')))
   end
-  health.ok(('%s: %s'):format(vim.fn.exepath(cmd), vim.trim(version.stdout)))
+  health.ok(('%s: %s'):format(vim.fn.exepath(cmd), vim.trim(version.stdout or '')))
   local doctor = vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }):wait()
   health.start('kode: the server on this machine')
   for line in vim.gsplit(vim.trim(doctor.stdout or ''), '\n') do
@@ -73,7 +73,7 @@ function M.check()
   if vim.fn.has('nvim-0.11') == 0 then
     return health.error('Neovim 0.11 or later is needed')
   end
-  health.ok(('Neovim %s'):format(vim.version()))
+  health.ok(('Neovim %s'):format(vim.fn.matchstr(vim.fn.execute('version'), 'NVIM v\\zs\\S*')))
   if vim.treesitter.language.add('markdown') then
     health.ok('the transcript is highlighted: the tree-sitter parser for Markdown is there')
   else

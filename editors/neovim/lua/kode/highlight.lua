@@ -7,6 +7,7 @@ local M = {}
 --- All namespaces of the plugin.
 M.transcript = vim.api.nvim_create_namespace('kode.transcript')
 M.markdown = vim.api.nvim_create_namespace('kode.markdown')
+M.comments = vim.api.nvim_create_namespace('kode.comments')
 M.review = vim.api.nvim_create_namespace('kode.review')
 
 ---@type table<string, string>
@@ -37,6 +38,7 @@ M.groups = {
   KodeSignConflict = 'DiagnosticError',
   KodeLineAdded = 'DiffAdd',
   KodeLineRemoved = 'DiffDelete',
+  KodeComment = 'DiagnosticInfo',
   KodeStateReady = 'Comment',
   KodeStateWorking = 'DiagnosticInfo',
   KodeStateWaiting = 'DiagnosticWarn',

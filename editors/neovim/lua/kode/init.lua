@@ -60,6 +60,13 @@ function M.statusline()
   return package.loaded['kode.surface'] and require('kode.status').statusline() or ''
 end
 
+--- A line for the winbar of any window, with highlights: what goes on, mode, model, how full the context window is, cost.
+--- Empty before the plugin was used.
+---@return string
+function M.winbar()
+  return package.loaded['kode.surface'] and require('kode.status').winbar() or ''
+end
+
 --- How many prompts and questions wait for the user in all sessions.
 ---@return integer
 function M.waiting()
@@ -85,24 +92,6 @@ end
 function M.resolve(wish, first, last)
   first = first or vim.api.nvim_win_get_cursor(0)[1]
   require('kode.review').resolve_rows(wish, first - 1, (last or first) - 1)
-end
-
----@type "keep"|"undo"
-local wish = 'keep'
-
---- The 'operatorfunc' of keeping and undoing, which makes them repeatable by `.`.
-function M.operator()
-  local first, last = vim.api.nvim_buf_get_mark(0, '[')[1], vim.api.nvim_buf_get_mark(0, ']')[1]
-  M.resolve(wish, first, last)
-end
-
---- What a `<Plug>` map that keeps or undoes evaluates to.
----@param what "keep"|"undo"
----@return string
-function M.repeatable(what)
-  wish = what
-  vim.o.operatorfunc = "v:lua.require'kode'.operator"
-  return vim.api.nvim_get_mode().mode:match('^[vV\22]') and 'g@' or 'g@l'
 end
 
 return M

@@ -36,7 +36,7 @@ function M.view(tab)
       api.nvim_win_close(view.prompt, true)
     end
     views[tab] = nil
-    view = nil
+    return nil
   end
   return view
 end

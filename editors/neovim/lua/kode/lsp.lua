@@ -43,12 +43,28 @@ local function on_init(client)
   local sync = client.server_capabilities.textDocumentSync
   if type(sync) == 'table' then
     -- Neovim calls every save one of the user; `kode.edits` says which are.
-    client.kode_will_save = sync.willSave
+    require('kode.edits').tell_saves(client, sync.willSave == true)
     sync.willSave = false
   end
   -- Changes are shown in the text, so `K` stays with the other servers.
   client.server_capabilities.hoverProvider = nil
   require('kode.connection').initialized(client)
+end
+
+--- The configuration in force; nil where `lsp/kode.lua` is not on the runtime path.
+---@return vim.lsp.Config?
+function M.in_force()
+  -- The type of `vim.lsp.config` is that of a function, for which an index is no field.
+  local configs = vim.lsp.config --[[@as table<string, vim.lsp.Config?>]]
+  return configs.kode
+end
+
+--- The program that the server is; nil when it is started by a function.
+---@return string?
+function M.program()
+  local config = M.in_force()
+  local cmd = config and config.cmd
+  return type(cmd) == 'table' and cmd[1] or nil
 end
 
 --- A configuration with all that the plugin adds.

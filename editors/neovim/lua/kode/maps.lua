@@ -129,8 +129,8 @@ transcript = {
     modes = { 'n' },
     keys = { 'gR' },
     text = 'changes to review into the quickfix list',
-    act = function(owner)
-      require('kode.command').review(owner:owner())
+    act = function()
+      vim.cmd.Kode('review')
     end,
   },
   {
@@ -233,6 +233,22 @@ prompt = {
   },
   {
     modes = { 'n' },
+    keys = { 'gp' },
+    text = 'let the picture in the clipboard go with it',
+    act = function()
+      vim.cmd.Kode('paste')
+    end,
+  },
+  {
+    modes = { 'n' },
+    keys = { 'gC' },
+    text = 'send your comments on lines, all at once',
+    act = function()
+      vim.cmd.Kode({ args = { 'comments', 'send' } })
+    end,
+  },
+  {
+    modes = { 'n' },
     keys = { '[[' },
     text = 'the prompt you sent before',
     act = function(owner)
@@ -279,6 +295,7 @@ local review = {
   { keys = '<Leader>kk', plug = '<Plug>(kode-keep)' },
   { keys = '<Leader>ku', plug = '<Plug>(kode-undo)' },
   { keys = '<Leader>kd', plug = '<Plug>(kode-diff)' },
+  { keys = '<Leader>kc', plug = '<Plug>(kode-comment)' },
 }
 
 --- Sets or removes the maps of a buffer with changes to review, where the user wants them.
@@ -299,5 +316,9 @@ function M.review(bufnr, wanted)
     end
   end
 end
+
+--- The maps of each kind of buffer.
+---@type table<string, kode.Map[]>
+M.tables = { transcript = transcript, prompt = prompt }
 
 return M

@@ -28,7 +28,7 @@ function M.marks(text)
       return
     end
     for id, node in query:iter_captures(tree:root(), text) do
-      local capture = query.captures[id]
+      local capture = query.captures[id] --[[@as string]]
       if capture:sub(1, 1) ~= '_' and not silent[capture] then
         local row, column, end_row, end_column = node:range()
         marks[#marks + 1] = {

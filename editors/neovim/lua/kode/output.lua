@@ -65,7 +65,8 @@ function M.show(transcript, row)
   if block and block.item.body.type == 'toolCall' then
     show_call(surface, block.item.body --[[@as kode.ToolCall]])
   elseif block and block.item.body.type == 'thinking' then
-    require('kode.scratch').float(render.lines(block.item.body.text), { title = 'Thinking', filetype = 'markdown' })
+    local thinking = block.item.body --[[@as kode.Thinking]]
+    require('kode.scratch').float(render.lines(thinking.text), { title = 'Thinking', filetype = 'markdown' })
   end
 end
 
@@ -89,7 +90,7 @@ function M.named(text, root)
     local name, line = word:match(pattern)
     local path = name and name ~= '' and existing(name, root)
     if path then
-      return path, tonumber(line)
+      return path, tonumber(line) --[[@as integer]]
     end
   end
   local path = word ~= '' and existing(word, root)
@@ -116,7 +117,7 @@ local function line_of(call)
   local structured = type(call.structured) == 'table' and call.structured or {}
   local unified = type(structured.unified) == 'string' and structured.unified or ''
   local offset = type(call.input) == 'table' and tonumber(call.input.offset) or nil
-  return tonumber(unified:match('@@ %-%d[%d,]* %+(%d+)')) or offset
+  return tonumber(unified:match('@@ %-%d[%d,]* %+(%d+)')) --[[@as integer?]] or offset --[[@as integer?]]
 end
 
 --- Goes to the file that a row names, in the window beside the conversation.
@@ -124,7 +125,7 @@ end
 ---@param row integer
 function M.go(transcript, row)
   local root = transcript:owner().connection.root
-  local path, line = M.named(vim.fn.expand('<cWORD>'), root)
+  local path, line = M.named(vim.fn.expand('<cWORD>') --[[@as string]], root)
   local block = transcript:block_at(row)
   if not path and block and block.item.body.type == 'toolCall' then
     local call = block.item.body --[[@as kode.ToolCall]]

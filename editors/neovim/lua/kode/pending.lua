@@ -124,7 +124,7 @@ function M.permission_lines(prompt)
   if not text or text == '' then
     local shown = preview.type == 'command' and ('%s\nin %s'):format(preview.command, preview.cwd)
       or preview.type == 'diff' and preview.unified
-      or preview.type == 'paths' and table.concat(preview.paths, '\n')
+      or preview.type == 'paths' and table.concat(preview.paths or {}, '\n')
       or vim.inspect(prompt.input)
     text = table.concat({ prompt.title, shown, prompt.reason }, '\n')
   end

@@ -7,11 +7,15 @@ local api = vim.api
 
 --- Milliseconds of rest after which a draft is kept.
 local DRAFT_DELAY = 500
+--- Bytes of what goes with a prompt that are kept with its draft: more would be sent again with each rest of typing.
+local MAX_DRAFT_PARTS = 256 * 1024
 
 ---@class kode.Prompt
 ---@field buffer integer
 ---@field private surface kode.Surface
----@field private told string The draft as the server has it.
+---@field private told string The words of the draft as the server has them.
+---@field private told_parts kode.InputPart[] What goes with them there.
+---@field private sends integer How often a prompt was handed in.
 ---@field private recalled? integer
 ---@field private timer? uv.uv_timer_t
 local Prompt = {}
@@ -44,7 +48,13 @@ end
 ---@param surface kode.Surface
 ---@return kode.Prompt
 function Prompt.new(surface)
-  local self = setmetatable({ surface = surface, buffer = api.nvim_create_buf(false, true), told = '' }, Prompt)
+  local self = setmetatable({
+    surface = surface,
+    buffer = api.nvim_create_buf(false, true),
+    told = '',
+    told_parts = {},
+    sends = 0,
+  }, Prompt)
   by_buffer[self.buffer] = self
   api.nvim_buf_set_name(self.buffer, 'kode://prompt/' .. surface.session.id)
   local options = vim.bo[self.buffer]
@@ -56,7 +66,10 @@ function Prompt.new(surface)
   options.completefunc = "v:lua.require'kode.complete'.func"
   options.omnifunc = "v:lua.require'kode.complete'.func"
   require('kode.maps').prompt(self)
-  self:show(surface.session.draft and surface.session.draft.text or '')
+  require('kode.prompt_server').attach(self.buffer)
+  local draft = surface.session.draft
+  self:show(draft and draft.text or '')
+  self:adopt(draft and draft.parts or {})
   api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, {
     buffer = self.buffer,
     desc = 'kode: keep the draft, offer names',
@@ -95,6 +108,35 @@ function Prompt:show(text)
   vim.bo[self.buffer].modified = false
 end
 
+--- What goes with the draft; pictures of some size are kept by this Neovim alone.
+---@private
+---@return kode.InputPart[]
+function Prompt:draft_parts()
+  local left = MAX_DRAFT_PARTS
+  return vim.tbl_filter(function(part)
+    local size = #(part.data or part.text or '')
+    left = left - size
+    return left >= 0
+  end, self.surface.parts)
+end
+
+--- Takes over what goes with a draft from elsewhere, beside what only this Neovim has.
+---@private
+---@param parts kode.InputPart[]
+function Prompt:adopt(parts)
+  if vim.deep_equal(parts, self.told_parts) then
+    return
+  end
+  local known = self.told_parts
+  local own = vim.tbl_filter(function(part)
+    return not vim.tbl_contains(known, function(other)
+      return vim.deep_equal(part, other)
+    end, { predicate = true })
+  end, self.surface.parts)
+  self.told_parts = parts
+  self.surface.parts = vim.list_extend(vim.list_slice(parts), own)
+end
+
 --- Puts text into the prompt as the user would, so that `u` takes it back.
 ---@param text string
 function Prompt:insert(text)
@@ -131,7 +173,8 @@ end
 --- Empties the prompt after it was handed in; `u` brings the words back.
 function Prompt:clear()
   self:stop()
-  self.told, self.recalled = '', nil
+  self.told, self.told_parts, self.recalled = '', {}, nil
+  self.sends = self.sends + 1
   api.nvim_buf_set_lines(self.buffer, 0, -1, false, {})
 end
 
@@ -144,7 +187,7 @@ function Prompt:stop()
   end
 end
 
----@private
+--- Something was typed or attached: the draft is kept soon.
 function Prompt:changed()
   self:stop()
   self.timer = assert(vim.uv.new_timer())
@@ -165,14 +208,16 @@ function Prompt:flush()
   if not api.nvim_buf_is_loaded(self.buffer) then
     return
   end
-  local text = self:text()
-  local connection = self.surface.connection
-  if text ~= self.told and connection.status == 'ready' and not self.surface.session.following then
-    self.told = text
-    connection:request('agent/draft/set', { sessionId = self.surface.session.id, text = text }, function(err)
-      if err then
-        -- Typing on keeps it; an error with each rest of typing would be in the way.
-        self.told = ''
+  local text, parts = self:text(), self:draft_parts()
+  local connection, session, sends = self.surface.connection, self.surface.session, self.sends
+  local is_news = text ~= self.told or not vim.deep_equal(parts, self.told_parts)
+  if is_news and connection.status == 'ready' and not session.following then
+    local params = { sessionId = session.id, text = text, parts = #parts > 0 and parts or nil }
+    connection:request('agent/draft/set', params, function(err)
+      -- Until it is answered the words are here alone, and a server that ends meanwhile has nothing to put in their
+      -- place. An error with each rest of typing would be in the way; typing on keeps them.
+      if not err and self.sends == sends then
+        self.told, self.told_parts = text, parts
       end
     end)
   end
@@ -180,7 +225,9 @@ end
 
 --- The draft was changed elsewhere, or the session was loaded again.
 function Prompt:on_draft()
-  local text = self.surface.session.draft and self.surface.session.draft.text or ''
+  local draft = self.surface.session.draft
+  local text = draft and draft.text or ''
+  self:adopt(draft and draft.parts or {})
   if self:text() == self.told then
     if text ~= self.told then
       self:show(text)

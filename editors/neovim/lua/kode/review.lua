@@ -45,7 +45,8 @@ end
 ---@param after string[]
 ---@return integer[][]
 local function compare(before, after)
-  local diff = vim.text.diff or vim.diff
+  ---@diagnostic disable-next-line: deprecated
+  local diff = vim.text.diff or vim.diff -- 0.11 has it under the old name.
   local function text(lines)
     return #lines > 0 and table.concat(lines, '\n') .. '\n' or ''
   end
@@ -119,9 +120,12 @@ end
 ---@param bufnr integer
 ---@return boolean
 local function is_diffed(bufnr)
-  return vim.iter(vim.fn.win_findbuf(bufnr)):any(function(window)
-    return vim.wo[window].diff
-  end)
+  for _, window in ipairs(vim.fn.win_findbuf(bufnr)) do
+    if vim.wo[window].diff then
+      return true
+    end
+  end
+  return false
 end
 
 ---@param bufnr integer
@@ -134,10 +138,11 @@ local function draw_applied(bufnr, hunk)
   end
   local before, after = lines_of(hunk.oldText), lines_of(hunk.newText)
   for _, change in ipairs(compare(before, after)) do
-    local old_first, old_count, new_first, new_count = unpack(change)
+    local old_first, old_count = assert(change[1]), assert(change[2])
+    local new_first, new_count = assert(change[3]), assert(change[4])
     if old_count > 0 then
       -- Where nothing came in its place, the diff names the line before.
-      local row = first + (new_count > 0 and new_first - 1 or new_first)
+      local row = first + (new_count > 0 and new_first - 1 or new_first) --[[@as integer]]
       mark(bufnr, row, {
         virt_lines = virtual(vim.list_slice(before, old_first, old_first + old_count - 1), 'KodeLineRemoved'),
         virt_lines_above = true,
@@ -476,14 +481,16 @@ local function resolve_hunks(wish, surface, hunks, force)
   end
 end
 
---- The hunk of the quickfix entry under the cursor.
+--- The hunk of the entry under the cursor of a quickfix or location list.
 ---@return kode.Surface?
 ---@return kode.Hunk?
 local function quickfix_hunk()
   if vim.bo.buftype ~= 'quickfix' then
     return nil
   end
-  local entry = vim.fn.getqflist()[api.nvim_win_get_cursor(0)[1]]
+  local is_of_window = vim.fn.getwininfo(api.nvim_get_current_win())[1].loclist == 1
+  local entries = is_of_window and vim.fn.getloclist(0) or vim.fn.getqflist()
+  local entry = entries[api.nvim_win_get_cursor(0)[1]]
   local data = entry and type(entry.user_data) == 'table' and entry.user_data.kode
   local surface = data and require('kode.surface').all()[data.session]
   for _, file in pairs(surface and surface.review.files or {}) do
@@ -519,6 +526,24 @@ function M.resolve_rows(wish, first, last, force)
   end
 end
 
+---@type "keep"|"undo"
+local repeated = 'keep'
+
+--- The 'operatorfunc' of keeping and undoing, which makes them repeatable by `.`.
+function M.operator()
+  local first, last = api.nvim_buf_get_mark(0, '[')[1], api.nvim_buf_get_mark(0, ']')[1]
+  M.resolve_rows(repeated, first - 1, last - 1)
+end
+
+--- What a `<Plug>` map that keeps or undoes evaluates to.
+---@param wish "keep"|"undo"
+---@return string
+function M.repeatable(wish)
+  repeated = wish
+  vim.o.operatorfunc = "v:lua.require'kode.review'.operator"
+  return api.nvim_get_mode().mode:match('^[vV\22]') and 'g@' or 'g@l'
+end
+
 --- Keeps or undoes all of a file, of the last turn, or of a session.
 ---@param wish "keep"|"undo"
 ---@param what "file"|"turn"|"all"
@@ -546,29 +571,37 @@ function M.resolve_all(wish, what, surface, force)
   resolve_hunks(wish, surface, hunks, force or false)
 end
 
---- Puts all hunks into the quickfix list.
 ---@param surface kode.Surface
----@param callback? fun(count: integer)
-function M.quickfix(surface, callback)
+---@param file kode.EditedFile
+---@param hunk kode.Hunk
+---@return vim.quickfix.entry
+local function entry_of(surface, file, hunk)
+  local first = vim.split(hunk.newText ~= '' and hunk.newText or hunk.oldText, '\n', { plain = true })[1]
+  return {
+    filename = vim.uri_to_fname(file.uri),
+    lnum = hunk.lineRange.start + 1,
+    end_lnum = math.max(hunk.lineRange['end'], hunk.lineRange.start + 1),
+    type = hunk.state == 'conflict' and 'E' or hunk.state == 'proposed' and 'W' or 'I',
+    text = ('%s +%d -%d  %s'):format(hunk.state, hunk.added, hunk.removed, vim.trim(first or '')),
+    user_data = { kode = { session = surface.session.id, hunk = hunk.hunkId } },
+  }
+end
+
+--- Gives all hunks, or those of one buffer, as entries of a quickfix or location list.
+---@param surface kode.Surface
+---@param bufnr? integer
+---@param callback fun(entries: vim.quickfix.entry[])
+function M.list(surface, bufnr, callback)
   surface.review:refresh(function()
     local entries = {}
     for _, file in ipairs(surface.review:sorted()) do
-      for _, hunk in ipairs(file.hunks) do
-        local first = vim.split(hunk.newText ~= '' and hunk.newText or hunk.oldText, '\n', { plain = true })[1]
-        entries[#entries + 1] = {
-          filename = vim.uri_to_fname(file.uri),
-          lnum = hunk.lineRange.start + 1,
-          end_lnum = math.max(hunk.lineRange['end'], hunk.lineRange.start + 1),
-          type = hunk.state == 'conflict' and 'E' or hunk.state == 'proposed' and 'W' or 'I',
-          text = ('%s +%d -%d  %s'):format(hunk.state, hunk.added, hunk.removed, vim.trim(first)),
-          user_data = { kode = { session = surface.session.id, hunk = hunk.hunkId } },
-        }
+      if not bufnr or edits.buffer(file.uri) == bufnr then
+        for _, hunk in ipairs(file.hunks) do
+          entries[#entries + 1] = entry_of(surface, file, hunk)
+        end
       end
     end
-    vim.fn.setqflist({}, ' ', { title = 'Kode: changes to review', items = entries })
-    if callback then
-      callback(#entries)
-    end
+    callback(entries)
   end)
 end
 

@@ -146,7 +146,8 @@ end
 function Session:name()
   local first = self.items[1]
   if self.title == '' and not self.more_items and first and first.body.type == 'userMessage' then
-    self.title = vim.fn.strcharpart(vim.trim(first.body.text):match('^[^\n]*'), 0, 80)
+    local line = vim.trim(first.body.text or ''):match('^[^\n]*')
+    self.title = vim.fn.strcharpart(line or '', 0, 80)
   end
 end
 
@@ -388,7 +389,7 @@ function folds.file_changed(self, event)
 end
 
 function folds.rewound(self, event)
-  local from = self.index[event.itemId]
+  local from = self.index[event.itemId] ---@type integer?
   if from then
     self.items = vim.list_slice(self.items, 1, from - 1)
     self:reindex()

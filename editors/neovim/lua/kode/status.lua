@@ -111,10 +111,10 @@ local function drawn_surface()
   return transcript and transcript:owner() or require('kode.prompt').surface_of(bufnr)
 end
 
---- The winbar of a transcript.
+--- The winbar of a transcript; in any other window it speaks of the session that was used last.
 ---@return string
 function M.winbar()
-  local surface = drawn_surface()
+  local surface = drawn_surface() or require('kode.surface').latest()
   if not surface then
     return ''
   end
@@ -138,7 +138,11 @@ function M.prompt_winbar()
     parts[1] = vim.fn.fnamemodify(name, ':~:.')
   end
   for _, part in ipairs(surface.parts) do
-    parts[#parts + 1] = '+ ' .. part.label
+    parts[#parts + 1] = '+ ' .. require('kode.attach').label(part)
+  end
+  local comments = package.loaded['kode.comments'] and #require('kode.comments').all(surface) or 0
+  if comments > 0 then
+    parts[#parts + 1] = comments == 1 and '1 comment' or comments .. ' comments'
   end
   local changes = surface.review:summary()
   if changes then

@@ -7,17 +7,13 @@ local config = require('kode.config')
 local layout = require('kode.layout')
 local status = require('kode.status')
 
----@class kode.PartWithLabel
----@field label string
----@field part kode.InputPart
-
 ---@class kode.Surface
 ---@field connection kode.Connection
 ---@field session kode.Session
 ---@field transcript? kode.Transcript
 ---@field prompt? kode.Prompt
 ---@field review kode.Review
----@field parts kode.PartWithLabel[] What goes with the next prompt.
+---@field parts kode.InputPart[] What goes with the next prompt.
 ---@field notify_done boolean Whether the end of the turn is told, because it was begun by `:Kode!`.
 ---@field last_resolution? kode.ResolutionId
 ---@field progress_id? integer|string
@@ -86,7 +82,11 @@ function M.current()
   end
 end
 
---- Goes on with the surface the user means, or with that of a new session.
+--- Who waits for the first session of a project.
+---@type table<string, fun(surface: kode.Surface)[]>
+local waiting = {}
+
+--- Goes on with the surface the user means, or with that of a new session: one, however much is asked for until it is there.
 ---@param callback fun(surface: kode.Surface)
 function M.with(callback)
   local surface = M.current()
@@ -95,9 +95,20 @@ function M.with(callback)
     return callback(surface)
   end
   local connection = require('kode.connection')
-  connection.get(connection.root(vim.api.nvim_get_current_buf())):new_session(function(session)
+  local root = connection.root(vim.api.nvim_get_current_buf())
+  if waiting[root] then
+    return table.insert(waiting[root], callback)
+  end
+  waiting[root] = { callback }
+  connection.get(root):new_session(function(session)
+    local callbacks = waiting[root]
+    waiting[root] = nil
     M.use(surfaces[session.id])
-    callback(surfaces[session.id])
+    for _, act in ipairs(callbacks) do
+      act(surfaces[session.id])
+    end
+  end, function()
+    waiting[root] = nil
   end)
 end
 
@@ -135,7 +146,7 @@ function Surface:buffers()
 end
 
 ---@private
----@param change kode.Change
+---@param change any One of `kode.Change`, whose `kind` says which.
 function Surface:on_change(change)
   if self.transcript then
     self.transcript:on_change(change)
@@ -186,21 +197,21 @@ end
 --- Tells of what waits for the user when nothing that shows it is in sight, each once.
 ---@private
 function Surface:tell_waiting()
-  local waiting = {}
+  local asked = {}
   for _, prompt in ipairs(self.session.permissions) do
-    waiting[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(prompt.title:gsub('%c', ' '))
+    asked[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(prompt.title:gsub('%c', ' '))
   end
   for _, question in ipairs(self.session.questions) do
     local text = question.questions[1].question:gsub('%c', ' ')
-    waiting[question.questionId] = ('Kode has a question: %s (:Kode answer)'):format(text)
+    asked[question.questionId] = ('Kode has a question: %s (:Kode answer)'):format(text)
   end
-  for id, text in pairs(waiting) do
+  for id, text in pairs(asked) do
     if not self.told[id] and config.get().notify and not layout.shows(self) then
       vim.notify(text, vim.log.levels.WARN)
     end
-    waiting[id] = true
+    asked[id] = true
   end
-  self.told = waiting
+  self.told = asked
 end
 
 ---@private
@@ -237,6 +248,7 @@ end
 ---@class kode.SendOptions
 ---@field delivery? kode.Delivery
 ---@field parts? kode.InputPart[]
+---@field sent? fun() What is done when it was taken.
 ---@field failed? fun() What is done when it was not taken.
 
 --- Hands a prompt in.
@@ -244,11 +256,7 @@ end
 ---@param options? kode.SendOptions
 function Surface:send(text, options)
   options = options or {}
-  local input = {}
-  for _, part in ipairs(self.parts) do
-    input[#input + 1] = part.part
-  end
-  vim.list_extend(input, options.parts or {})
+  local input = vim.list_extend(vim.list_slice(self.parts), options.parts or {})
   if text:match('%S') then
     table.insert(input, 1, { type = 'text', text = text })
   end
@@ -268,6 +276,8 @@ function Surface:send(text, options)
       if options.failed then
         options.failed()
       end
+    elseif options.sent then
+      options.sent()
     end
   end)
   status.progress(self, 'running', 'working')
@@ -293,10 +303,26 @@ function Surface:send_prompt(delivery)
 end
 
 --- Lets something go with the next prompt.
----@param label string
 ---@param part kode.InputPart
-function Surface:attach(label, part)
-  table.insert(self.parts, { label = label, part = part })
+function Surface:attach(part)
+  table.insert(self.parts, part)
+  self:parts_changed()
+end
+
+--- Lets something go with the next prompt no more.
+---@param part kode.InputPart
+function Surface:detach(part)
+  self.parts = vim.tbl_filter(function(other)
+    return other ~= part
+  end, self.parts)
+  self:parts_changed()
+end
+
+---@private
+function Surface:parts_changed()
+  if self.prompt then
+    self.prompt:changed()
+  end
   status.changed()
 end
 

@@ -150,7 +150,7 @@ end
 ---@return string[]
 function Transcript:head_lines()
   local title = self.session.title ~= '' and self.session.title or 'New conversation'
-  local lines = { '# ' .. render.line(title) }
+  local lines = { '# ' .. render.line(title) } ---@type string[]
   if self.session.more_items then
     lines[2] = 'There is more above: `go` shows it.'
   end
@@ -224,6 +224,7 @@ end
 ---@private
 ---@return kode.Mark[]
 function Transcript:head_marks()
+  ---@type kode.Mark[]
   local marks = { { row = 0, column = 0, options = { end_col = #self.head[1], hl_group = 'KodeTitle' } } }
   if self.head[2] then
     marks[2] = { row = 1, column = 0, options = { end_col = #self.head[2], hl_group = 'KodeMeta' } }
@@ -481,7 +482,7 @@ function Transcript:schedule()
 end
 
 --- A change of the session.
----@param change kode.Change
+---@param change any One of `kode.Change`, whose `kind` says which.
 function Transcript:on_change(change)
   local kind = change.kind
   if kind == 'reset' or kind == 'older' or kind == 'trimmed' then
@@ -654,7 +655,7 @@ function Transcript:highlight_next()
   -- A block that was drawn anew meanwhile is another one, and waits itself.
   if place and self.blocks[place] == block then
     local row = self:row_of(place) + TEXT_ROW
-    for _, mark in ipairs(require('kode.markdown').marks(block.item.body.text)) do
+    for _, mark in ipairs(require('kode.markdown').marks(block.item.body.text or '')) do
       local options = vim.tbl_extend('force', mark.options, { end_row = row + mark.options.end_row })
       api.nvim_buf_set_extmark(self.buffer, highlight.markdown, row + mark.row, mark.column, options)
     end

@@ -1,0 +1,179 @@
+--- The sub-commands of `:Kode` that show something: of the session, of the server, of the machine.
+---
+--- Rule: what is shown is asked of the server at that moment, and looking changes nothing: what does is chosen from it.
+
+local api = vim.api
+local common = require('kode.command_common')
+local surface_of = require('kode.surface')
+local fixed, say = common.fixed, common.say
+
+---@param lines string[]
+---@param title string
+---@param filetype? string
+local function show(lines, title, filetype)
+  require('kode.scratch').float(lines, { title = title, filetype = filetype })
+end
+
+--- What the context window holds, in lines.
+---@param use kode.ContextUse
+---@return string[]
+local function context_lines(use)
+  local lines = {
+    ('%d of %d tokens (%s), %d free, %d kept for the answer'):format(
+      use.tokens,
+      use.window,
+      use.source,
+      use.free,
+      use.reserved
+    ),
+    '',
+  }
+  local names = vim.tbl_keys(use.parts)
+  table.sort(names, function(a, b)
+    return use.parts[a] > use.parts[b]
+  end)
+  for _, name in ipairs(names) do
+    lines[#lines + 1] = ('%10d  %s'):format(use.parts[name], name:gsub('%u', ' %0'):lower())
+  end
+  return lines
+end
+
+---@param session kode.Session
+---@return string[]
+local function todo_lines(session)
+  local marks = { pending = '[ ]', in_progress = '[~]', completed = '[x]' }
+  return vim.tbl_map(function(todo)
+    return ('%s %s'):format(marks[todo.status] or '[?]', todo.content)
+  end, session.todos)
+end
+
+--- The newest file that the server logs to; nil when there is none.
+---@return string?
+local function server_log()
+  local home = vim.env.KODE_LS_HOME or vim.fs.joinpath(vim.env.XDG_STATE_HOME or vim.fn.expand('~/.local/state'), 'kode-ls')
+  local files = vim.fn.globpath(vim.fs.joinpath(home, 'log'), '*', false, true)
+  table.sort(files)
+  return files[#files]
+end
+
+---@type table<string, kode.SubCommand>
+local commands = {}
+
+commands.context = {
+  text = 'show how full the context window is, and of what',
+  run = function()
+    surface_of.with(function(surface)
+      surface:ask('agent/context/get', {}, function(use)
+        show(context_lines(use), 'Context')
+      end)
+    end)
+  end,
+}
+
+commands.todos = {
+  text = 'show the list of things to do',
+  run = function()
+    surface_of.with(function(surface)
+      local lines = todo_lines(surface.session)
+      show(#lines > 0 and lines or { 'There is nothing to do.' }, 'To do')
+    end)
+  end,
+}
+
+commands.tasks = {
+  text = 'choose a command in the background and stop it',
+  run = function()
+    surface_of.with(function(surface)
+      require('kode.pick').select(vim.tbl_values(surface.session.tasks), 'Stop', function(task)
+        return require('kode.render').line(task.title)
+      end, function(task)
+        surface:ask('agent/tasks/stop', { taskId = task.taskId })
+      end)
+    end)
+  end,
+}
+
+commands.usage = {
+  text = 'show tokens and cost',
+  run = function()
+    surface_of.with(function(surface)
+      surface:ask('agent/usage/get', {}, function(usage)
+        local lines = { ('known cost: $%.4f'):format(usage.knownCost) }
+        for _, model in ipairs(usage.models) do
+          lines[#lines + 1] = ('%s: %d calls, %d tokens in, %d out'):format(
+            model.model,
+            model.calls,
+            model.usage.inputTokens + model.usage.cacheReadTokens + model.usage.cacheWriteTokens,
+            model.usage.outputTokens
+          )
+        end
+        show(lines, 'Usage')
+      end)
+    end)
+  end,
+}
+
+commands.trust = {
+  text = 'look at what files of the workspace ask for, and approve it',
+  run = function()
+    surface_of.with(function(surface)
+      require('kode.pick').trust(surface)
+    end)
+  end,
+}
+
+commands.mcp = {
+  text = 'look at the MCP servers, connect, switch on or off, sign in',
+  run = function()
+    surface_of.with(function(surface)
+      require('kode.pick').mcp(surface)
+    end)
+  end,
+}
+
+commands.doctor = {
+  text = 'say what the server finds on this machine',
+  run = function()
+    local cmd = require('kode.lsp').program() or 'kode-ls'
+    if vim.fn.executable(cmd) == 0 then
+      return vim.notify(('kode: `%s` cannot be run; see :help kode-install'):format(cmd), vim.log.levels.ERROR)
+    end
+    vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }, function(result)
+      vim.schedule(function()
+        show(vim.split((result.stdout or '') .. (result.stderr or ''), '\n'), 'Doctor')
+      end)
+    end)
+  end,
+}
+
+commands.log = {
+  text = "open the server's log; lsp: that of Neovim's client",
+  complete = fixed({ 'lsp' }),
+  run = function(call)
+    local path = call.words[1] == 'lsp' and vim.lsp.log.get_filename() or server_log()
+    if not path then
+      return say('the server has logged nothing yet')
+    end
+    vim.cmd.sview({ args = { path }, magic = { file = false } })
+    vim.cmd('normal! G')
+  end,
+}
+
+commands.export = {
+  text = 'open the conversation as a document: markdown or json',
+  complete = fixed({ 'markdown', 'json' }),
+  run = function(call)
+    surface_of.with(function(surface)
+      surface:ask('agent/session/export', { format = call.words[1] or 'markdown' }, function(result)
+        local document = result.document
+        local text = document.format == 'json' and vim.json.encode(document.session) or document.text
+        vim.cmd.new()
+        api.nvim_buf_set_lines(0, 0, -1, false, vim.split(text, '\n', { plain = true }))
+        vim.bo.filetype = document.format == 'json' and 'json' or 'markdown'
+        api.nvim_buf_set_name(0, vim.fs.joinpath(surface.connection.root, vim.fs.basename(result.fileName)))
+      end)
+    end)
+  end,
+}
+
+return commands
