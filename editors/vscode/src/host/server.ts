@@ -4,32 +4,26 @@
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
-import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type ServerKode } from "kode-protocol";
+import { PROTOCOL_VERSION, type AgentEventParams, type ServerKode } from "kode-protocol";
 import * as vscode from "vscode";
 import {
     CloseAction,
     ErrorAction,
-    LanguageClient,
     RevealOutputChannelOn,
     TextDocumentContentRequest,
     type LanguageClientOptions,
-    type StaticFeature,
-} from "vscode-languageclient/node";
+} from "vscode-languageclient";
 import { locate } from "../logic/locate.ts";
 import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
 import { messageOf, plain } from "../logic/words.ts";
 import type { Connection, Method, Params, Result, Setup } from "../shared/messages.ts";
+import { Client } from "./client.ts";
 import { answerDiagnostics, answerSave } from "./editorRequests.ts";
 import { isProgram, ServerProcess } from "./process.ts";
 import { initializationOptions, serverSettings } from "./settings.ts";
 
 /** How long the server may take to end when asked. */
 const STOP_LIMIT_MS = 5_000;
-
-/** What this client offers, beyond LSP. `workspaceTrusted` is told to servers that want to know. */
-interface Offer extends ClientKode {
-    workspaceTrusted: boolean;
-}
 
 /** One life of the process. */
 interface Run {
@@ -196,8 +190,7 @@ export class Server implements vscode.Disposable {
                 },
             },
         };
-        const client = new Client("kode", "Kode", () => this.spawn(file, run()), options);
-        client.registerFeature(new OfferFeature());
+        const client = new Client(options, () => this.spawn(file, run()));
         client.onNotification("agent/event", (params: AgentEventParams) => {
             if (this.run === run()) this.eventCame.fire(params);
         });
@@ -206,11 +199,32 @@ export class Server implements vscode.Disposable {
         return client;
     }
 
-    private async spawn(file: string, run: Run) {
+    private async spawn(file: string, run: Run): Promise<ServerProcess> {
         const { environment, logLevel } = serverSettings();
         const variables = { KODE_LS_LOG: logLevel, ...process.env, ...environment };
-        run.process = await ServerProcess.start(file, firstFolder(), variables);
-        return run.process.child;
+        run.process = await ServerProcess.start(file, firstFolder(), variables, (line) => this.noteLine(line));
+        return run.process;
+    }
+
+    /** Puts a line of the server's log into ours, as serious as the server says it is. */
+    private noteLine(line: string): void {
+        const [, level = "", text = line] = /^\S+Z\s+(ERROR|WARN|INFO|DEBUG|TRACE)\s+(.*)$/.exec(line) ?? [];
+        switch (level) {
+            case "WARN":
+                this.log.warn(text);
+                break;
+            case "INFO":
+                this.log.info(text);
+                break;
+            case "DEBUG":
+                this.log.debug(text);
+                break;
+            case "TRACE":
+                this.log.trace(text);
+                break;
+            default:
+                this.log.error(text);
+        }
     }
 
     /** Looks whether the server speaks our protocol. */
@@ -264,41 +278,6 @@ export class Server implements vscode.Disposable {
         this.log.error(`${reason} It is started again in ${decision.delayMs} ms.`);
         this.set({ state: "crashed", reason, restartInMs: decision.delayMs, attempt: decision.attempt });
         this.timer = setTimeout(() => void this.start(), decision.delayMs);
-    }
-}
-
-/** The language client, but it interrupts nobody: what it has to say stands in the log, and the connection says the rest. */
-class Client extends LanguageClient {
-    override error(message: string, data?: unknown): void {
-        super.error(message, data, false);
-    }
-}
-
-/** Says what this client can do beyond LSP. */
-class OfferFeature implements StaticFeature {
-    fillClientCapabilities(capabilities: { experimental?: unknown }): void {
-        const kode: Offer = {
-            protocolVersion: PROTOCOL_VERSION,
-            events: true,
-            permissionUi: true,
-            saveDocuments: true,
-            diagnostics: true,
-            diffUi: true,
-            workspaceTrusted: vscode.workspace.isTrusted,
-        };
-        capabilities.experimental = { ...(capabilities.experimental as object | undefined), kode };
-    }
-
-    initialize(): void {
-        // Nothing to be done with what the server can.
-    }
-
-    getState() {
-        return { kind: "static" as const };
-    }
-
-    clear(): void {
-        // Nothing is kept.
     }
 }
 
