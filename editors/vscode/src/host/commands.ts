@@ -31,8 +31,7 @@ export interface Kode {
     log: vscode.LogOutputChannel;
 }
 
-// The editor gives commands whatever their caller has; each says what it expects.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// biome-ignore lint/suspicious/noExplicitAny: the editor gives commands whatever their caller has; each says what it expects
 type Handler = (kode: Kode, ...args: any[]) => unknown;
 
 const COMMANDS: Record<string, Handler> = {
