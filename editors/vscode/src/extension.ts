@@ -19,6 +19,8 @@ import { Sessions } from "./host/sessions.ts";
 import { NEEDS_RESTART } from "./host/settings.ts";
 import { Status } from "./host/status.ts";
 import { Texts } from "./host/texts.ts";
+import { upgrades } from "./host/upgrade.ts";
+import { messageOf } from "./logic/words.ts";
 
 let server: Server | undefined;
 
@@ -50,7 +52,8 @@ export function activate(context: vscode.ExtensionContext): void {
         new Status(server, sessions, ledger, chat),
         registerCommands({ server, sessions, chat, editors, diffs, decisions, notifications, doctor, log }),
         keepUnfinished(sessions, ledger),
-        restartWhenNeeded(server),
+        restartWhenNeeded(server, log),
+        upgrades(server, version, context.globalState, log),
     );
     void server.start();
 }
@@ -74,10 +77,17 @@ function keepUnfinished(sessions: Sessions, ledger: Ledger): vscode.Disposable {
     return vscode.Disposable.from(ledger.onChange(keep), sessions.onStep(keep));
 }
 
-/** What only a new server takes: settings of the server, and the user's trust in the workspace. */
-function restartWhenNeeded(server: Server): vscode.Disposable {
+/** What the server takes while it runs, and what only a new one takes. */
+function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode.Disposable {
     return vscode.Disposable.from(
-        vscode.workspace.onDidGrantWorkspaceTrust(() => void server.restart()),
+        vscode.workspace.onDidGrantWorkspaceTrust(async () => {
+            try {
+                await server.trustWorkspace();
+            } catch (error) {
+                log.warn(`the server was not told of the trust and is started again: ${messageOf(error)}`);
+                await server.restart();
+            }
+        }),
         vscode.workspace.onDidChangeConfiguration(async (change) => {
             if (!NEEDS_RESTART.some((section) => change.affectsConfiguration(section))) return;
             const running = server.connection.state === "ready";

@@ -117,6 +117,12 @@ export class Server implements vscode.Disposable {
         return token ? client.sendRequest(method, params, token) : client.sendRequest(method, params);
     }
 
+    /** Tells the server that the user trusts the workspace now; no page may. */
+    async trustWorkspace(): Promise<void> {
+        const client = this.run?.client;
+        if (client && this.state.state === "ready") await client.sendRequest("agent/trust/workspace", { trusted: true });
+    }
+
     /** Has the editor read the server's virtual documents of these URIs again. */
     refreshDocuments(uris: readonly vscode.Uri[]): void {
         const providers = this.run?.client.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? [];
