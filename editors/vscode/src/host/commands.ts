@@ -68,6 +68,7 @@ const COMMANDS: Record<string, Handler> = {
         await sessions.request("agent/turn/cancel", { sessionId: session.sessionId });
     },
 
+    "kode.permission.rules": ({ chat }) => chat.show({ name: "showRules" }),
     "kode.permission.allowOnce": ({ notifications }, sessionId: unknown, permissionId: unknown) => {
         if (typeof sessionId === "string" && typeof permissionId === "string") {
             return notifications.allowOnce(sessionId, permissionId);

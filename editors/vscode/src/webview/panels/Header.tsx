@@ -13,6 +13,7 @@ export function Header() {
     const title = useSession((view) => view.title) ?? "";
     const active = useSelect((state) => state.active);
     const listOpen = useSelect((state) => state.listOpen);
+    const pane = useSelect((state) => state.pane);
     const surface = useSelect((state) => state.host?.surface);
     return (
         <header class="head">
@@ -42,6 +43,16 @@ export function Header() {
                     <Icon name="file" />
                 </button>
             )}
+            <button
+                type="button"
+                class="icon-button"
+                title="Rules and trust"
+                aria-label="Rules and trust"
+                aria-expanded={pane === "rules"}
+                onClick={() => app.set({ pane: pane === "rules" ? undefined : "rules", listOpen: false })}
+            >
+                <Icon name="shield" />
+            </button>
             <button
                 type="button"
                 class="icon-button"
