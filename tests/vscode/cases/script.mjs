@@ -38,6 +38,16 @@ function shared() {
     return [{ content: [read("shared.txt")] }, ...edits, { content: [text("All is shared.")] }];
 }
 
+/** The edits of one schedule of typing into the file that the agent edits. */
+export const SCHEDULE_EDITS = 5;
+
+function schedule() {
+    const edits = Array.from({ length: SCHEDULE_EDITS }, (_, number) => ({
+        content: [edit("dirty.txt", `agent line ${number * 2} is as it was`, `agent line ${number * 2} was changed`)],
+    }));
+    return [{ content: [read("dirty.txt")] }, ...edits, { content: [text("This schedule is over.")] }];
+}
+
 export const script = {
     programs: [
         { when: "^hello", steps: [{ content: [text("Hello from the scripted model, piece by piece.")], chunk: 4 }] },
@@ -87,6 +97,7 @@ export const script = {
         },
         { when: "^soak", steps: soak() },
         { when: "^shared", steps: shared() },
+        { when: "^schedule", steps: schedule() },
         { steps: [{ content: [text("There is no program for this prompt.")] }] },
     ],
 };

@@ -6,28 +6,21 @@
 import * as os from "node:os";
 import { PROTOCOL_VERSION, type AgentEventParams, type ServerKode } from "kode-protocol";
 import * as vscode from "vscode";
-import {
-    CloseAction,
-    ErrorAction,
-    RevealOutputChannelOn,
-    TextDocumentContentRequest,
-    type LanguageClientOptions,
-} from "vscode-languageclient";
 import { locate } from "../logic/locate.ts";
 import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
-import { messageOf, plain } from "../logic/words.ts";
+import { messageOf } from "../logic/words.ts";
 import type { Connection, Method, Params, Result, Setup } from "../shared/messages.ts";
-import { Client } from "./client.ts";
-import { answerDiagnostics, answerSave } from "./editorRequests.ts";
+import type { Client } from "./client.ts";
 import { isProgram, ServerProcess } from "./process.ts";
-import { initializationOptions, serverSettings } from "./settings.ts";
+import { serverSettings } from "./settings.ts";
 
 /** How long the server may take to end when asked. */
 const STOP_LIMIT_MS = 5_000;
 
 /** One life of the process. */
 interface Run {
-    client: Client;
+    /** Absent until the process runs. */
+    client: Client | undefined;
     process: ServerProcess | undefined;
     /** Whether its end was dealt with. */
     ended: boolean;
@@ -86,9 +79,20 @@ export class Server implements vscode.Disposable {
         this.file = found.file;
         this.log.info(`starting ${found.file} (${found.source})`);
 
-        const run: Run = { client: this.client(found.file, () => run), process: undefined, ended: false };
+        const run: Run = { client: undefined, process: undefined, ended: false };
         this.run = run;
         try {
+            await this.spawn(found.file, run);
+            // The library is large: it is loaded while the process starts, and the activation does not wait for it.
+            const { Client } = await import("./client.ts");
+            if (this.run !== run || !run.process) return;
+            run.client = new Client(run.process, {
+                log: this.log,
+                onClosed: () => this.ended(run),
+                onEvent: (params) => {
+                    if (this.run === run) this.eventCame.fire(params);
+                },
+            });
             await run.client.start();
         } catch (error) {
             await this.couldNotStart(run, error);
@@ -125,10 +129,7 @@ export class Server implements vscode.Disposable {
 
     /** Has the editor read the server's virtual documents of these URIs again. */
     refreshDocuments(uris: readonly vscode.Uri[]): void {
-        const providers = this.run?.client.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? [];
-        for (const uri of uris) {
-            providers.find(({ scheme }) => scheme === uri.scheme)?.onDidChangeEmitter.fire(uri);
-        }
+        this.run?.client?.refreshDocuments(uris);
     }
 
     /** Ends the server. */
@@ -139,7 +140,7 @@ export class Server implements vscode.Disposable {
         if (!run) return;
         run.ended = true;
         try {
-            await run.client.dispose(STOP_LIMIT_MS);
+            await run.client?.dispose(STOP_LIMIT_MS);
         } catch (error) {
             this.log.warn(`the server did not end when it was asked: ${messageOf(error)}`);
         } finally {
@@ -164,52 +165,12 @@ export class Server implements vscode.Disposable {
         this.set({ state: "stopped", reason, hint, setup });
     }
 
-    private client(file: string, run: () => Run): Client {
-        const options: LanguageClientOptions = {
-            documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
-            outputChannel: this.log,
-            revealOutputChannelOn: RevealOutputChannelOn.Never,
-            initializationOptions: initializationOptions(),
-            progressOnInitialization: false,
-            errorHandler: {
-                error: (error) => {
-                    this.log.error(`the connection has a fault: ${messageOf(error)}`);
-                    return { action: ErrorAction.Continue, handled: true };
-                },
-                closed: async () => {
-                    await this.ended(run());
-                    return { action: CloseAction.DoNotRestart, handled: true };
-                },
-            },
-            middleware: {
-                executeCommand: async (command, args, next) => {
-                    try {
-                        return await next(command, args);
-                    } catch (error) {
-                        void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
-                        return undefined;
-                    }
-                },
-                window: {
-                    // Nothing of the server's takes the focus from the user, whatever it asks for.
-                    showDocument: (params, token, next) => next({ ...params, takeFocus: false }, token),
-                },
-            },
-        };
-        const client = new Client(options, () => this.spawn(file, run()));
-        client.onNotification("agent/event", (params: AgentEventParams) => {
-            if (this.run === run()) this.eventCame.fire(params);
-        });
-        client.onRequest("agent/editor/diagnostics", answerDiagnostics);
-        client.onRequest("agent/editor/save", answerSave);
-        return client;
-    }
-
-    private async spawn(file: string, run: Run): Promise<ServerProcess> {
+    private async spawn(file: string, run: Run): Promise<void> {
         const { environment, logLevel } = serverSettings();
         const variables = { KODE_LS_LOG: logLevel, ...process.env, ...environment };
         run.process = await ServerProcess.start(file, firstFolder(), variables, (line) => this.noteLine(line));
-        return run.process;
+        // It was stopped before it ran.
+        if (run.ended) run.process.kill();
     }
 
     /** Puts a line of the server's log into ours, as serious as the server says it is. */
@@ -235,7 +196,7 @@ export class Server implements vscode.Disposable {
 
     /** Looks whether the server speaks our protocol. */
     private async greet(run: Run): Promise<void> {
-        const kode = (run.client.initializeResult?.capabilities.experimental as { kode?: ServerKode } | undefined)?.kode;
+        const kode = (run.client?.initializeResult?.capabilities.experimental as { kode?: ServerKode } | undefined)?.kode;
         if (kode?.protocolVersion === PROTOCOL_VERSION) {
             this.log.info(`connected to kode-ls ${kode.serverVersion}`);
             this.set({ state: "ready", serverVersion: kode.serverVersion });
