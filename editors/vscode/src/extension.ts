@@ -10,6 +10,7 @@ import { registerCommands } from "./host/commands.ts";
 import { Doctor } from "./host/doctor.ts";
 import { Notifications } from "./host/notifications.ts";
 import { Changes } from "./host/review/changes.ts";
+import { Comments } from "./host/review/comments.ts";
 import { Decisions } from "./host/review/decide.ts";
 import { Decorations } from "./host/review/decorations.ts";
 import { Diffs } from "./host/review/diffs.ts";
@@ -32,6 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const ledger = new Ledger(server, sessions, log);
     const diffs = new Diffs(ledger);
     const decisions = new Decisions(ledger, sessions);
+    const comments = new Comments(ledger, sessions, context.workspaceState);
     const editors = new EditorTracker();
     const texts = new Texts();
     const { version } = context.extension.packageJSON as { version: string };
@@ -43,6 +45,7 @@ export function activate(context: vscode.ExtensionContext): void {
         sessions,
         ledger,
         decisions,
+        comments,
         new Changes(ledger),
         new Decorations(ledger),
         editors,
@@ -50,7 +53,7 @@ export function activate(context: vscode.ExtensionContext): void {
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, diffs, decisions, notifications, doctor, log }),
+        registerCommands({ server, sessions, chat, editors, comments, diffs, decisions, notifications, doctor, log }),
         keepUnfinished(sessions, ledger),
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),

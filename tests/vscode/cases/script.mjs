@@ -73,6 +73,16 @@ export const script = {
             ],
         },
         {
+            when: "^I have 2 comments",
+            steps: [
+                {
+                    content: [
+                        text("I looked at both.\n\n**Comment 1:** It is [louder](command:x) now.\n\nComment 2: It stays as it is."),
+                    ],
+                },
+            ],
+        },
+        {
             when: "^make",
             steps: [
                 { content: [call("Bash", { command: "touch made-it", description: "Make [it](command:x)" })] },
