@@ -164,8 +164,9 @@ test("comments on changes are sent together, and answered where they were asked"
         const widget = window.page.locator(".review-widget").nth(index);
         await eventually("the comment can be written", async () => {
             await window.command("workbench.action.addComment");
-            return widget.isVisible();
-        });
+            await widget.waitFor({ timeout: 5_000 });
+            return true;
+        }, 40_000);
         await widget.locator(".comment-form .monaco-editor").waitFor();
         await widget.locator(".comment-form .monaco-editor").click();
         await window.page.keyboard.type(words);

@@ -3,7 +3,7 @@
 // Rule: what is judged is shown exactly and whole before the answer. The card never takes the focus; where it has it, Enter
 // allows, the arrows choose how far, and Escape denies. Words turn a no into advice.
 
-import type { HunkId, PermissionPrompt, RespondPermissionParams, Scope } from "kode-protocol";
+import type { HunkId, PermissionPrompt, RespondPermissionParams, Scope, Uri } from "kode-protocol";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
@@ -20,6 +20,9 @@ const SCOPES: Record<Scope, string> = {
     project: "In this project",
     user: "Everywhere",
 };
+
+/** The most files of a change whose diffs can be opened from its card. */
+const MOST_DIFFS = 8;
 
 export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; others: number }) {
     const app = useApp();
@@ -241,6 +244,7 @@ function DiffOf({
     left,
     onLeave,
 }: Omit<PreviewProps, "prompt"> & { unified: string }) {
+    const app = useApp();
     const files = useMemo(() => readDiff(unified), [unified]);
     const places = useMemo(() => placed(proposed, files), [proposed, files]);
     const isOneFile = files.length === 1;
@@ -262,11 +266,26 @@ function DiffOf({
                 })}
             </div>
         ) : null;
+    const changed = [...new Map(proposed.map(({ uri, path }) => [uri, path]))];
+    const openDiff = (uri: Uri) =>
+        void app.attempt(() => app.host.act("openDiff", { sessionId: app.session().sessionId, uri }));
     return (
-        <div class="preview-diff">
-            <Diff unified={unified} files={files} named under={(hunk) => choice(places.get(hunk), !isOneFile)} />
-            {choice(places.get(undefined), true)}
-        </div>
+        <>
+            <div class="preview-diff">
+                <Diff
+                    unified={unified}
+                    files={files}
+                    named
+                    under={(hunk) => choice(places.get(hunk), !isOneFile)}
+                />
+                {choice(places.get(undefined), true)}
+            </div>
+            {changed.slice(0, MOST_DIFFS).map(([uri, path]) => (
+                <button key={uri} type="button" class="quiet" onClick={() => openDiff(uri)}>
+                    Open the diff{isOneFile ? "" : ` of ${exactLine(path)}`} in an editor
+                </button>
+            ))}
+        </>
     );
 }
 

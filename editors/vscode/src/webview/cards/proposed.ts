@@ -2,7 +2,7 @@
 //
 // Rule: a hunk that has no place in the diff is never hidden: it is told beside it.
 
-import type { Hunk, HunkId, ListEditsResult, PermissionId } from "kode-protocol";
+import type { Hunk, HunkId, ListEditsResult, PermissionId, Uri } from "kode-protocol";
 
 import type { DiffFile, DiffHunk } from "./readDiff.ts";
 
@@ -10,13 +10,14 @@ import type { DiffFile, DiffHunk } from "./readDiff.ts";
 export interface Proposed {
     /** The file, as shown to people. */
     readonly path: string;
+    readonly uri: Uri;
     readonly hunk: Hunk;
 }
 
 /** The hunks that wait under a prompt, in the order of files and places. */
 export function proposedBy(edits: ListEditsResult | undefined, permissionId: PermissionId): Proposed[] {
-    return (edits?.files ?? []).flatMap(({ path, hunks }) =>
-        hunks.filter((hunk) => hunk.permissionId === permissionId).map((hunk) => ({ path, hunk })),
+    return (edits?.files ?? []).flatMap(({ path, uri, hunks }) =>
+        hunks.filter((hunk) => hunk.permissionId === permissionId).map((hunk) => ({ path, uri, hunk })),
     );
 }
 
