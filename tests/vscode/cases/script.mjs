@@ -43,7 +43,7 @@ export const SCHEDULE_EDITS = 5;
 
 function schedule() {
     const edits = Array.from({ length: SCHEDULE_EDITS }, (_, number) => ({
-        content: [edit("dirty.txt", `agent line ${number * 2} is as it was`, `agent line ${number * 2} was changed`)],
+        content: [edit("dirty.txt", `agent line ${number * 10} is as it was`, `agent line ${number * 10} was changed`)],
     }));
     return [{ content: [read("dirty.txt")] }, ...edits, { content: [text("This schedule is over.")] }];
 }

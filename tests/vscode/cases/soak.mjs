@@ -85,8 +85,8 @@ test("30 edits in other open files move neither a typed character nor the active
  * Types into the active editor from now on: characters of which each is there only once, at random places, some of them in the
  * lines that the agent is about to change.
  */
-const beginTyping = (window, seed) =>
-    window.run(async (vscode, memory, first) => {
+const beginTyping = (window, seed, pauseMs = 20) =>
+    window.run(async (vscode, memory, first, pauseMs) => {
         const editor = vscode.window.activeTextEditor;
         const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         let seed = first;
@@ -102,10 +102,10 @@ const beginTyping = (window, seed) =>
                 const character = String.fromCodePoint(0x4e00 + memory.typed.length);
                 const options = { undoStopBefore: false, undoStopAfter: false };
                 if (await editor.edit((edit) => edit.insert(place, character), options)) memory.typed.push(character);
-                await sleep(random(20));
+                await sleep(random(pauseMs));
             }
         })();
-    }, seed);
+    }, seed, pauseMs);
 
 /** Ends the typing; answers what was typed. */
 const endTyping = (window) =>
@@ -138,7 +138,7 @@ test("typing into the very file that the agent edits loses no character of the u
 });
 
 test("random schedules of typing and edits in a dirty document lose no character of the user's", async (workbench) => {
-    const original = soakText("agent", SCHEDULE_EDITS * 2);
+    const original = soakText("agent", SCHEDULE_EDITS * 10);
     const window = await workbench.open({ "dirty.txt": original }, { "kode.agent.mode": "acceptEdits" });
     await window.openChat();
     await window.edit("dirty.txt");
@@ -148,7 +148,7 @@ test("random schedules of typing and edits in a dirty document lose no character
     for (let number = 0; number < SCHEDULES; number++) {
         if (number > 0) await giveBack(window, ["dirty.txt"], original);
         const ended = (await window.text("done")).length;
-        await beginTyping(window, 7919 * number + 1);
+        await beginTyping(window, 7919 * number + 1, 60);
         await window.prompt("schedule");
         await eventually("the end", async () => (await window.text("done")).length > ended, 120_000);
         const typed = await endTyping(window);

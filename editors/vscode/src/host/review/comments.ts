@@ -226,6 +226,7 @@ function mark(thread: vscode.CommentThread, state: "unsent" | "sent" | "answered
     thread.canReply = state !== "sent";
     thread.state =
         state === "answered" ? vscode.CommentThreadState.Resolved : vscode.CommentThreadState.Unresolved;
-    thread.collapsibleState =
-        state === "sent" ? vscode.CommentThreadCollapsibleState.Collapsed : vscode.CommentThreadCollapsibleState.Expanded;
+    // An answer opens nothing: the lines under the user's eyes stay where they are.
+    if (state === "sent") thread.collapsibleState = vscode.CommentThreadCollapsibleState.Collapsed;
+    if (state === "unsent") thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;
 }

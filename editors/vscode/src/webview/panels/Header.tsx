@@ -2,9 +2,12 @@
 //
 // Rule: the title is shown exactly; a session that another window writes says so here.
 
+import { useState } from "preact/hooks";
+
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { openList } from "../app/list.ts";
 import { adopt, showNewSession } from "../app/sessions.ts";
+import { HostError } from "../host.ts";
 import { exactLine } from "../text.ts";
 import { Icon } from "./Icon.tsx";
 
@@ -70,16 +73,19 @@ export function Header() {
 export function Followed() {
     const app = useApp();
     const following = useSession((view) => view.following);
+    // Whether the other window goes on because a turn or a command runs there: only the user may have that stopped.
+    const [declined, setDeclined] = useState(false);
     if (!following) return null;
     const take = (force: boolean) =>
         void app.attempt(async () => {
-            adopt(
-                app,
-                await app.host.request("agent/session/takeOver", {
-                    sessionId: app.session().sessionId,
-                    force,
-                }),
-            );
+            const { sessionId } = app.session();
+            try {
+                adopt(app, await app.host.request("agent/session/takeOver", { sessionId, force }));
+                setDeclined(false);
+            } catch (error) {
+                setDeclined(error instanceof HostError && error.kind === "takeOverDeclined");
+                throw error;
+            }
         });
     return (
         <section class="banner" aria-label="Another window">
@@ -92,6 +98,11 @@ export function Followed() {
             {following.by && (
                 <button type="button" class="secondary" onClick={() => take(false)}>
                     Take over
+                </button>
+            )}
+            {following.by && declined && (
+                <button type="button" class="quiet" onClick={() => take(true)}>
+                    Stop it there and take over
                 </button>
             )}
         </section>
