@@ -58,7 +58,9 @@ export function activate(context: vscode.ExtensionContext): void {
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),
     );
-    void server.start();
+    // The process is made once the editor can go on.
+    const starting = setImmediate(() => void server?.start());
+    context.subscriptions.push({ dispose: () => clearImmediate(starting) });
 }
 
 /** The editor is about to end. */
