@@ -351,7 +351,8 @@ test("a turn that runs in another window is stopped for a take-over only by the 
             await chat.page.getByRole("button", { name: "Take over", exact: true }).click();
             await chat.page.getByRole("button", { name: "Stop it there and take over" }).click();
             await chat.page.waitForSelector("section.banner[aria-label='Another window']", { state: "detached" });
-            await answer(chat, "from here");
+            const { following } = await other.request("agent/session/load", { sessionId: chat.sessionId });
+            assert.equal(following, undefined, "it is this one's now");
         },
     ));
 
