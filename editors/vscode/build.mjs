@@ -31,6 +31,45 @@ const common = {
     logLevel: "warning",
 };
 
+/**
+ * Features of the language client that the server does not offer, by module: they are left out of the bundle. A feature that
+ * the server is given one day has to be taken off this list.
+ */
+const ABSENT = [
+    ...["callHierarchy", "colorProvider", "completion", "declaration", "definition", "diagnostic", "documentHighlight"],
+    ...["documentLink", "documentSymbol", "fileOperations", "foldingRange", "formatting", "implementation", "inlayHint"],
+    ...["inlineCompletion", "inlineValue", "linkedEditingRange", "notebook", "reference", "rename", "selectionRange"],
+    ...["semanticTokens", "signatureHelp", "typeDefinition", "typeHierarchy", "workspaceSymbol"],
+];
+
+/** What stands for an absent module: whatever is looked for in it is a feature that announces and does nothing. */
+const NOTHING = `
+class Absent {
+    getState() { return { kind: "static" }; }
+    fillClientCapabilities() {}
+    initialize() {}
+    clear() {}
+}
+module.exports = new Proxy({}, { get: (_target, name) => (name === "__esModule" ? true : Absent) });
+`;
+
+/** Leaves the absent features out, and fails when one of them is not where it was looked for. */
+const withoutAbsentFeatures = {
+    name: "without-absent-features",
+    setup(build) {
+        const missing = new Set(ABSENT);
+        const filter = new RegExp(`vscode-languageclient/lib/common/(${ABSENT.join("|")})\\.js$`.replaceAll("/", "[\\\\/]"));
+        build.onLoad({ filter }, ({ path: file }) => {
+            missing.delete(path.basename(file, ".js"));
+            return { contents: NOTHING, loader: "js" };
+        });
+        build.onEnd(() => {
+            if (missing.size === 0) return undefined;
+            return { errors: [{ text: `the language client has no module ${[...missing].join(", ")} to leave out` }] };
+        });
+    },
+};
+
 const host = {
     ...common,
     tsconfig: path.join(here, "tsconfig.json"),
@@ -39,6 +78,7 @@ const host = {
     target: "node20",
     format: "cjs",
     external: ["vscode"],
+    plugins: [withoutAbsentFeatures],
 };
 
 const page = {

@@ -27,7 +27,10 @@ try {
         logLevel: "warning",
     });
     const files = tests.map((name) => path.join(out, name.replace(/\.ts$/, ".mjs")));
-    const run = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], { stdio: "inherit" });
+    const run = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], {
+        cwd: here,
+        stdio: "inherit",
+    });
     process.exitCode = run.status ?? 1;
 } finally {
     rmSync(out, { recursive: true, force: true });

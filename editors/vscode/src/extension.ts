@@ -10,6 +10,7 @@ import { registerCommands } from "./host/commands.ts";
 import { Doctor } from "./host/doctor.ts";
 import { Notifications } from "./host/notifications.ts";
 import { Changes } from "./host/review/changes.ts";
+import { Comments } from "./host/review/comments.ts";
 import { Decisions } from "./host/review/decide.ts";
 import { Decorations } from "./host/review/decorations.ts";
 import { Diffs } from "./host/review/diffs.ts";
@@ -19,6 +20,8 @@ import { Sessions } from "./host/sessions.ts";
 import { NEEDS_RESTART } from "./host/settings.ts";
 import { Status } from "./host/status.ts";
 import { Texts } from "./host/texts.ts";
+import { upgrades } from "./host/upgrade.ts";
+import { messageOf } from "./logic/words.ts";
 
 let server: Server | undefined;
 
@@ -30,6 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const ledger = new Ledger(server, sessions, log);
     const diffs = new Diffs(ledger);
     const decisions = new Decisions(ledger, sessions);
+    const comments = new Comments(ledger, sessions, context.workspaceState);
     const editors = new EditorTracker();
     const texts = new Texts();
     const { version } = context.extension.packageJSON as { version: string };
@@ -41,6 +45,7 @@ export function activate(context: vscode.ExtensionContext): void {
         sessions,
         ledger,
         decisions,
+        comments,
         new Changes(ledger),
         new Decorations(ledger),
         editors,
@@ -48,11 +53,14 @@ export function activate(context: vscode.ExtensionContext): void {
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, diffs, decisions, notifications, doctor, log }),
+        registerCommands({ server, sessions, chat, editors, comments, diffs, decisions, notifications, doctor, log }),
         keepUnfinished(sessions, ledger),
-        restartWhenNeeded(server),
+        restartWhenNeeded(server, log),
+        upgrades(server, version, context.globalState, log),
     );
-    void server.start();
+    // The process is made once the editor can go on.
+    const starting = setImmediate(() => void server?.start());
+    context.subscriptions.push({ dispose: () => clearImmediate(starting) });
 }
 
 /** The editor is about to end. */
@@ -74,10 +82,17 @@ function keepUnfinished(sessions: Sessions, ledger: Ledger): vscode.Disposable {
     return vscode.Disposable.from(ledger.onChange(keep), sessions.onStep(keep));
 }
 
-/** What only a new server takes: settings of the server, and the user's trust in the workspace. */
-function restartWhenNeeded(server: Server): vscode.Disposable {
+/** What the server takes while it runs, and what only a new one takes. */
+function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode.Disposable {
     return vscode.Disposable.from(
-        vscode.workspace.onDidGrantWorkspaceTrust(() => void server.restart()),
+        vscode.workspace.onDidGrantWorkspaceTrust(async () => {
+            try {
+                await server.trustWorkspace();
+            } catch (error) {
+                log.warn(`the server was not told of the trust and is started again: ${messageOf(error)}`);
+                await server.restart();
+            }
+        }),
         vscode.workspace.onDidChangeConfiguration(async (change) => {
             if (!NEEDS_RESTART.some((section) => change.affectsConfiguration(section))) return;
             const running = server.connection.state === "ready";

@@ -89,6 +89,23 @@ test("text is copied, inserted and opened where the user asked for it", async (w
     assert.deepEqual(shown, { scheme: "kode-text", path: "/out .. put", text: "all of it" });
 });
 
+test("a text that was copied from a document is found there, and one that could be from two places is not", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\ntwo\nthree\nfour\none\ntwo\n" });
+    await window.openChat();
+    await window.edit("a.txt");
+    await window.page.keyboard.press("Control+Home");
+    const find = async (text) => (await window.act("findCopied", { text })).result;
+    const only = await find("two\nthree\n");
+    assert.match(only.uri, /a\.txt$/);
+    assert.deepEqual(only.range, { start: { line: 1, character: 0 }, end: { line: 3, character: 0 } });
+    assert.equal(await find("one\ntwo\n"), null, "it stands there twice");
+    assert.equal(await find("not\nthere\n"), null);
+    await window.page.keyboard.press("Shift+ArrowDown");
+    await window.page.keyboard.press("Shift+ArrowDown");
+    const selected = await find("one\ntwo\n");
+    assert.deepEqual(selected.range.start, { line: 0, character: 0 }, "the selection says which of the two");
+});
+
 test("two pages show two sessions, and a stop means the one that was used last", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await window.openChat();

@@ -37,6 +37,34 @@ test("a permission is asked in the chat and given there", async (workbench) => {
     await window.status(/ready/);
 });
 
+test("a chat in an editor tab comes back with its session after a reload", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await window.ready();
+    await window.command("kode.session.newInEditor");
+    await window.chat.getByRole("textbox", { name: "Prompt" }).fill("hello");
+    await window.chat.getByRole("textbox", { name: "Prompt" }).press("Enter");
+    const answer = () => window.chat.getByText("Hello from the scripted model, piece by piece.").first();
+    await answer().waitFor();
+    await window.status(/ready/);
+    await window.reload();
+    await answer().waitFor({ timeout: 60_000 });
+});
+
+test("rules and what files ask for are opened by a command", async (workbench) => {
+    const settings = { permissions: { allow: ["Bash(make:*)"] } };
+    const window = await workbench.open({ "a.txt": "one\n", ".kode/settings.json": JSON.stringify(settings) });
+    await chat(window);
+    await window.page.keyboard.type("hello");
+    await window.page.keyboard.press("Enter");
+    await window.chat.getByText("Hello from the scripted model, piece by piece.").first().waitFor();
+    await window.command("kode.permission.rules");
+    const waiting = window.chat.locator(".trust-row", { hasText: "permissions.allow" });
+    await waiting.getByText("Bash(make:*)").waitFor();
+    await window.shot("chat-rules");
+    await waiting.getByRole("button", { name: "Approve permissions.allow" }).click();
+    await window.chat.locator(".rule-row", { hasText: "Bash(make:*)" }).waitFor();
+});
+
 test("the chat's pages survive being hidden, in the side bar and in a tab", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await chat(window);

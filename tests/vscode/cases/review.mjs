@@ -151,3 +151,42 @@ test("changes are marked in the explorer, and are there again after a reload wit
     await again.edit("a.txt");
     await eventually("the bars", async () => (await bars(again).count()) >= 2);
 });
+
+test("comments on changes are sent together, and answered where they were asked", async (workbench) => {
+    const window = await changed(workbench);
+    await eventually("the ledger", async () => (await bars(window).count()) >= 2);
+    const comment = async (line, words, index) => {
+        await window.edit("a.txt");
+        await window.run((vscode, _, line) => {
+            const place = new vscode.Position(line, 0);
+            vscode.window.activeTextEditor.selection = new vscode.Selection(place, place);
+        }, line);
+        const widget = window.page.locator(".review-widget").nth(index);
+        await eventually("the comment can be written", async () => {
+            await window.command("workbench.action.addComment");
+            await widget.waitFor({ timeout: 5_000 });
+            return true;
+        }, 40_000);
+        await widget.locator(".comment-form .monaco-editor").waitFor();
+        await widget.locator(".comment-form .monaco-editor").click();
+        await window.page.keyboard.type(words);
+        await widget.getByRole("button", { name: "Add Comment" }).click();
+        await widget.getByText("Not sent yet").waitFor();
+    };
+    await comment(1, "Make it louder.", 0);
+    await comment(8, "Why this one?", 1);
+    await window.shot("review-comments");
+    await window.command("kode.comment.send");
+    await eventually("the end of the round", async () => (await window.text("done")) === "end_turn\nend_turn\n");
+    const request = await (await fetch(`${workbench.modelUrl}/scripted/newest`)).text();
+    for (const words of ["Make it louder.", "> TWO", "Why this one?", "> EIGHT"]) assert.ok(request.includes(words), words);
+    const answer = window.page.locator(".review-widget", { hasText: "Make it louder." });
+    assert.equal(await answer.isVisible(), false, "an answer opens nothing by itself");
+    await window.command("workbench.action.expandAllComments");
+    await answer.getByText("It is [louder](command:x) now.").waitFor();
+    assert.equal(await answer.locator("a[href^='command:'], a[data-href^='command:']").count(), 0);
+    await window.page.locator(".review-widget", { hasText: "It stays as it is." }).waitFor();
+    await window.command("kode.comment.send");
+    await window.page.getByText("There is no comment to send").first().waitFor();
+    await window.shot("review-answers");
+});

@@ -38,6 +38,16 @@ function shared() {
     return [{ content: [read("shared.txt")] }, ...edits, { content: [text("All is shared.")] }];
 }
 
+/** The edits of one schedule of typing into the file that the agent edits. */
+export const SCHEDULE_EDITS = 5;
+
+function schedule() {
+    const edits = Array.from({ length: SCHEDULE_EDITS }, (_, number) => ({
+        content: [edit("dirty.txt", `agent line ${number * 10} is as it was`, `agent line ${number * 10} was changed`)],
+    }));
+    return [{ content: [read("dirty.txt")] }, ...edits, { content: [text("This schedule is over.")] }];
+}
+
 export const script = {
     programs: [
         { when: "^hello", steps: [{ content: [text("Hello from the scripted model, piece by piece.")], chunk: 4 }] },
@@ -60,6 +70,16 @@ export const script = {
                 { content: [read("a.txt"), read("b.txt"), read("c.txt")] },
                 { content: [edit("a.txt", "two", "TWO"), edit("b.txt", "two", "TWO"), edit("c.txt", "two", "TWO")] },
                 { content: [text("Three files are changed.")] },
+            ],
+        },
+        {
+            when: "^I have 2 comments",
+            steps: [
+                {
+                    content: [
+                        text("I looked at both.\n\n**Comment 1:** It is [louder](command:x) now.\n\nComment 2: It stays as it is."),
+                    ],
+                },
             ],
         },
         {
@@ -87,6 +107,7 @@ export const script = {
         },
         { when: "^soak", steps: soak() },
         { when: "^shared", steps: shared() },
+        { when: "^schedule", steps: schedule() },
         { steps: [{ content: [text("There is no program for this prompt.")] }] },
     ],
 };

@@ -70,6 +70,11 @@ function event({ sessionId: of, bookmark, event }: AgentEventParams): void {
 
 addEventListener("message", ({ data }) => {
     if (data.type === "host") {
+        const connection = JSON.stringify(data.state.connection);
+        // What lasts only for a moment can still be seen here when a test comes to look.
+        if (connection !== element("connections").lastChild?.textContent?.trim()) {
+            element("connections").append(`${connection}\n`);
+        }
         element("connection").textContent = data.state.connection.state;
         element("state").textContent = JSON.stringify(data.state);
         if (data.state.connection.state === "ready" && !sessionId) beginning ??= begin(data.state);

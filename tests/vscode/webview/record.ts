@@ -1,4 +1,5 @@
-// Records what the real server tells of conversations that use all of the protocol, for the unit tests of the store.
+// Records what the real server tells: of conversations that use all of the protocol, for the unit tests of the store, and of
+// the session that every client replays.
 //
 //   KODE_LS_BIN=target/debug/kode-ls tests/vscode/webview/run --record
 //
@@ -10,7 +11,8 @@ import { join } from "node:path";
 
 import type { AgentEventParams, Snapshot } from "../../../protocol/generated/kode";
 import { call, Project, text, thinking, type Program } from "./lib/project";
-import type { Server } from "./lib/server";
+import { Recorder } from "./lib/recorder";
+import { recordReplay } from "./replay";
 
 /** What a test reads. */
 export interface Recording {
@@ -109,51 +111,6 @@ const programs: Program[] = [
     { steps: [{ content: [text("Well.")] }] },
 ];
 
-class Recorder {
-    readonly events: AgentEventParams[] = [];
-    readonly snapshots: Snapshot[] = [];
-
-    constructor(
-        readonly server: Server,
-        readonly first: Snapshot,
-    ) {
-        server.onEvent((event) => {
-            if (event.sessionId === first.sessionId) this.events.push(event);
-        });
-    }
-
-    /** Hands a prompt in and waits for an event. */
-    async say(
-        words: string,
-        until: AgentEventParams["event"]["type"],
-        delivery: "queue" | "steer" = "queue",
-    ): Promise<AgentEventParams> {
-        const happened = this.server.event((event) => event.event.type === until, `${until} after ${words}`);
-        await this.server.request("agent/turn/start", {
-            sessionId: this.first.sessionId,
-            input: [{ type: "text", text: words }],
-            delivery,
-        });
-        return happened;
-    }
-
-    /** Waits for an event that what is done brings. */
-    async until(
-        type: AgentEventParams["event"]["type"],
-        act: () => Promise<unknown>,
-    ): Promise<AgentEventParams> {
-        const happened = this.server.event((event) => event.event.type === type, type);
-        await act();
-        return happened;
-    }
-
-    async snapshot(): Promise<void> {
-        this.snapshots.push(
-            await this.server.request("agent/session/load", { sessionId: this.first.sessionId, items: 500 }),
-        );
-    }
-}
-
 async function record(): Promise<Recording> {
     const project = await Project.create(programs);
     project.write("a.txt", "one\n");
@@ -219,13 +176,18 @@ async function record(): Promise<Recording> {
     return JSON.parse(said.replaceAll(project.root, "/project")) as Recording;
 }
 
-void record().then((recording) => {
-    const lines = recording.events.map((event) => JSON.stringify(event)).join(",\n");
-    const file = join(process.env["KODE_RECORDED"] ?? ".", "conversation.json");
-    const snapshots = recording.snapshots.map((snapshot) => JSON.stringify(snapshot)).join(",\n");
-    writeFileSync(
-        file,
-        `{"first":${JSON.stringify(recording.first)},\n"events":[\n${lines}\n],\n"snapshots":[\n${snapshots}\n]}\n`,
+/** Writes a recording with an event, and whatever else it has many of, on a line each. */
+function write(folder: string, name: string, { first, ...lists }: { first: Snapshot }): void {
+    const parts = Object.entries(lists).map(
+        ([key, list]) => `"${key}":[\n${(list as unknown[]).map((one) => JSON.stringify(one)).join(",\n")}\n]`,
     );
-    console.log(`${recording.events.length} events, ${recording.snapshots.length} snapshots: ${file}`);
-});
+    writeFileSync(join(folder, name), `{"first":${JSON.stringify(first)},\n${parts.join(",\n")}}\n`);
+    console.log(`${name}: ${Object.entries(lists).map(([key, list]) => `${(list as unknown[]).length} ${key}`).join(", ")}`);
+}
+
+async function main(): Promise<void> {
+    write(process.env["KODE_RECORDED"] ?? ".", "conversation.json", await record());
+    write(process.env["KODE_REPLAY"] ?? ".", "session.json", await recordReplay());
+}
+
+void main();

@@ -87,6 +87,7 @@ const environment = {
     KODE_WEBVIEW_DIST: dist,
     KODE_WEBVIEW_PICTURES: path.join(out, "pictures"),
     KODE_RECORDED: path.join(here, "recorded"),
+    KODE_REPLAY: path.resolve(here, "../../fixtures/replay"),
 };
 const bundles = files.map((file) => path.join(out, "tests", file.replace(/\.ts$/, ".cjs")));
 const isTest = what === "" || what === "--unit" || what === "--page";

@@ -103,6 +103,8 @@ const HANDLERS: Handlers = {
 
     selection: ({ editors }) => editors.selection() ?? null,
 
+    findCopied: ({ editors }, { text }) => editors.findCopied(text) ?? null,
+
     async confirm(_, { message, detail, yes }) {
         const options: vscode.MessageOptions = { modal: true };
         if (detail !== undefined) options.detail = detail;

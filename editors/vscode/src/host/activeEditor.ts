@@ -79,11 +79,25 @@ export class EditorTracker implements vscode.Disposable {
     selection(): SelectionPart | undefined {
         const editor = this.editor;
         if (!editor || editor.selection.isEmpty) return undefined;
-        return {
-            uri: editor.document.uri.toString(),
-            range: toRange(editor.selection),
-            text: editor.document.getText(editor.selection),
-        };
+        return partOf(editor.document, editor.selection, editor.document.getText(editor.selection));
+    }
+
+    /**
+     * Where a text of several lines was copied from: what is selected in an editor that is shown, or the only such place in the
+     * document used last. Two places that could be meant are none.
+     */
+    findCopied(text: string): SelectionPart | undefined {
+        if (text.length > MOST_SELECTED) return undefined;
+        const wanted = withoutReturns(text);
+        const shown = [...(this.editor ? [this.editor] : []), ...vscode.window.visibleTextEditors];
+        for (const { document, selections } of shown.filter(({ document }) => SCHEMES.has(document.uri.scheme))) {
+            const [selection, ...others] = selections;
+            if (!selection || others.length > 0) continue;
+            const selected = document.getText(selection);
+            if (withoutReturns(selected) === wanted) return partOf(document, selection, selected);
+        }
+        const document = this.editor?.document;
+        return document && onlyPlace(document, wanted);
     }
 
     dispose(): void {
@@ -111,6 +125,22 @@ export class EditorTracker implements vscode.Disposable {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => this.changed.fire(), REST_MS);
     }
+}
+
+function partOf(document: vscode.TextDocument, range: vscode.Range, text: string): SelectionPart {
+    return { uri: document.uri.toString(), range: toRange(range), text };
+}
+
+function withoutReturns(text: string): string {
+    return text.replaceAll("\r\n", "\n");
+}
+
+function onlyPlace(document: vscode.TextDocument, wanted: string): SelectionPart | undefined {
+    const text = document.getText();
+    const as = document.eol === vscode.EndOfLine.CRLF ? wanted.replaceAll("\n", "\r\n") : wanted;
+    const at = text.indexOf(as);
+    if (at === -1 || text.indexOf(as, at + 1) !== -1) return undefined;
+    return partOf(document, new vscode.Range(document.positionAt(at), document.positionAt(at + as.length)), as);
 }
 
 function openDocuments(): string[] {

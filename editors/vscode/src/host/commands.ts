@@ -6,12 +6,13 @@
 import type { SessionId } from "kode-protocol";
 import * as vscode from "vscode";
 import type { LineChange } from "../logic/hunks.ts";
-import { messageOf, plain } from "../logic/words.ts";
+import { count, messageOf, plain } from "../logic/words.ts";
 import type { Chat } from "./chat/chat.ts";
 import type { EditorTracker } from "./activeEditor.ts";
 import type { Doctor } from "./doctor.ts";
 import type { Notifications } from "./notifications.ts";
 import type { ChangedFile } from "./review/changes.ts";
+import type { Comments } from "./review/comments.ts";
 import type { Decisions } from "./review/decide.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Entry } from "./review/ledger.ts";
@@ -24,6 +25,7 @@ export interface Kode {
     sessions: Sessions;
     chat: Chat;
     editors: EditorTracker;
+    comments: Comments;
     diffs: Diffs;
     decisions: Decisions;
     notifications: Notifications;
@@ -31,8 +33,7 @@ export interface Kode {
     log: vscode.LogOutputChannel;
 }
 
-// The editor gives commands whatever their caller has; each says what it expects.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// biome-ignore lint/suspicious/noExplicitAny: the editor gives commands whatever their caller has; each says what it expects
 type Handler = (kode: Kode, ...args: any[]) => unknown;
 
 const COMMANDS: Record<string, Handler> = {
@@ -69,6 +70,7 @@ const COMMANDS: Record<string, Handler> = {
         await sessions.request("agent/turn/cancel", { sessionId: session.sessionId });
     },
 
+    "kode.permission.rules": ({ chat }) => chat.show({ name: "showRules" }),
     "kode.permission.allowOnce": ({ notifications }, sessionId: unknown, permissionId: unknown) => {
         if (typeof sessionId === "string" && typeof permissionId === "string") {
             return notifications.allowOnce(sessionId, permissionId);
@@ -95,6 +97,13 @@ const COMMANDS: Record<string, Handler> = {
     "kode.review.keepAll": ({ decisions }) => decisions.everything("keep"),
     "kode.review.undoAll": ({ decisions }) => decisions.everything("undo"),
     "kode.review.takeBack": ({ decisions, chat }) => decisions.takeBack(chat.sessionId),
+
+    "kode.comment.add": ({ comments }, reply: vscode.CommentReply) => comments.add(reply),
+    "kode.comment.remove": ({ comments }, thread: vscode.CommentThread) => comments.remove(thread),
+    "kode.comment.send": async ({ comments }) => {
+        const sent = await comments.send();
+        vscode.window.setStatusBarMessage(`Kode: ${count(sent, "comment")} sent.`, 5_000);
+    },
 
     "kode.server.doctor": ({ doctor }) => doctor.show(),
     "kode.server.showLogs": ({ log }) => log.show(),

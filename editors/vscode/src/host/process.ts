@@ -3,8 +3,9 @@
 // Rule: it has the user's environment and what the settings add, and no shell between. How it ended is told once, with
 // the last it said; what it says beyond a bound is dropped here and kept in the log.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
+import { createInterface } from "node:readline";
 
 /** The most of its last words. */
 const LAST_WORDS = 2_000;
@@ -29,14 +30,23 @@ export function isProgram(file: string): boolean {
 
 /** A running server. */
 export class ServerProcess {
-    readonly child: ChildProcess;
+    readonly child: ChildProcessWithoutNullStreams;
     private lastWords = "";
     private readonly ended: Promise<string>;
 
-    /** @throws when the program cannot be started at all. */
-    static async start(file: string, cwd: string | undefined, environment: NodeJS.ProcessEnv): Promise<ServerProcess> {
+    /**
+     * Starts it; `onLine` is told each line it writes into its log.
+     *
+     * @throws when the program cannot be started at all.
+     */
+    static async start(
+        file: string,
+        cwd: string | undefined,
+        environment: NodeJS.ProcessEnv,
+        onLine: (line: string) => void,
+    ): Promise<ServerProcess> {
         const child = spawn(file, [], { cwd, env: environment, stdio: "pipe", windowsHide: true });
-        const process = new ServerProcess(child);
+        const process = new ServerProcess(child, onLine);
         await new Promise((resolve, reject) => {
             child.once("spawn", resolve);
             child.once("error", reject);
@@ -44,10 +54,11 @@ export class ServerProcess {
         return process;
     }
 
-    private constructor(child: ChildProcess) {
+    private constructor(child: ChildProcessWithoutNullStreams, onLine: (line: string) => void) {
         this.child = child;
-        child.stderr?.on("data", (words: Buffer) => {
-            this.lastWords = (this.lastWords + words.toString("utf8")).slice(-LAST_WORDS);
+        createInterface({ input: child.stderr, crlfDelay: Infinity }).on("line", (line) => {
+            this.lastWords = `${this.lastWords}${line}\n`.slice(-LAST_WORDS);
+            onLine(line);
         });
         this.ended = new Promise((resolve) => {
             child.once("exit", (code, signal) => resolve(howItEnded(code, signal)));

@@ -4,36 +4,23 @@
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
-import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type ServerKode } from "kode-protocol";
+import { PROTOCOL_VERSION, type AgentEventParams, type ServerKode } from "kode-protocol";
 import * as vscode from "vscode";
-import {
-    CloseAction,
-    ErrorAction,
-    LanguageClient,
-    RevealOutputChannelOn,
-    TextDocumentContentRequest,
-    type LanguageClientOptions,
-    type StaticFeature,
-} from "vscode-languageclient/node";
 import { locate } from "../logic/locate.ts";
 import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
-import { messageOf, plain } from "../logic/words.ts";
+import { messageOf } from "../logic/words.ts";
 import type { Connection, Method, Params, Result, Setup } from "../shared/messages.ts";
-import { answerDiagnostics, answerSave } from "./editorRequests.ts";
+import type { Client } from "./client.ts";
 import { isProgram, ServerProcess } from "./process.ts";
-import { initializationOptions, serverSettings } from "./settings.ts";
+import { serverSettings } from "./settings.ts";
 
 /** How long the server may take to end when asked. */
 const STOP_LIMIT_MS = 5_000;
 
-/** What this client offers, beyond LSP. `workspaceTrusted` is told to servers that want to know. */
-interface Offer extends ClientKode {
-    workspaceTrusted: boolean;
-}
-
 /** One life of the process. */
 interface Run {
-    client: Client;
+    /** Absent until the process runs. */
+    client: Client | undefined;
     process: ServerProcess | undefined;
     /** Whether its end was dealt with. */
     ended: boolean;
@@ -92,9 +79,20 @@ export class Server implements vscode.Disposable {
         this.file = found.file;
         this.log.info(`starting ${found.file} (${found.source})`);
 
-        const run: Run = { client: this.client(found.file, () => run), process: undefined, ended: false };
+        const run: Run = { client: undefined, process: undefined, ended: false };
         this.run = run;
         try {
+            await this.spawn(found.file, run);
+            // The library is large: it is loaded while the process starts, and the activation does not wait for it.
+            const { Client } = await import("./client.ts");
+            if (this.run !== run || !run.process) return;
+            run.client = new Client(run.process, {
+                log: this.log,
+                onClosed: () => this.ended(run),
+                onEvent: (params) => {
+                    if (this.run === run) this.eventCame.fire(params);
+                },
+            });
             await run.client.start();
         } catch (error) {
             await this.couldNotStart(run, error);
@@ -123,12 +121,15 @@ export class Server implements vscode.Disposable {
         return token ? client.sendRequest(method, params, token) : client.sendRequest(method, params);
     }
 
+    /** Tells the server that the user trusts the workspace now; no page may. */
+    async trustWorkspace(): Promise<void> {
+        const client = this.run?.client;
+        if (client && this.state.state === "ready") await client.sendRequest("agent/trust/workspace", { trusted: true });
+    }
+
     /** Has the editor read the server's virtual documents of these URIs again. */
     refreshDocuments(uris: readonly vscode.Uri[]): void {
-        const providers = this.run?.client.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? [];
-        for (const uri of uris) {
-            providers.find(({ scheme }) => scheme === uri.scheme)?.onDidChangeEmitter.fire(uri);
-        }
+        this.run?.client?.refreshDocuments(uris);
     }
 
     /** Ends the server. */
@@ -139,7 +140,7 @@ export class Server implements vscode.Disposable {
         if (!run) return;
         run.ended = true;
         try {
-            await run.client.dispose(STOP_LIMIT_MS);
+            await run.client?.dispose(STOP_LIMIT_MS);
         } catch (error) {
             this.log.warn(`the server did not end when it was asked: ${messageOf(error)}`);
         } finally {
@@ -164,58 +165,38 @@ export class Server implements vscode.Disposable {
         this.set({ state: "stopped", reason, hint, setup });
     }
 
-    private client(file: string, run: () => Run): Client {
-        const options: LanguageClientOptions = {
-            documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
-            outputChannel: this.log,
-            revealOutputChannelOn: RevealOutputChannelOn.Never,
-            initializationOptions: initializationOptions(),
-            progressOnInitialization: false,
-            errorHandler: {
-                error: (error) => {
-                    this.log.error(`the connection has a fault: ${messageOf(error)}`);
-                    return { action: ErrorAction.Continue, handled: true };
-                },
-                closed: async () => {
-                    await this.ended(run());
-                    return { action: CloseAction.DoNotRestart, handled: true };
-                },
-            },
-            middleware: {
-                executeCommand: async (command, args, next) => {
-                    try {
-                        return await next(command, args);
-                    } catch (error) {
-                        void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
-                        return undefined;
-                    }
-                },
-                window: {
-                    // Nothing of the server's takes the focus from the user, whatever it asks for.
-                    showDocument: (params, token, next) => next({ ...params, takeFocus: false }, token),
-                },
-            },
-        };
-        const client = new Client("kode", "Kode", () => this.spawn(file, run()), options);
-        client.registerFeature(new OfferFeature());
-        client.onNotification("agent/event", (params: AgentEventParams) => {
-            if (this.run === run()) this.eventCame.fire(params);
-        });
-        client.onRequest("agent/editor/diagnostics", answerDiagnostics);
-        client.onRequest("agent/editor/save", answerSave);
-        return client;
-    }
-
-    private async spawn(file: string, run: Run) {
+    private async spawn(file: string, run: Run): Promise<void> {
         const { environment, logLevel } = serverSettings();
         const variables = { KODE_LS_LOG: logLevel, ...process.env, ...environment };
-        run.process = await ServerProcess.start(file, firstFolder(), variables);
-        return run.process.child;
+        run.process = await ServerProcess.start(file, firstFolder(), variables, (line) => this.noteLine(line));
+        // It was stopped before it ran.
+        if (run.ended) run.process.kill();
+    }
+
+    /** Puts a line of the server's log into ours, as serious as the server says it is. */
+    private noteLine(line: string): void {
+        const [, level = "", text = line] = /^\S+Z\s+(ERROR|WARN|INFO|DEBUG|TRACE)\s+(.*)$/.exec(line) ?? [];
+        switch (level) {
+            case "WARN":
+                this.log.warn(text);
+                break;
+            case "INFO":
+                this.log.info(text);
+                break;
+            case "DEBUG":
+                this.log.debug(text);
+                break;
+            case "TRACE":
+                this.log.trace(text);
+                break;
+            default:
+                this.log.error(text);
+        }
     }
 
     /** Looks whether the server speaks our protocol. */
     private async greet(run: Run): Promise<void> {
-        const kode = (run.client.initializeResult?.capabilities.experimental as { kode?: ServerKode } | undefined)?.kode;
+        const kode = (run.client?.initializeResult?.capabilities.experimental as { kode?: ServerKode } | undefined)?.kode;
         if (kode?.protocolVersion === PROTOCOL_VERSION) {
             this.log.info(`connected to kode-ls ${kode.serverVersion}`);
             this.set({ state: "ready", serverVersion: kode.serverVersion });
@@ -264,41 +245,6 @@ export class Server implements vscode.Disposable {
         this.log.error(`${reason} It is started again in ${decision.delayMs} ms.`);
         this.set({ state: "crashed", reason, restartInMs: decision.delayMs, attempt: decision.attempt });
         this.timer = setTimeout(() => void this.start(), decision.delayMs);
-    }
-}
-
-/** The language client, but it interrupts nobody: what it has to say stands in the log, and the connection says the rest. */
-class Client extends LanguageClient {
-    override error(message: string, data?: unknown): void {
-        super.error(message, data, false);
-    }
-}
-
-/** Says what this client can do beyond LSP. */
-class OfferFeature implements StaticFeature {
-    fillClientCapabilities(capabilities: { experimental?: unknown }): void {
-        const kode: Offer = {
-            protocolVersion: PROTOCOL_VERSION,
-            events: true,
-            permissionUi: true,
-            saveDocuments: true,
-            diagnostics: true,
-            diffUi: true,
-            workspaceTrusted: vscode.workspace.isTrusted,
-        };
-        capabilities.experimental = { ...(capabilities.experimental as object | undefined), kode };
-    }
-
-    initialize(): void {
-        // Nothing to be done with what the server can.
-    }
-
-    getState() {
-        return { kind: "static" as const };
-    }
-
-    clear(): void {
-        // Nothing is kept.
     }
 }
 

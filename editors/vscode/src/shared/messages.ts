@@ -47,6 +47,10 @@ export const METHODS = [
     "agent/permission/addRule",
     "agent/permission/removeRule",
     "agent/permission/explain",
+    "agent/trust/list",
+    "agent/trust/approve",
+    "agent/trust/revoke",
+    "agent/trust/dismiss",
     "agent/question/respond",
     "agent/todos/list",
     "agent/edits/list",
@@ -137,6 +141,8 @@ export interface HostActions {
     editorContext: { payload: Record<never, never>; result: EditorContext };
     /** What is selected now, to go with the prompt; null when nothing is. */
     selection: { payload: Record<never, never>; result: SelectionPart | null };
+    /** Where in an open document a text was copied from; null when that cannot be told for sure. */
+    findCopied: { payload: { text: string }; result: SelectionPart | null };
     /** Asks a yes or no of the user in a dialog. */
     confirm: {
         payload: { message: string; detail?: string; yes: string };
@@ -268,6 +274,8 @@ export type Command =
     | { name: "chooseMode" }
     /** The choice of a model is to be opened. */
     | { name: "chooseModel" }
+    /** The rules in force, and what waits for approval, are to be shown. */
+    | { name: "showRules" }
     /** The list of checkpoints is to be opened. */
     | { name: "showCheckpoints" }
     /** The focus is to go to the last message, for screen readers. */

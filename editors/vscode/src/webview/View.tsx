@@ -16,8 +16,10 @@ import { List, type ListHandle } from "./list/List.tsx";
 import { targetOf } from "./markdown/render.ts";
 import { Banners } from "./panels/Banners.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
+import { CheckpointsPane } from "./panels/Checkpoints.tsx";
 import { Changes, Queue, Tasks, Toasts, Todos, Waiting } from "./panels/Dock.tsx";
 import { Followed, Header } from "./panels/Header.tsx";
+import { RulesPane } from "./panels/Rules.tsx";
 import { Sessions } from "./panels/Sessions.tsx";
 import { Welcome } from "./panels/Welcome.tsx";
 import { isRunning } from "./store/session.ts";
@@ -31,6 +33,7 @@ export function View() {
     const app = useApp();
     const listOpen = useSelect((state) => state.listOpen);
     const active = useSelect((state) => state.active);
+    const pane = useSelect((state) => state.pane);
     const escaped = useRef(-Infinity);
 
     const follow = (event: MouseEvent | KeyboardEvent) => {
@@ -68,6 +71,10 @@ export function View() {
                 {listOpen ? (
                     <Boundary name="The list of sessions">
                         <Sessions />
+                    </Boundary>
+                ) : pane ? (
+                    <Boundary name="This page" key={pane}>
+                        {pane === "rules" ? <RulesPane /> : <CheckpointsPane />}
                     </Boundary>
                 ) : (
                     <Boundary name="The conversation" key={active ?? "new"}>

@@ -17,7 +17,11 @@ import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
 
-declare function acquireVsCodeApi(): { postMessage(message: FromPage): void };
+declare function acquireVsCodeApi(): {
+    postMessage(message: FromPage): void;
+    /** What a tab in the editor area is given again after a restart of the editor. */
+    setState(state: { sessionId?: string }): void;
+};
 
 const vscode = acquireVsCodeApi();
 const app = new App((message) => vscode.postMessage(message));
@@ -87,7 +91,12 @@ function takeCommand(command: Command): void {
         case "chooseModel":
             app.focus.get("model")?.();
             break;
+        case "showRules":
+            app.set({ pane: "rules", listOpen: false });
+            break;
         case "showCheckpoints":
+            app.set({ pane: "checkpoints", listOpen: false });
+            break;
         case "focusLastMessage":
             app.focus.get("lastMessage")?.();
             break;
@@ -124,5 +133,12 @@ render(
     </AppContext.Provider>,
     root,
 );
+let remembered: string | undefined;
+app.store.subscribe(() => {
+    const { active } = app.state;
+    if (active === remembered) return;
+    remembered = active;
+    vscode.setState(active === undefined ? {} : { sessionId: active });
+});
 app.host.ready();
 if (document.hasFocus()) app.host.focused(true);

@@ -6,6 +6,7 @@
 // C0 without tab and line feed, DEL and C1, soft hyphen, Arabic letter mark, zero-width and direction characters, line and
 // paragraph separators, fillers, variation tags: none of them belongs into what a user judges by its looks.
 const HIDDEN =
+    // biome-ignore lint/suspicious/noMisleadingCharacterClass: single characters are meant, joiners among them
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|[\u{e0000}-\u{e007f}]/gu;
 
 // In prose joiners and marks of direction are letters of many scripts; embedding, override and isolation are not.

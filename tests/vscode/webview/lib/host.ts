@@ -56,7 +56,7 @@ export class ChatPage {
         readonly page: Page,
         public server: Server,
         private readonly options: HostOptions,
-        project: Project,
+        project: Pick<Project, "workspace">,
     ) {
         this.state = {
             connection: { state: "ready", serverVersion: "test" },
@@ -73,7 +73,7 @@ export class ChatPage {
     /** Opens the page on a server. */
     static async open(
         browser: Browser,
-        project: Project,
+        project: Pick<Project, "workspace">,
         server: Server,
         options: HostOptions = {},
     ): Promise<ChatPage> {
@@ -159,6 +159,9 @@ export class ChatPage {
                 scope["acquireVsCodeApi"] = () => ({
                     postMessage: (message: unknown) =>
                         void (scope["hostReceive"] as (message: unknown) => void)(message),
+                    setState: (state: unknown) => {
+                        scope["keptState"] = state;
+                    },
                 });
                 document.addEventListener("securitypolicyviolation", (event) =>
                     console.error(

@@ -9,6 +9,7 @@ import { chromium, type Browser } from "playwright-core";
 
 import { ChatPage, type HostOptions } from "./host";
 import { Project, type Program } from "./project";
+import { ReplayServer } from "./replayed";
 import type { Server } from "./server";
 
 let browser: Browser;
@@ -57,5 +58,24 @@ export async function inWorld(options: WorldOptions, act: (world: World) => Prom
         await last.close();
         await server.close();
         project.close();
+    }
+}
+
+/** Does something with a page that hears the recorded session and nothing else. */
+export async function inReplay(act: (chat: ChatPage, replayed: ReplayServer) => Promise<void>): Promise<void> {
+    const { server, replayed } = ReplayServer.asServer();
+    const chat = await ChatPage.open(browser, { workspace: "/project/workspace" }, server, {
+        // All rows are on the page at once.
+        height: 4_000,
+        state: {
+            sessionId: replayed.sessionId,
+            settings: { enterSends: true, includeEditorContext: true, expandThinking: true, fontSize: 0 },
+        },
+    });
+    try {
+        await act(chat, replayed);
+        assert.deepEqual(chat.complaints, []);
+    } finally {
+        await chat.close();
     }
 }

@@ -289,6 +289,61 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
         ));
 }
 
+const beside: Program[] = [
+    {
+        when: "^Paint",
+        steps: [
+            { content: [call("Read", { file_path: "{{cwd}}/door.txt" })] },
+            {
+                content: [
+                    call("MultiEdit", {
+                        file_path: "{{cwd}}/door.txt",
+                        edits: [
+                            { old_string: "line 2\n", new_string: "line 2, red\n" },
+                            { old_string: "line 9\n", new_string: "line 9, red\n" },
+                        ],
+                    }),
+                ],
+            },
+            { content: [text("The door is red.")] },
+        ],
+    },
+    { steps: [{ content: [text("Fine.")] }] },
+];
+const asking = {
+    "door.txt": Array.from({ length: 12 }, (_, index) => `line ${index + 1}\n`).join(""),
+    ".kode/settings.json": JSON.stringify({
+        permissions: { allow: ["Bash(make:*)"], deny: ["Read(secrets/**)"] },
+        hooks: { PreToolUse: [{ matcher: "Bash", hooks: [{ type: "command", command: "./check.sh" }] }] },
+    }),
+};
+
+for (const theme of Object.keys(THEMES) as Theme[]) {
+    test(`every page beside the conversation is clean in ${theme}`, () =>
+        inWorld({ programs: beside, files: asking, theme, height: 900, state: { theme } }, async ({ chat }) => {
+            const { page } = chat;
+            await chat.say("Paint the door");
+            await page.locator(".hunk-choice input").nth(1).waitFor();
+            await page.locator(".hunk-choice input").nth(1).uncheck();
+            await look(chat, "40-hunks-and-trust");
+            await page.locator(".permission .primary").click();
+            await page.waitForSelector("text=The door is red.");
+            await page.waitForSelector(".working", { state: "detached" });
+            await chat.say("/permissions");
+            await page.locator(".command-output").waitFor();
+            await look(chat, "41-command");
+            await chat.command({ name: "showRules" });
+            await page.locator(".rule-row").first().waitFor();
+            await look(chat, "42-rules");
+            await page.keyboard.press("Escape");
+            await chat.command({ name: "showCheckpoints" });
+            await page.locator(".checkpoint-row button").last().click();
+            await page.locator(".checkpoint-row .preview").waitFor();
+            await look(chat, "43-checkpoints");
+            assertClean();
+        }));
+}
+
 test("a narrow view has everything", () =>
     inWorld({ programs, files, width: 300, height: 700, state: { editor } }, async ({ chat }) => {
         await chat.say("The cache returns entries of other keys. Find out why and fix it.");

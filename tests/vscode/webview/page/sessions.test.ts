@@ -333,6 +333,29 @@ test("a session that another server writes is followed, and taken over", () =>
         assert.equal(chat.sessionId, sessionId);
     }));
 
+test("a turn that runs in another window is stopped for a take-over only by the user's word", () =>
+    inWorld(
+        {
+            programs: [
+                { when: "^slow", steps: [{ content: [text("on and on")], gate: "on", gate_after_events: 4, chunk: 4 }] },
+                plain,
+            ],
+        },
+        async ({ chat, project }) => {
+            await answer(chat, "hello");
+            await chat.say("slow");
+            await project.held("on");
+            const other = await project.start();
+            chat.follow(other);
+            await chat.load();
+            await chat.page.getByRole("button", { name: "Take over", exact: true }).click();
+            await chat.page.getByRole("button", { name: "Stop it there and take over" }).click();
+            await chat.page.waitForSelector("section.banner[aria-label='Another window']", { state: "detached" });
+            const { following } = await other.request("agent/session/load", { sessionId: chat.sessionId });
+            assert.equal(following, undefined, "it is this one's now");
+        },
+    ));
+
 test("commands of the editor put the focus and parts where they belong", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         const uri = "file:///w/a.rs";

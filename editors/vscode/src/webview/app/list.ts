@@ -17,7 +17,7 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Opens the list. */
 export function openList(app: App): void {
-    app.set({ listOpen: true });
+    app.set({ listOpen: true, pane: undefined });
     void refreshList(app);
 }
 

@@ -174,19 +174,20 @@ async function goBack(app: App, instead: { itemId: ItemId; files: "keep" | "rest
 /** Resolves when an act on a checkpoint was told as done; fails when it cannot be told any more. */
 function restored(app: App, resolutionId: string): Promise<void> {
     return new Promise((resolve, reject) => {
+        let leave: (() => void) | undefined;
         const look = () => {
             const told = activeSession(app.state)?.resolved;
             if (told?.resolutionId === resolutionId) {
-                stop();
+                leave?.();
                 const problem = unresolved(told);
                 if (problem === undefined) resolve();
                 else reject(new Error(problem));
             } else if (app.state.host?.connection.state !== "ready") {
-                stop();
+                leave?.();
                 reject(new Error("The server has ended while the conversation went back."));
             }
         };
-        const stop = app.store.subscribe(look);
+        leave = app.store.subscribe(look);
         look();
     });
 }

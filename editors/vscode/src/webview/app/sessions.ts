@@ -3,7 +3,7 @@
 // Rule: a session is a snapshot and the events after it. While a snapshot is on its way, events wait for it; after a gap, and
 // when the server was started again, there is a new snapshot.
 
-import type { AgentEventParams, AgentId, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
+import type { AgentEventParams, AgentId, Event, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
 
 import { foldEvent, sessionOf, withAgentTranscript, type SessionView } from "../store/session.ts";
 import { oldestItem, prependItems, transcriptOf } from "../store/transcript.ts";
@@ -38,6 +38,7 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
     app.set({
         active: id,
         listOpen: false,
+        pane: undefined,
         edits: undefined,
         trouble: undefined,
         checkpoint: undefined,
@@ -53,6 +54,7 @@ export function showNewSession(app: App): void {
     app.set({
         active: undefined,
         listOpen: false,
+        pane: undefined,
         edits: undefined,
         trouble: undefined,
         checkpoint: undefined,
@@ -118,6 +120,14 @@ export function takeEvent(app: App, params: AgentEventParams): void {
     if (after.title !== before.title) tellShowing(app, after);
     if (params.event.type === "draft_changed") adoptDraft(app, after.draft);
     announceEvent(app, params.event, after);
+    goWhereTold(app, params.event);
+}
+
+/** Shows the session that a command says is to be shown from now on. */
+function goWhereTold(app: App, event: Event): void {
+    if (event.type !== "item_added" || event.item.body.type !== "command") return;
+    const { goTo } = event.item.body;
+    if (goTo !== undefined) void showSession(app, goTo);
 }
 
 /** Gets older items of the session that is shown. */
@@ -161,7 +171,7 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
             ...(beforeItemId === undefined ? {} : { beforeItemId }),
         });
         saveDraft(app);
-        app.set({ active: forked.sessionId, listOpen: false, edits: undefined, checkpoint: undefined });
+        app.set({ active: forked.sessionId, listOpen: false, pane: undefined, edits: undefined, checkpoint: undefined });
         adopt(app, forked.snapshot);
         app.announce("A fork of the session is shown.");
     });

@@ -52,6 +52,9 @@ export interface SessionList {
     readonly busy: boolean;
 }
 
+/** A page of its own in the place of the conversation. */
+export type Pane = "rules" | "checkpoints";
+
 /** The state of a page. */
 export interface AppState {
     readonly host: HostState | undefined;
@@ -67,6 +70,8 @@ export interface AppState {
     readonly models: ListModelsResult | undefined;
     readonly list: SessionList;
     readonly listOpen: boolean;
+    /** What is shown in the place of the conversation; absent for the conversation, or the list of sessions. */
+    readonly pane: Pane | undefined;
     readonly trouble: Trouble | undefined;
     readonly undoable: Undoable | undefined;
     /** What of the transcript is open or closed against its habit, by a key of the row. */
@@ -88,6 +93,7 @@ export const INITIAL: AppState = {
     models: undefined,
     list: { sessions: [], query: "", hits: [], archived: false, busy: false },
     listOpen: false,
+    pane: undefined,
     trouble: undefined,
     undoable: undefined,
     toggled: new Map(),

@@ -2,7 +2,7 @@
 //
 // Rule: nothing goes back that was not shown before, with the user's own changes named. They stay unless the user says they go.
 
-import type { Item, RestorePreview, RestoreWhat } from "kode-protocol";
+import type { ItemId, RestorePreview, RestoreWhat } from "kode-protocol";
 import { useEffect, useState } from "preact/hooks";
 
 import { useApp } from "../app/context.ts";
@@ -20,7 +20,7 @@ const CHOICES: { what: RestoreWhat; label: string }[] = [
 ];
 
 /** The choices at a message. */
-export function CheckpointPanel({ item }: { item: Item }) {
+export function CheckpointPanel({ itemId, onClose }: { itemId: ItemId; onClose: () => void }) {
     const app = useApp();
     const [what, setWhat] = useState<RestoreWhat>("both");
     const [discard, setDiscard] = useState(false);
@@ -28,14 +28,13 @@ export function CheckpointPanel({ item }: { item: Item }) {
     useEffect(() => {
         const stale = { current: false };
         setPreview(undefined);
-        void lookBack(app, item, what, discard).then((found) => {
+        void lookBack(app, itemId, what, discard).then((found) => {
             if (!stale.current) setPreview(found);
         });
         return () => {
             stale.current = true;
         };
-    }, [what, discard]);
-    const close = () => app.set({ checkpoint: undefined });
+    }, [itemId, what, discard]);
     const ownEdits =
         typeof preview === "object" ? preview.files.filter((file) => file.userEdits !== undefined).length : 0;
     return (
@@ -45,7 +44,7 @@ export function CheckpointPanel({ item }: { item: Item }) {
             onKeyDown={(event) => {
                 if (event.key !== "Escape") return;
                 event.stopPropagation();
-                close();
+                onClose();
             }}
         >
             <fieldset>
@@ -54,7 +53,7 @@ export function CheckpointPanel({ item }: { item: Item }) {
                     <label key={choice.what}>
                         <input
                             type="radio"
-                            name={`back-${item.itemId}`}
+                            name={`back-${itemId}`}
                             checked={what === choice.what}
                             onChange={() => setWhat(choice.what)}
                         />
@@ -74,18 +73,18 @@ export function CheckpointPanel({ item }: { item: Item }) {
                     type="button"
                     class="primary"
                     disabled={typeof preview !== "object"}
-                    onClick={() => void goBack(app, item, what, discard)}
+                    onClick={() => void goBack(app, itemId, what, discard)}
                 >
                     Go back
                 </button>
                 <button
                     type="button"
                     class="secondary"
-                    onClick={() => void fork(app, app.session().sessionId, item.itemId)}
+                    onClick={() => void fork(app, app.session().sessionId, itemId)}
                 >
                     <Icon name="fork" /> Fork here
                 </button>
-                <button type="button" class="quiet" onClick={close}>
+                <button type="button" class="quiet" onClick={onClose}>
                     Close
                 </button>
             </div>
@@ -124,24 +123,24 @@ function Preview({ preview, what }: { preview: RestorePreview | string | undefin
     );
 }
 
-async function checkpointBefore(app: App, item: Item): Promise<string> {
+async function checkpointBefore(app: App, before: ItemId): Promise<string> {
     const { sessionId } = app.session();
     const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
-    const found = checkpoints.find(({ itemId }) => itemId === item.itemId);
+    const found = checkpoints.find(({ itemId }) => itemId === before);
     if (!found) throw new Error("Nothing was kept of the time before this message.");
     return found.checkpointId;
 }
 
 async function lookBack(
     app: App,
-    item: Item,
+    itemId: ItemId,
     what: RestoreWhat,
     discard: boolean,
 ): Promise<RestorePreview | string> {
     try {
         const result = await app.host.request("agent/checkpoint/restore", {
             sessionId: app.session().sessionId,
-            checkpointId: await checkpointBefore(app, item),
+            checkpointId: await checkpointBefore(app, itemId),
             what,
             userEdits: discard ? "discard" : "keep",
             dryRun: true,
@@ -154,15 +153,15 @@ async function lookBack(
     }
 }
 
-async function goBack(app: App, item: Item, what: RestoreWhat, discard: boolean): Promise<void> {
+async function goBack(app: App, itemId: ItemId, what: RestoreWhat, discard: boolean): Promise<void> {
     await app.attempt(async () => {
         const begun = await app.host.request("agent/checkpoint/restore", {
             sessionId: app.session().sessionId,
-            checkpointId: await checkpointBefore(app, item),
+            checkpointId: await checkpointBefore(app, itemId),
             what,
             userEdits: discard ? "discard" : "keep",
         });
-        app.set({ checkpoint: undefined });
+        app.set({ checkpoint: undefined, pane: undefined });
         if (begun.type === "started") offerUndo(app, "Went back.", begun.resolutionId);
     });
 }

@@ -3,24 +3,29 @@
 // Rule: a diff is read exactly: hidden and turning characters are visible in it, and signs, not colors alone, say what is
 // added and removed.
 
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
 import { counted, exact } from "../text.ts";
-import { readDiff, type DiffHunk } from "./readDiff.ts";
+import { readDiff, type DiffFile, type DiffHunk } from "./readDiff.ts";
 
 /** Lines of a hunk that are shown before one asks for more. */
 const LINES = 60;
 
 interface Props {
     unified: string;
+    /** The same, where it was read already. */
+    files?: readonly DiffFile[];
     /** Whether the names of the files are shown above their hunks. */
     named: boolean;
     /** Opens a file at a line. */
     onOpen?: (path: string, line: number) => void;
+    /** What stands under the head of a hunk, such as the choice of its parts. */
+    under?: (hunk: DiffHunk) => ComponentChildren;
 }
 
-export function Diff({ unified, named, onOpen }: Props) {
-    const files = useMemo(() => readDiff(unified), [unified]);
+export function Diff({ unified, files: read, named, onOpen, under }: Props) {
+    const files = useMemo(() => read ?? readDiff(unified), [read, unified]);
     if (files.length === 0)
         return (
             <pre class="output" tabIndex={0} role="region" aria-label="Change">
@@ -40,6 +45,7 @@ export function Diff({ unified, named, onOpen }: Props) {
                         <Hunk
                             key={index}
                             hunk={hunk}
+                            under={under?.(hunk)}
                             {...(onOpen ? { onOpen: () => onOpen(file.path, hunk.line) } : {})}
                         />
                     ))}
@@ -57,7 +63,13 @@ export function Counts({ added, removed }: { added: number; removed: number }) {
     );
 }
 
-function Hunk({ hunk, onOpen }: { hunk: DiffHunk; onOpen?: () => void }) {
+interface HunkProps {
+    hunk: DiffHunk;
+    onOpen?: () => void;
+    under: ComponentChildren;
+}
+
+function Hunk({ hunk, onOpen, under }: HunkProps) {
     const [all, setAll] = useState(false);
     const lines = all ? hunk.lines : hunk.lines.slice(0, LINES);
     const place = exact(hunk.header);
@@ -70,6 +82,7 @@ function Hunk({ hunk, onOpen }: { hunk: DiffHunk; onOpen?: () => void }) {
             ) : (
                 <div class="hunk-head">{place}</div>
             )}
+            {under}
             <pre tabIndex={0} role="region" aria-label={`Change at line ${hunk.line}`}>
                 {lines.map((line, index) => (
                     <span key={index} class={`line ${line.kind}`}>

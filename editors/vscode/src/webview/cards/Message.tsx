@@ -2,11 +2,12 @@
 //
 // Rule: a message is known by its heading. What the user said is shown as words, never as Markdown or HTML.
 
-import type { Attachment, Item } from "kode-protocol";
+import type { Attachment, CommandOutput, Item } from "kode-protocol";
 import { memo } from "preact/compat";
 
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { editMessage } from "../app/prompt.ts";
+import { showSession } from "../app/sessions.ts";
 import { Markdown } from "../markdown/Markdown.tsx";
 import { Icon, type IconName } from "../panels/Icon.tsx";
 import { isRunning } from "../store/session.ts";
@@ -46,6 +47,8 @@ export const RowView = memo(function RowView({ row }: { row: Row }) {
                     </div>
                 </div>
             );
+        case "command":
+            return <CommandRow command={body} />;
         default:
             return null;
     }
@@ -66,6 +69,8 @@ export function rowLabel(row: Row): string {
             return `Tool: ${exactLine(body.title)}`;
         case "notice":
             return `Notice: ${exactLine(body.text).slice(0, 80)}`;
+        case "command":
+            return `What the command ${exactLine(body.name)} says`;
         default:
             return "Item";
     }
@@ -118,8 +123,30 @@ function UserRow({ item }: { item: Item }) {
                     ))}
                 </ul>
             )}
-            {open && <CheckpointPanel item={item} />}
+            {open && <CheckpointPanel itemId={item.itemId} onClose={() => app.set({ checkpoint: undefined })} />}
         </div>
+    );
+}
+
+/** What a command has to say; no model has heard of it. */
+function CommandRow({ command }: { command: CommandOutput }) {
+    const app = useApp();
+    const failed = command.failed === true;
+    const { goTo } = command;
+    return (
+        <section class={failed ? "command-output failed" : "command-output"}>
+            <h2 class="command-name">
+                <Icon name={failed ? "warning" : "command"} />
+                <bdi>/{exactLine(command.name)}</bdi>
+                {failed && <span class="state">not carried out</span>}
+            </h2>
+            <Markdown text={command.text} complete />
+            {goTo !== undefined && (
+                <button type="button" class="quiet" onClick={() => void showSession(app, goTo)}>
+                    Show that session
+                </button>
+            )}
+        </section>
     );
 }
 

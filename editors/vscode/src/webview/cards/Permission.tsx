@@ -3,14 +3,16 @@
 // Rule: what is judged is shown exactly and whole before the answer. The card never takes the focus; where it has it, Enter
 // allows, the arrows choose how far, and Escape denies. Words turn a no into advice.
 
-import type { PermissionPrompt, RespondPermissionParams, Scope } from "kode-protocol";
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { HunkId, PermissionPrompt, RespondPermissionParams, Scope, Uri } from "kode-protocol";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
-import { useApp } from "../app/context.ts";
+import { useApp, useSelect } from "../app/context.ts";
 import { Icon } from "../panels/Icon.tsx";
 import { counted, exact, exactLine } from "../text.ts";
-import { Diff } from "./Diff.tsx";
+import { Counts, Diff } from "./Diff.tsx";
+import { chosen, hunkName, placed, proposedBy, type Proposed } from "./proposed.ts";
+import { readDiff } from "./readDiff.ts";
 
 const SCOPES: Record<Scope, string> = {
     once: "Only this time",
@@ -19,6 +21,9 @@ const SCOPES: Record<Scope, string> = {
     user: "Everywhere",
 };
 
+/** The most files of a change whose diffs can be opened from its card. */
+const MOST_DIFFS = 8;
+
 export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; others: number }) {
     const app = useApp();
     const card = useRef<HTMLElement>(null);
@@ -26,6 +31,12 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
     const [words, setWords] = useState("");
     const [input, setInput] = useState<string>();
     const [busy, setBusy] = useState(false);
+    const edits = useSelect((state) => state.edits);
+    const proposed = useMemo(() => proposedBy(edits, prompt.permissionId), [edits, prompt.permissionId]);
+    const [left, setLeft] = useState<ReadonlySet<HunkId>>(new Set());
+    // Other arguments make another change, of other hunks.
+    const hunks = input === undefined ? chosen(proposed, left) : undefined;
+    const none = hunks?.length === 0;
     const offer = prompt.offers?.find((offer) => offer.scope === scope);
     const scopes = prompt.scopes.length > 0 ? prompt.scopes : (["once"] as Scope[]);
 
@@ -36,7 +47,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
 
     const answer = async (decision: "allow" | "deny") => {
         setBusy(true);
-        const done = await app.attempt(() => respond(app, prompt, decision, scope, words, input));
+        const done = await app.attempt(() => respond(app, prompt, { decision, scope, words, input, hunks }));
         if (!done) setBusy(false);
     };
     const onKey = (event: KeyboardEvent) => {
@@ -48,7 +59,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
             void answer("deny");
         } else if (event.key === "Enter" && target === card.current) {
             event.preventDefault();
-            void answer("allow");
+            if (!none) void answer("allow");
         } else if (!inField && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
             event.preventDefault();
             const at = scopes.indexOf(scope) + (event.key === "ArrowDown" ? 1 : -1);
@@ -75,7 +86,12 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                 </h2>
                 {others > 0 && <span class="badge">{counted(others, "more")}</span>}
             </header>
-            <PreviewOf prompt={prompt} />
+            <PreviewOf
+                prompt={prompt}
+                proposed={input === undefined ? proposed : []}
+                left={left}
+                onLeave={setLeft}
+            />
             <p class="reason">{exactLine(prompt.reason)}</p>
             {prompt.risks.length > 0 && (
                 <ul class="risks" aria-label="What could go wrong">
@@ -99,7 +115,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                     />
                 </label>
             )}
-            {scopes.length > 1 && (
+            {scopes.length > 1 && hunks === undefined && (
                 <div class="scopes" role="radiogroup" aria-label="How far a yes reaches">
                     {scopes.map((choice) => (
                         <button
@@ -115,7 +131,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                     ))}
                 </div>
             )}
-            {offer && (
+            {offer && hunks === undefined && (
                 <p class="offer">
                     Runs unasked from then on:{" "}
                     {offer.rules.map((rule, index) => (
@@ -131,8 +147,18 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
                 </p>
             )}
             <div class="answer">
-                <button type="button" class="primary" disabled={busy} onClick={() => void answer("allow")}>
-                    Allow{scope === "once" ? "" : ` ${SCOPES[scope].toLowerCase()}`}
+                <button
+                    type="button"
+                    class="primary"
+                    disabled={busy || none}
+                    onClick={() => void answer("allow")}
+                >
+                    Allow
+                    {hunks
+                        ? ` ${hunks.length} of ${counted(proposed.length, "hunk")}`
+                        : scope === "once"
+                          ? ""
+                          : ` ${SCOPES[scope].toLowerCase()}`}
                 </button>
                 <button type="button" class="secondary" disabled={busy} onClick={() => void answer("deny")}>
                     {words.trim() === "" ? "Deny" : "Deny and tell"}
@@ -167,7 +193,15 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
     );
 }
 
-function PreviewOf({ prompt }: { prompt: PermissionPrompt }) {
+interface PreviewProps {
+    prompt: PermissionPrompt;
+    proposed: readonly Proposed[];
+    /** The hunks that are left out. */
+    left: ReadonlySet<HunkId>;
+    onLeave: (left: ReadonlySet<HunkId>) => void;
+}
+
+function PreviewOf({ prompt, proposed, left, onLeave }: PreviewProps) {
     const { preview } = prompt;
     switch (preview.type) {
         case "command":
@@ -186,9 +220,7 @@ function PreviewOf({ prompt }: { prompt: PermissionPrompt }) {
             );
         case "diff":
             return (
-                <div class="preview-diff">
-                    <Diff unified={preview.unified} named />
-                </div>
+                <DiffOf unified={preview.unified} proposed={proposed} left={left} onLeave={onLeave} />
             );
         case "paths":
             return (
@@ -205,21 +237,84 @@ function PreviewOf({ prompt }: { prompt: PermissionPrompt }) {
     }
 }
 
-async function respond(
-    app: App,
-    prompt: PermissionPrompt,
-    decision: "allow" | "deny",
-    scope: Scope,
-    words: string,
-    input: string | undefined,
-): Promise<void> {
+/** A change; of one with several hunks, each can be left out. */
+function DiffOf({
+    unified,
+    proposed,
+    left,
+    onLeave,
+}: Omit<PreviewProps, "prompt"> & { unified: string }) {
+    const app = useApp();
+    const files = useMemo(() => readDiff(unified), [unified]);
+    const places = useMemo(() => placed(proposed, files), [proposed, files]);
+    const isOneFile = files.length === 1;
+    const choice = (hunks: readonly Proposed[] | undefined, withPath: boolean) =>
+        proposed.length > 1 && hunks ? (
+            <div class="hunk-choice">
+                {hunks.map((one) => {
+                    const { hunkId, added, removed } = one.hunk;
+                    return (
+                        <label key={hunkId}>
+                            <input
+                                type="checkbox"
+                                checked={!left.has(hunkId)}
+                                onChange={() => onLeave(toggled(left, hunkId))}
+                            />
+                            {exactLine(hunkName(one, withPath))} <Counts added={added} removed={removed} />
+                        </label>
+                    );
+                })}
+            </div>
+        ) : null;
+    const changed = [...new Map(proposed.map(({ uri, path }) => [uri, path]))];
+    const openDiff = (uri: Uri) =>
+        void app.attempt(() => app.host.act("openDiff", { sessionId: app.session().sessionId, uri }));
+    return (
+        <>
+            <div class="preview-diff">
+                <Diff
+                    unified={unified}
+                    files={files}
+                    named
+                    under={(hunk) => choice(places.get(hunk), !isOneFile)}
+                />
+                {choice(places.get(undefined), true)}
+            </div>
+            {changed.slice(0, MOST_DIFFS).map(([uri, path]) => (
+                <button key={uri} type="button" class="quiet" onClick={() => openDiff(uri)}>
+                    Open the diff{isOneFile ? "" : ` of ${exactLine(path)}`} in an editor
+                </button>
+            ))}
+        </>
+    );
+}
+
+function toggled(ids: ReadonlySet<HunkId>, id: HunkId): ReadonlySet<HunkId> {
+    const other = new Set(ids);
+    if (!other.delete(id)) other.add(id);
+    return other;
+}
+
+interface Answer {
+    decision: "allow" | "deny";
+    scope: Scope;
+    words: string;
+    input: string | undefined;
+    /** The hunks that are meant, where that is not all of them. */
+    hunks: HunkId[] | undefined;
+}
+
+async function respond(app: App, prompt: PermissionPrompt, said: Answer): Promise<void> {
+    const { decision, scope, words, input, hunks } = said;
     const answer: RespondPermissionParams = {
         sessionId: prompt.sessionId,
         permissionId: prompt.permissionId,
         decision,
     };
     if (decision === "allow") {
-        answer.scope = scope;
+        // A standing yes speaks of whole changes.
+        answer.scope = hunks ? "once" : scope;
+        if (hunks) answer.hunks = hunks;
         if (input !== undefined) answer.updatedInput = JSON.parse(input) as unknown;
     }
     if (words.trim() !== "") answer.feedback = words;

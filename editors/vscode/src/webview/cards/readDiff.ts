@@ -14,6 +14,8 @@ export interface DiffLine {
 /** A hunk. */
 export interface DiffHunk {
     readonly header: string;
+    /** The first line of it in the text as it is before, from 1; 0 where that text is empty. */
+    readonly from: number;
     /** The first line of it in the text as it is after. */
     readonly line: number;
     readonly lines: readonly DiffLine[];
@@ -33,7 +35,7 @@ const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/;
 export function readDiff(unified: string): DiffFile[] {
     const files: {
         path: string;
-        hunks: { header: string; line: number; lines: DiffLine[] }[];
+        hunks: { header: string; from: number; line: number; lines: DiffLine[] }[];
         added: number;
         removed: number;
     }[] = [];
@@ -52,7 +54,7 @@ export function readDiff(unified: string): DiffFile[] {
             const [, from = "1", to = "1"] = HUNK.exec(line) ?? [];
             [before, after] = [Number(from), Number(to)];
             left = lengthsOf(line);
-            (file ?? added(files)).hunks.push({ header: line, line: after, lines: [] });
+            (file ?? added(files)).hunks.push({ header: line, from: before, line: after, lines: [] });
         } else if (file && hunk) {
             const text = line.slice(1);
             if (line.startsWith("+")) {

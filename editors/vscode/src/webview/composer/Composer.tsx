@@ -3,6 +3,7 @@
 // Rule: everything works by the keyboard, and no key does anything before text that is being composed is finished. Enter
 // queues or sends, Ctrl+Enter tells the running turn, Escape twice stops.
 
+import type { SelectionPart } from "kode-protocol";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
@@ -15,9 +16,9 @@ import { EffortPicker, ModelPicker, ModePicker } from "../panels/Pickers.tsx";
 import { isRunning } from "../store/session.ts";
 import { itemsOf } from "../store/transcript.ts";
 import { exactLine } from "../text.ts";
-import { droppedFiles, isLong, readPictures } from "./attach.ts";
+import { droppedFiles, insertAt, isCode, isLong, readPictures } from "./attach.ts";
 import { Chips } from "./Chips.tsx";
-import { completed, useCompletion } from "./completion.ts";
+import { completed, isWholeCommand, useCompletion } from "./completion.ts";
 
 /** The most prompts that the history goes back. */
 const HISTORY = 100;
@@ -33,6 +34,8 @@ export function Composer() {
     const following = useSession((view) => view.following);
     const completion = useCompletion(app);
     const [over, setOver] = useState(false);
+    /** Whether the keys of the paste that comes ask for words and nothing else. */
+    const pastesPlain = useRef(false);
     const recalled = useRef<{ at: number; text: string } | undefined>(undefined);
     // Words that were recalled and then changed are words of one's own.
     const back = recalled.current?.text === prompt.text ? recalled.current.at : undefined;
@@ -86,7 +89,9 @@ export function Composer() {
     const onKey = (event: KeyboardEvent) => {
         if (event.isComposing) return;
         const control = event.ctrlKey || event.metaKey;
-        if (completion.open && !control) {
+        pastesPlain.current = control && event.shiftKey && event.key.toLowerCase() === "v";
+        if (event.key === "Enter" && completion.open && isWholeCommand(completion.open)) completion.close();
+        else if (completion.open && !control) {
             if (event.key === "ArrowDown" || event.key === "ArrowUp")
                 completion.move(event.key === "ArrowDown" ? 1 : -1);
             else if (event.key === "Enter" || event.key === "Tab") accept(completion.open.chosen);
@@ -122,10 +127,26 @@ export function Composer() {
         if (pictures.length > 0 && text === "") {
             event.preventDefault();
             void attachPictures(app, pictures);
+        } else if (isCode(text) && !pastesPlain.current) {
+            event.preventDefault();
+            void pasteCode(text, event.currentTarget as HTMLTextAreaElement);
         } else if (isLong(text)) {
             event.preventDefault();
             addPart(app, { type: "pasted", text });
         }
+    };
+
+    // Code that was copied from a document goes along as the place that it is from.
+    const pasteCode = async (text: string, box: HTMLTextAreaElement) => {
+        const found: SelectionPart[] = [];
+        await app.attempt(async () => {
+            const part = await app.host.act("findCopied", { text });
+            if (part) found.push(part);
+        });
+        const [part] = found;
+        if (part) addPart(app, { type: "selection", ...part });
+        else if (isLong(text)) addPart(app, { type: "pasted", text });
+        else insertAt(box, text);
     };
 
     const onDrop = (event: DragEvent) => {

@@ -26,6 +26,11 @@ export function isLong(text: string): boolean {
     return text.length > LONG_TEXT || text.split("\n").length > MANY_LINES;
 }
 
+/** Whether pasted text may have been copied from an editor, so that the place is worth more than the words. */
+export function isCode(text: string): boolean {
+    return text.trim().includes("\n");
+}
+
 /** Reads pictures; `before` is how many the prompt has. */
 export async function readPictures(files: readonly File[], before: number): Promise<Attached> {
     const result: Attached = { parts: [], problems: [] };
@@ -44,6 +49,14 @@ export async function readPictures(files: readonly File[], before: number): Prom
         }
     }
     return result;
+}
+
+/** Puts text in where the cursor of a field is, as typing would: it can be undone. */
+export function insertAt(box: HTMLTextAreaElement, text: string): void {
+    box.focus();
+    if (document.execCommand("insertText", false, text)) return;
+    box.setRangeText(text, box.selectionStart, box.selectionEnd, "end");
+    box.dispatchEvent(new InputEvent("input", { bubbles: true }));
 }
 
 /** The files that a dropped list of URIs names. */

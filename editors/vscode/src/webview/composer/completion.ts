@@ -61,6 +61,12 @@ export function useCompletion(app: App) {
     return { open, ask, close, move, point };
 }
 
+/** Whether a command stands there whole already, so that choosing it would only add a space. */
+export function isWholeCommand(completion: Completion): boolean {
+    const choice = completed(completion, completion.chosen);
+    return completion.text.startsWith("/") && choice?.text.trimEnd() === completion.text;
+}
+
 /** The text and the cursor after something was chosen. */
 export function completed(
     completion: Completion,

@@ -34,11 +34,13 @@ const Block = memo(function Block({ source }: { source: string }) {
     useLayoutEffect(() => {
         if (element.current) highlightLater(element.current);
     }, [source]);
+    // biome-ignore lint/security/noDangerouslySetInnerHtml: it has been through DOMPurify
     return <div ref={element} class="block" dangerouslySetInnerHTML={{ __html: renderBlock(source) }} />;
 });
 
 function OpenBlock({ source }: { source: string }) {
     const fence = openFence(source);
+    // biome-ignore lint/security/noDangerouslySetInnerHtml: it has been through DOMPurify
     if (!fence) return <div class="block" dangerouslySetInnerHTML={{ __html: renderOpenBlock(source) }} />;
     const language = languageOf(fence.info);
     return (

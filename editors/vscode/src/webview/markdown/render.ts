@@ -14,13 +14,13 @@ markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 markdown.validateLink = (href) => linkTarget(href) !== undefined;
 
 const rules = markdown.renderer.rules;
-const escape = markdown.utils.escapeHtml;
+const escapeHtml = markdown.utils.escapeHtml;
 
 rules["link_open"] = (tokens, index) => openLink(linkTarget(String(tokens[index]?.attrGet("href") ?? "")));
 rules["link_close"] = () => "</a>";
 rules["code_inline"] = (tokens, index) => {
     const content = tokens[index]?.content ?? "";
-    const code = `<code>${escape(exact(content))}</code>`;
+    const code = `<code>${escapeHtml(exact(content))}</code>`;
     const target = codeTarget(content);
     return target ? `${openLink(target)}${code}</a>` : code;
 };
@@ -28,7 +28,7 @@ rules["code_inline"] = (tokens, index) => {
 rules["image"] = (tokens, index) => {
     const token = tokens[index];
     const target = linkTarget(String(token?.attrGet("src") ?? ""));
-    const label = escape(exact(token?.content || "picture"));
+    const label = escapeHtml(exact(token?.content || "picture"));
     return target ? `${openLink(target)}🖼 ${label}</a>` : `🖼 ${label}`;
 };
 rules["fence"] = (tokens, index) => codeFrame(tokens[index]?.content ?? "", tokens[index]?.info ?? "");
@@ -65,26 +65,26 @@ export function codeFrame(code: string, info: string): string {
     const button = (act: string, label: string, title: string) =>
         `<button type="button" class="quiet" data-act="${act}" title="${title}" aria-label="${title}">${label}</button>`;
     return (
-        `<div class="code" data-language="${escape(language)}"><div class="code-head"><span class="code-language">` +
-        `${escape(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
+        `<div class="code" data-language="${escapeHtml(language)}"><div class="code-head"><span class="code-language">` +
+        `${escapeHtml(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
         `${button("insert", "Insert", "Insert this code at the cursor of the editor")}` +
         `${button("apply", "Apply", "Apply: have the agent put this code into its file")}</div>` +
-        `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escape(language)}` : ""}">` +
-        `<code>${escape(exact(code.replace(/\n$/, "")))}</code></pre></div>`
+        `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escapeHtml(language)}` : ""}">` +
+        `<code>${escapeHtml(exact(code.replace(/\n$/, "")))}</code></pre></div>`
     );
 }
 
 function openLink(target: LinkTarget | undefined): string {
     if (!target) return "<a>";
     if (target.kind === "web") {
-        return `<a class="link" role="link" tabindex="0" data-web="${escape(target.href)}" title="${escape(exact(target.href))}">`;
+        return `<a class="link" role="link" tabindex="0" data-web="${escapeHtml(target.href)}" title="${escapeHtml(exact(target.href))}">`;
     }
     const { path, line, endLine, column } = target;
     const place = `${path}${line === undefined ? "" : `:${line}`}`;
     const numbers = Object.entries({ line, "end-line": endLine, column })
         .map(([name, value]) => (value === undefined ? "" : ` data-${name}="${value}"`))
         .join("");
-    return `<a class="link file" role="link" tabindex="0" data-path="${escape(path)}"${numbers} title="${escape(exact(place))}">`;
+    return `<a class="link file" role="link" tabindex="0" data-path="${escapeHtml(path)}"${numbers} title="${escapeHtml(exact(place))}">`;
 }
 
 /** The target of a link that was made here. */

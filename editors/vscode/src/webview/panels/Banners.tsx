@@ -4,8 +4,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-import { useApp, useSelect } from "../app/context.ts";
-import { prose } from "../text.ts";
+import { useApp, useSelect, useSession } from "../app/context.ts";
+import { counted, exactLine, prose } from "../text.ts";
 import { Icon, Spinner } from "./Icon.tsx";
 
 export function Banners() {
@@ -23,7 +23,36 @@ export function Banners() {
                     </p>
                 </div>
             )}
+            <TrustBanner />
         </section>
+    );
+}
+
+/** Says that files of the workspace ask for something that waits for the user. */
+function TrustBanner() {
+    const app = useApp();
+    const trust = useSession((view) => view.trust);
+    const pane = useSelect((state) => state.pane);
+    if (!trust || trust.count === 0 || pane === "rules") return null;
+    const later = () => app.changeSession(app.session().sessionId, (view) => ({ ...view, trust: undefined }));
+    return (
+        <div class="banner warning trust-banner" role="note">
+            <Icon name="shield" />
+            <p>
+                Files of this workspace ask for {exactLine(trust.summary ?? "") || counted(trust.count, "setting")}.
+                None of it counts until you approve it.
+            </p>
+            <button
+                type="button"
+                class="secondary"
+                onClick={() => app.set({ pane: "rules", listOpen: false })}
+            >
+                Show
+            </button>
+            <button type="button" class="quiet" onClick={later}>
+                Close
+            </button>
+        </div>
     );
 }
 

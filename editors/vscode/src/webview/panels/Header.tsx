@@ -2,9 +2,12 @@
 //
 // Rule: the title is shown exactly; a session that another window writes says so here.
 
+import { useState } from "preact/hooks";
+
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { openList } from "../app/list.ts";
 import { adopt, showNewSession } from "../app/sessions.ts";
+import { HostError } from "../host.ts";
 import { exactLine } from "../text.ts";
 import { Icon } from "./Icon.tsx";
 
@@ -13,6 +16,7 @@ export function Header() {
     const title = useSession((view) => view.title) ?? "";
     const active = useSelect((state) => state.active);
     const listOpen = useSelect((state) => state.listOpen);
+    const pane = useSelect((state) => state.pane);
     const surface = useSelect((state) => state.host?.surface);
     return (
         <header class="head">
@@ -45,6 +49,16 @@ export function Header() {
             <button
                 type="button"
                 class="icon-button"
+                title="Rules and trust"
+                aria-label="Rules and trust"
+                aria-expanded={pane === "rules"}
+                onClick={() => app.set({ pane: pane === "rules" ? undefined : "rules", listOpen: false })}
+            >
+                <Icon name="shield" />
+            </button>
+            <button
+                type="button"
+                class="icon-button"
                 title="New session"
                 aria-label="New session"
                 onClick={() => showNewSession(app)}
@@ -59,16 +73,19 @@ export function Header() {
 export function Followed() {
     const app = useApp();
     const following = useSession((view) => view.following);
+    // Whether the other window goes on because a turn or a command runs there: only the user may have that stopped.
+    const [declined, setDeclined] = useState(false);
     if (!following) return null;
     const take = (force: boolean) =>
         void app.attempt(async () => {
-            adopt(
-                app,
-                await app.host.request("agent/session/takeOver", {
-                    sessionId: app.session().sessionId,
-                    force,
-                }),
-            );
+            const { sessionId } = app.session();
+            try {
+                adopt(app, await app.host.request("agent/session/takeOver", { sessionId, force }));
+                setDeclined(false);
+            } catch (error) {
+                setDeclined(error instanceof HostError && error.kind === "takeOverDeclined");
+                throw error;
+            }
         });
     return (
         <section class="banner" aria-label="Another window">
@@ -81,6 +98,11 @@ export function Followed() {
             {following.by && (
                 <button type="button" class="secondary" onClick={() => take(false)}>
                     Take over
+                </button>
+            )}
+            {following.by && declined && (
+                <button type="button" class="quiet" onClick={() => take(true)}>
+                    Stop it there and take over
                 </button>
             )}
         </section>

@@ -50,6 +50,7 @@ function rowOf(item: Item): Row[] {
                 : [{ kind: "item", key, item }];
         case "userMessage":
         case "notice":
+        case "command":
             return [{ kind: "item", key, item }];
         default:
             // An item of a newer server.

@@ -111,6 +111,10 @@ export interface SessionView {
     readonly following: { readonly by?: SessionWriter } | undefined;
     /** Counts what makes a list of edits out of date. */
     readonly edits: number;
+    /** Counts what makes the lists of rules and of what waits for approval out of date. */
+    readonly rules: number;
+    /** How much of what files of the workspace ask for waits for the user. */
+    readonly trust: Snapshot["trustRequired"];
     /** The newest act on hunks or on a checkpoint that was told as done. */
     readonly resolved: Extract<Event, { type: "edits_resolved" }> | undefined;
     /** Whether events were lost: the session must be loaded again. */
@@ -150,6 +154,8 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         fault: undefined,
         following: snapshot.following,
         edits: 0,
+        rules: 0,
+        trust: snapshot.trustRequired,
         resolved: undefined,
         gap: false,
     };
@@ -270,6 +276,12 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     }),
     edits_changed: (view) => ({ ...view, edits: view.edits + 1 }),
     edits_resolved: (view, event) => ({ ...view, edits: view.edits + 1, resolved: event }),
+    trust_required: (view, event) => ({ ...view, trust: event, rules: view.rules + 1 }),
+    config_changed: (view, event) => ({
+        ...view,
+        trust: event.withheld.length === 0 ? undefined : view.trust,
+        rules: view.rules + 1,
+    }),
     rewound: (view, event) => ({ ...view, transcript: rewindTo(view.transcript, event.itemId) }),
     subagent_started: (view, event) =>
         withAgent(view, {

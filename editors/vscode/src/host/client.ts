@@ -1,0 +1,133 @@
+// The language client of one life of the server: standard LSP over the process's own streams, and what this client offers
+// beyond it.
+//
+// Rule: it interrupts nobody. What it has to say stands in the log; how the server is, is said by the connection. Of the
+// library's features those are in the bundle that the server offers; build.mjs names the others.
+
+import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode } from "kode-protocol";
+import * as vscode from "vscode";
+import {
+    BaseLanguageClient,
+    CloseAction,
+    ErrorAction,
+    RevealOutputChannelOn,
+    TextDocumentContentRequest,
+    type InitializeParams,
+    type LanguageClientOptions,
+    type MessageTransports,
+    type StaticFeature,
+} from "vscode-languageclient";
+import { StreamMessageReader, StreamMessageWriter } from "vscode-languageserver-protocol/node";
+import { messageOf, plain } from "../logic/words.ts";
+import { answerDiagnostics, answerSave } from "./editorRequests.ts";
+import type { ServerProcess } from "./process.ts";
+import { initializationOptions } from "./settings.ts";
+
+/** What a client tells those who made it. */
+export interface ClientContext {
+    log: vscode.LogOutputChannel;
+    /** The connection is gone, and nobody has asked for that. */
+    onClosed: () => Promise<void>;
+    /** Something happened in a session. */
+    onEvent: (params: AgentEventParams) => void;
+}
+
+/** The language client on the streams of a process. */
+export class Client extends BaseLanguageClient {
+    constructor(
+        private readonly server: ServerProcess,
+        context: ClientContext,
+    ) {
+        super("kode", "Kode", options(context));
+        this.registerFeature(new OfferFeature());
+        this.onNotification("agent/event", context.onEvent);
+        this.onRequest("agent/editor/diagnostics", answerDiagnostics);
+        this.onRequest("agent/editor/save", answerSave);
+    }
+
+    /** Has the editor read the server's virtual documents of these URIs again. */
+    refreshDocuments(uris: readonly vscode.Uri[]): void {
+        const providers = this.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? [];
+        for (const uri of uris) {
+            providers.find(({ scheme }) => scheme === uri.scheme)?.onDidChangeEmitter.fire(uri);
+        }
+    }
+
+    override error(message: string, data?: unknown): void {
+        super.error(message, data, false);
+    }
+
+    protected override fillInitializeParams(params: InitializeParams): void {
+        super.fillInitializeParams(params);
+        // The server ends when this process does.
+        params.processId = process.pid;
+    }
+
+    protected override createMessageTransports(): Promise<MessageTransports> {
+        const { stdout, stdin } = this.server.child;
+        return Promise.resolve({ reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) });
+    }
+}
+
+function options({ log, onClosed }: ClientContext): LanguageClientOptions {
+    return {
+        documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
+        outputChannel: log,
+        revealOutputChannelOn: RevealOutputChannelOn.Never,
+        initializationOptions: initializationOptions(),
+        progressOnInitialization: false,
+        errorHandler: {
+            error: (error) => {
+                log.error(`the connection has a fault: ${messageOf(error)}`);
+                return { action: ErrorAction.Continue, handled: true };
+            },
+            closed: async () => {
+                await onClosed();
+                return { action: CloseAction.DoNotRestart, handled: true };
+            },
+        },
+        middleware: {
+            executeCommand: async (command, args, next) => {
+                try {
+                    return await next(command, args);
+                } catch (error) {
+                    void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
+                    return undefined;
+                }
+            },
+            window: {
+                // Nothing of the server's takes the focus from the user, whatever it asks for.
+                showDocument: (params, token, next) => next({ ...params, takeFocus: false }, token),
+            },
+        },
+    };
+}
+
+/** Says what this client can do beyond LSP. */
+class OfferFeature implements StaticFeature {
+    fillClientCapabilities(capabilities: { experimental?: unknown }): void {
+        const kode: ClientKode = {
+            protocolVersion: PROTOCOL_VERSION,
+            events: true,
+            permissionUi: true,
+            saveDocuments: true,
+            diagnostics: true,
+            diffUi: true,
+            // A server that is told nothing takes the workspace as trusted.
+            workspaceTrusted: vscode.workspace.isTrusted,
+        };
+        capabilities.experimental = { ...(capabilities.experimental as object | undefined), kode };
+    }
+
+    initialize(): void {
+        // Nothing to be done with what the server can.
+    }
+
+    getState() {
+        return { kind: "static" as const };
+    }
+
+    clear(): void {
+        // Nothing is kept.
+    }
+}
