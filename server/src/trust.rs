@@ -78,7 +78,7 @@ pub(crate) async fn settings_changed(agent: &Agent) {
     }
     let sessions = agent.engine.live_sessions();
     // Beside each other: where the disk of one is slow, the others need not wait for it.
-    let looked = sessions.iter().map(async |session| {
+    let looked = sessions.into_iter().map(|session| async move {
         session.look_at_settings().await;
         // A server that must not run any more ends now, and not with the next prompt.
         session.servers().refresh().await;

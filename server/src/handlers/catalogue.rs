@@ -129,7 +129,7 @@ pub(crate) async fn commands(backend: &Backend, params: Params) -> Result<wire::
     let session = backend.session(id)?;
     let catalog = session.skills_and_commands().await;
     let waiting = session.unapproved(catalog.wishes().cloned().collect()).await;
-    let keys = |one: &Extension| {
+    let keys = |one: &Extension| -> Vec<String> {
         let of_one = one.wishes.iter().filter(|wish| waiting.contains(wish));
         of_one.map(|wish| wish.key.clone()).collect()
     };
