@@ -19,6 +19,7 @@ use kode_engine::session::Session;
 use kode_engine::sessions::{CleanupOptions, Workspaces};
 use kode_engine::settings::watch::FileWatch;
 use kode_engine::settings::{EditorWord, SettingsPolicies};
+use kode_engine::tools::web_search::CurrentSearch;
 use kode_engine::transfer::{ForkError, ForkPoint};
 use lsp_types::MessageType;
 use serde::Deserialize;
@@ -90,6 +91,8 @@ pub struct Agent {
     pub(crate) shared: Arc<Shared>,
     /// The settings.
     pub(crate) policies: Arc<SettingsPolicies>,
+    /// The service that searches the web.
+    pub(crate) search: CurrentSearch,
     watch: Arc<FileWatch>,
     /// What prompts can name.
     pub(crate) completer: Completer,
@@ -146,12 +149,15 @@ impl Agent {
             concurrency: equipment.concurrency,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         };
-        let engine = Engine::with_tools(options_of_engine, equipment.tools);
+        let search = CurrentSearch::default();
+        search.set(equipment.provider);
+        let engine = Engine::with_tools(options_of_engine, policies::tools(&search));
         if let Some(name) = shared.facts.get().and_then(|facts| facts.name.as_deref()) {
             engine.name_client(name);
         }
         let agent = Arc::new(Self {
             engine,
+            search,
             options,
             shared: Arc::clone(&shared),
             policies: Arc::clone(&policies),

@@ -9,7 +9,7 @@ use kode_engine::model::models::{Models, ProfileLayer};
 use kode_engine::paths::AbsPath;
 use kode_engine::settings::{Editor, PolicyOptions, SettingsPolicies, SettingsPolicy};
 use kode_engine::tools::Registry;
-use kode_engine::tools::web_search::WebSearch;
+use kode_engine::tools::web_search::{CurrentSearch, WebSearch};
 use kode_engine::web::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,10 +20,10 @@ use crate::home;
 pub(crate) struct Equipment {
     /// The most calls of a session that run at once.
     pub(crate) concurrency: usize,
-    /// The tools.
-    pub(crate) tools: Registry,
     /// Whether the web can be searched.
     pub(crate) search: Search,
+    /// The service that searches it.
+    pub(crate) provider: Option<Arc<dyn SearchProvider>>,
 }
 
 /// Whether the web can be searched.
@@ -52,23 +52,25 @@ pub(crate) fn how_to_search() -> String {
     format!("{HOW_TO_ENABLE} That goes under `webSearch` into your own settings, ~/.kode/settings.json.")
 }
 
-/// Equips an engine. A setting that cannot be used is left out and told.
+/// What settings equip an engine with now. Reads the files; a setting that cannot be used is left out and told.
 pub(crate) fn equipment(policies: &SettingsPolicies) -> Equipment {
     let values = policies.values();
-    let mut tools = Registry::built_in();
-    let search = match values.web_search.as_ref().map(provider) {
-        None => Search::Off,
-        Some(Ok(provider)) => {
-            let name = provider.name();
-            tools.add(WebSearch::new(provider));
-            Search::On(name)
-        }
-        Some(Err(reason)) => Search::Broken(reason),
+    let (search, provider) = match values.web_search.as_ref().map(provider) {
+        None => (Search::Off, None),
+        Some(Ok(provider)) => (Search::On(provider.name()), Some(provider)),
+        Some(Err(reason)) => (Search::Broken(reason), None),
     };
     if let Some(problem) = search.problem() {
         tracing::warn!("{problem}");
     }
-    Equipment { concurrency: values.max_concurrency.unwrap_or(CONCURRENCY), tools, search }
+    Equipment { concurrency: values.max_concurrency.unwrap_or(CONCURRENCY), search, provider }
+}
+
+/// The tools of an engine; one of them searches the web with whatever service there is.
+pub(crate) fn tools(search: &CurrentSearch) -> Registry {
+    let mut tools = Registry::built_in();
+    tools.add(WebSearch::new(search.clone()));
+    tools
 }
 
 fn provider(config: &Value) -> Result<Arc<dyn SearchProvider>, String> {

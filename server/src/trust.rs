@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::policy::{KeepError, PolicySource};
 use kode_engine::settings::{EditorWord, TrustState, Wish};
@@ -70,13 +71,19 @@ pub(crate) async fn act(
 
 /// Has all live sessions look at the settings, and the editor told what is wrong with them.
 pub(crate) async fn settings_changed(agent: &Agent) {
-    let sessions = agent.engine.live_sessions();
-    let looked = sessions.clone();
-    off_thread(move || looked.iter().for_each(|session| session.look_at_settings())).await;
-    // A server that must not run any more ends now, and not with the next prompt.
-    for session in sessions {
-        session.servers().refresh().await;
+    let policies = Arc::clone(&agent.policies);
+    if let Some(equipment) = off_thread(move || policies::equipment(&policies)).await {
+        agent.engine.set_concurrency(equipment.concurrency);
+        agent.search.set(equipment.provider);
     }
+    let sessions = agent.engine.live_sessions();
+    // Beside each other: where the disk of one is slow, the others need not wait for it.
+    let looked = sessions.into_iter().map(|session| async move {
+        session.look_at_settings().await;
+        // A server that must not run any more ends now, and not with the next prompt.
+        session.servers().refresh().await;
+    });
+    join_all(looked).await;
     ReviewPublisher::settings_changed(&agent.shared);
 }
 

@@ -170,6 +170,33 @@ fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_told_once() {
 }
 
 #[test]
+fn a_service_that_searches_the_web_is_offered_as_soon_as_settings_name_it() {
+    let desk = Desk::new();
+    desk.user(&json!({}));
+    let client = desk.open(&Offer::kode());
+    let session = client.session();
+    let is_offered = || {
+        session.run("hello");
+        let requests = desk.project.model.requests();
+        let tools = requests.last().unwrap()["tools"].as_array().unwrap().clone();
+        tools.iter().any(|tool| tool["name"] == "WebSearch")
+    };
+    let change = |settings: &Value| {
+        let is_change = |record: &&Value| record["event"]["type"] == "config_changed";
+        let before = session.records().iter().filter(is_change).count();
+        desk.user(settings);
+        client.wait_for("the change", |received| {
+            (received.events(&session.id).iter().filter(is_change).count() > before).then_some(())
+        });
+    };
+    assert!(!is_offered());
+    change(&json!({ "webSearch": { "provider": "searxng", "endpoint": "http://127.0.0.1:9/" } }));
+    assert!(is_offered());
+    change(&json!({}));
+    assert!(!is_offered());
+}
+
+#[test]
 fn settings_of_the_editor_narrow_and_only_the_users_own_loosen() {
     let desk = Desk::new();
     desk.user(&json!({ "language": "German" }));

@@ -1,6 +1,7 @@
 //! MCP servers: those that others wrote, in all forms of the wire, and one that misbehaves in every way there is.
 
 mod auth;
+mod changes;
 mod faults;
 mod real;
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -191,7 +192,8 @@ pub struct Engine {
     policies: Arc<dyn Policies>,
     /// The hooks of the program itself, for sessions that begin from now on.
     hooks: Arc<Mutex<Arc<HookChain>>>,
-    concurrency: usize,
+    /// So many calls of each session run at once.
+    concurrency: Arc<AtomicUsize>,
     /// What users' files add, by the folders of the workspace.
     extensions: Arc<Mutex<HashMap<Vec<AbsPath>, WeakExtensions>>>,
     /// Places for background commands of all sessions.
@@ -222,18 +224,19 @@ impl Engine {
     pub fn with_tools(options: EngineOptions, tools: Registry) -> Self {
         let EngineOptions { home, host, models, save_before_commands, deliveries, policies, concurrency } =
             options;
+        let secrets = Secrets::new(models.secrets());
         Self {
             catalogue: Arc::new(Catalogue::new(&home)),
-            mcp: Arc::new(Mcp::new(home, models.secrets())),
+            mcp: Arc::new(Mcp::new(home, secrets.clone())),
             host,
-            secrets: Secrets::new(models.secrets()),
+            secrets,
             models: CurrentModels::new(models),
             tools: Arc::new(tools),
             save_before_commands,
             deliveries,
             policies,
             hooks: Arc::default(),
-            concurrency,
+            concurrency: Arc::new(AtomicUsize::new(concurrency)),
             extensions: Arc::default(),
             background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
             sessions: Arc::default(),
@@ -290,6 +293,12 @@ impl Engine {
         self.models.replace(models).await
     }
 
+    /// Lets so many calls of each session run at once from now on, those of live sessions included.
+    pub fn set_concurrency(&self, concurrency: usize) {
+        self.concurrency.store(concurrency, Ordering::Relaxed);
+        self.live_sessions().iter().for_each(|session| session.places.set(concurrency));
+    }
+
     /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
     pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
         self.extensions(&roots).now().await.problems()
@@ -321,7 +330,7 @@ impl Engine {
         self.mcp.of(roots, || self.policies.of(roots))
     }
 
-    /// Begins a session.
+    /// Begins a session. Blocks on the disk.
     ///
     /// # Errors
     /// [`SessionError`]: no folder, no such model, a mode that is switched off, or no place for the journal.
@@ -345,7 +354,9 @@ impl Engine {
         state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
         let (events, base) = (EventLog::new(state.id.clone(), 0), Newest::default());
         let ledger = Ledger::default();
-        Ok(self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None }))
+        let session = self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None });
+        session.know_settings();
+        Ok(session)
     }
 
     /// The live session of that id.
@@ -416,7 +427,7 @@ impl Engine {
             session.closed().await;
         }
         let (path, folder) = self.stored_journal(folders, id)?;
-        let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_in(id, folder)?);
+        let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_there(id, folder).await?);
         let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
         let opened = in_background(path, open).await?;
         let preparing = self.prepare(id);
@@ -577,7 +588,14 @@ impl Engine {
         })
     }
 
-    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost.
+    /// As [`Self::beginning_in`], off the threads that answer clients.
+    async fn beginning_there(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
+        let (engine, id, folder) = (self.clone(), id.clone(), folder.clone());
+        blocking(move || engine.beginning_in(&id, &folder)).await
+    }
+
+    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost. Blocks on the
+    /// disk.
     fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
         let (mode, model) = self.beginning_of(folder)?;
         let (roots, cwd, mode) = (vec![folder.clone()], folder.clone(), mode.into());
@@ -637,7 +655,7 @@ impl Engine {
             policy: self.policies.of(&state.roots),
             hooks: Arc::clone(&lock(&self.hooks)),
             extensions: self.extensions(&state.roots),
-            concurrency: self.concurrency,
+            concurrency: self.concurrency.load(Ordering::Relaxed),
             state,
             ledger,
             events,

@@ -20,7 +20,6 @@ use std::path::PathBuf;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::settings::Wish;
-use crate::workspace::blocking;
 
 /// The folders, beside the workspace's files and in the user's home, that are looked into; the first wins.
 pub(crate) const FOLDERS: [&str; 4] = [".kode-ls", ".kode", ".claude", ".blade"];
@@ -146,15 +145,6 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Looks for what there is in these workspace folders and in the user's home.
-    pub async fn of(roots: Vec<AbsPath>) -> Self {
-        blocking(move || {
-            let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-            Self::load(&roots, home.as_ref())
-        })
-        .await
-    }
-
     /// The skill or command of that name; what is looked for first wins.
     #[must_use]
     pub fn find(&self, first: ExtensionKind, name: &str) -> Option<&Extension> {

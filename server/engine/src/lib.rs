@@ -26,6 +26,7 @@ pub mod paths;
 pub mod permission;
 pub mod preferences;
 pub mod question;
+mod regular;
 pub mod sandbox;
 pub mod session;
 pub mod sessions;

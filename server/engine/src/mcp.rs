@@ -25,9 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::future::join_all;
 
-use crate::model::profile::Secret;
 use crate::paths::AbsPath;
 use crate::permission::policy::PolicySource;
+use crate::shell::Secrets;
 
 pub use failure::{Failure, FailureClass};
 pub use prompts::{PromptArgument, PromptInfo, PromptPart};
@@ -44,9 +44,10 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// For an engine whose state is in a folder. `secrets` are what no server gets unless its entry says so.
+    /// For an engine whose state is in a folder. `secrets` are what no server gets unless its entry says so, those that are
+    /// added later included.
     #[must_use]
-    pub fn new(state: AbsPath, secrets: Vec<Secret>) -> Self {
+    pub fn new(state: AbsPath, secrets: Secrets) -> Self {
         Self { place: Place { state, secrets }, workspaces: Mutex::default() }
     }
 

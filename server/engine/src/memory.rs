@@ -7,14 +7,14 @@ mod rules;
 mod text;
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::extension::places::{MANAGED, user_folders};
 use crate::paths::AbsPath;
+use crate::regular;
 use crate::workspace::encoding;
 use rules::Rule;
 use text::{cut_at_line, imports, is_only_imports, without_comments};
@@ -353,9 +353,8 @@ impl<'a> Loader<'a> {
             let advice = "import it from a file of your own, such as ~/.kode/AGENTS.md, to allow it";
             return Err(told(format!("it is outside the workspace; {advice}")));
         }
-        let mut bytes = Vec::new();
-        let read = File::open(real.as_path()).and_then(|file| file.take(MAX_READ).read_to_end(&mut bytes));
-        read.map_err(|error| told(format!("it cannot be read: {error}")))?;
+        let read = regular::read_start(real.as_path(), MAX_READ);
+        let bytes = read.map_err(|error| told(format!("it cannot be read: {error}")))?;
         if bytes.len() as u64 == MAX_READ {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
         }

@@ -150,6 +150,13 @@ impl Sandbox {
         Ok(Self { helper, policy, proxy: Mutex::default(), folder, next: AtomicU64::new(0) })
     }
 
+    /// Whether it holds commands as another one does, whatever the folders for temporary files are.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let scratch = self.policy.scratch.clone();
+        self.helper == other.helper && self.policy == Policy { scratch, ..other.policy.clone() }
+    }
+
     /// What its commands may do.
     #[must_use]
     pub fn policy(&self) -> &Policy {

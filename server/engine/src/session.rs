@@ -23,6 +23,7 @@ mod limits;
 mod news;
 pub(crate) mod open;
 pub mod paging;
+mod places;
 pub(crate) mod proposal;
 mod questions;
 pub mod queue;
@@ -54,7 +55,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Typed, is_unsaid};
@@ -87,6 +88,7 @@ use crate::workspace::{WatchReport, Workspace};
 use agents::Agents;
 pub(crate) use changes::{Changes, lock};
 pub use open::Loading;
+use places::Places;
 pub use queue::QUEUE_LIMIT;
 use review::ResolveError;
 pub use snapshot::Snapshot;
@@ -174,7 +176,7 @@ pub struct Session {
     pub(crate) agents: Agents,
     /// How full the context windows of its conversations are.
     pub(crate) meters: Meters,
-    guard: guard::Guard,
+    guard: Arc<guard::Guard>,
     /// What is kept of hooks.
     pub(crate) hooks: HookState,
     kept: standing::Kept,
@@ -182,7 +184,7 @@ pub struct Session {
     /// Held while it is told what is new of the disk.
     telling: Mutex<()>,
     /// Places to run a call in; those that wait for the user or for other calls take none.
-    pub(crate) places: Semaphore,
+    pub(crate) places: Places,
     deliveries: Mutex<Arc<Deliveries>>,
     events: Arc<EventLog>,
     journal: Journal,
@@ -289,12 +291,12 @@ impl Session {
             changes,
             agents: Agents::default(),
             meters: Meters::default(),
-            guard: guard::Guard::new(policy, own),
+            guard: Arc::new(guard::Guard::new(policy, own)),
             hooks: HookState::new(hooks, start),
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
             telling: Mutex::default(),
-            places: Semaphore::new(concurrency.max(1)),
+            places: Places::new(concurrency),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,
             journal,

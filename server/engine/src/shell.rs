@@ -32,7 +32,8 @@ use crate::model::profile::Secret;
 use crate::paths::AbsPath;
 use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
 
-pub use output::{Captured, OUTPUT_BUDGET};
+use output::{Budget, Capture};
+pub use output::{Captured, MAX_OUTPUT_BUDGET, OUTPUT_BUDGET};
 pub use process::Exit;
 use process::Watch;
 pub use spill::{MAX_PAGE_BYTES, OutputFile, OutputPage, Outputs, page_of};
@@ -88,7 +89,8 @@ impl Secrets {
         }
     }
 
-    fn all(&self) -> Vec<Secret> {
+    /// All that are known now.
+    pub(crate) fn all(&self) -> Vec<Secret> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -241,6 +243,11 @@ impl Shell {
         set.or_else(|| std::env::var(name).ok())
     }
 
+    /// How many characters of output are kept.
+    fn budget(&self) -> Budget {
+        Budget::of(self.variable(output::BUDGET_VARIABLE).as_deref())
+    }
+
     /// Where the next command will start.
     #[must_use]
     pub fn directory(&self) -> AbsPath {
@@ -292,7 +299,7 @@ impl Shell {
         let shell = Arc::clone(self);
         let call = spec.call.clone().unwrap_or_else(CallId::generate);
         self.tasks
-            .start(call, title, move |mut watch, cancel| async move {
+            .start((call, self.budget()), title, move |mut watch, cancel| async move {
                 let execution = Execution {
                     command: &spec.command,
                     directory,
@@ -330,7 +337,8 @@ impl Shell {
             let prepared = prepare(shell, command, &directory, report, &self.secrets.all());
             let (prepared, input, pending) = confined(sandbox.as_deref(), prepared, variables.clone())?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
-            match process::run(prepared, input, limit, spill, watch, cancel).await {
+            let keep = Capture::new(self.budget(), spill);
+            match process::run(prepared, input, limit, keep, watch, cancel).await {
                 Err(error) if pending.is_some() => {
                     return Err(ShellError::Sandbox { reason: error.to_string() });
                 }

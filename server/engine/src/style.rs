@@ -3,8 +3,7 @@
 //! Rule: a style changes how is answered and never what is allowed; a file of the project wins over one of the user,
 //! one of the user over what is built in, and one that cannot be read is told and not used.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 
 use serde::Deserialize;
 
@@ -14,6 +13,7 @@ use crate::extension::places::{Origin, Part, Place, Places, check_within};
 use crate::extension::problem::Fault;
 use crate::paths::AbsPath;
 use crate::permission::rules::Problem;
+use crate::regular;
 
 /// The name of the style that is used where nobody chooses one.
 pub const DEFAULT: &str = "Default";
@@ -186,17 +186,7 @@ fn read_folder(place: &Place) -> Vec<(AbsPath, FromFile)> {
 
 fn text(path: &AbsPath, place: &Place) -> Result<String, String> {
     check_within(path.as_path(), place.within.as_ref())?;
-    let mut whole = String::new();
-    // Asked for before it is opened: opening a pipe would wait for its other end.
-    if !path.as_path().is_file() {
-        return Err("it is no regular file".to_owned());
-    }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(MAX_BYTES + 1).read_to_string(&mut whole).map_err(|error| error.to_string())?;
-    if whole.len() as u64 > MAX_BYTES {
-        return Err(format!("it is larger than {MAX_BYTES} bytes"));
-    }
-    Ok(whole.trim_start_matches('\u{feff}').to_owned())
+    regular::read_text(path.as_path(), MAX_BYTES).map_err(|error| error.to_string())
 }
 
 fn parse(text: &str, stem: &str, file: &AbsPath, place: &Place) -> Result<Style, Fault> {

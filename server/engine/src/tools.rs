@@ -318,6 +318,8 @@ pub struct CallContext {
     pub sandbox: Option<Arc<Sandbox>>,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
+    /// The skills and commands that can be used: those that the model was told of.
+    pub catalog: Arc<Catalog>,
     /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
     pub may_read: MayRead,
     /// Fires when the call, the turn or the session is cancelled.
@@ -446,7 +448,7 @@ impl ToolSource for Only {
 }
 
 impl Registry {
-    /// The built-in tools. WebSearch is not one of them: it is added where a service is configured.
+    /// The built-in tools. WebSearch is not one of them: it is added with whatever says which service there is.
     #[must_use]
     pub fn built_in() -> Self {
         let mut registry = Self::default();

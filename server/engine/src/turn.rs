@@ -226,6 +226,8 @@ impl<'a> Course<'a> {
             if conversation.session.hooks.has_stopped(self.turn) {
                 return TurnEnd::Hook;
             }
+            // Settings that have changed count from this round on.
+            conversation.session.look().await;
             let before = conversation.phases();
             tell_of_ends(conversation, self.turn);
             steering::take(conversation, self.turn, self.cancel).await;

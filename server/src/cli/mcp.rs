@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use kode_engine::mcp::{Mcp, ServerInfo, Servers, State};
 use kode_engine::model::models::ProfileLayer;
+use kode_engine::shell::Secrets;
 use kode_protocol::ListMcpResult;
 
 use crate::cli::{terminal, working_directory};
@@ -53,7 +54,7 @@ pub async fn run(args: McpArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
     let policies = policies::all()?;
     let secrets = policies::models(&policies, ProfileLayer::default()).secrets();
-    let mcp = Mcp::new(home::folder()?, secrets);
+    let mcp = Mcp::new(home::folder()?, Secrets::new(secrets));
     let policy = Arc::new(policies.of_workspace(std::slice::from_ref(&folder)));
     let servers = mcp.of(&[folder], || policy);
     servers.refresh().await;

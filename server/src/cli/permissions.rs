@@ -16,6 +16,7 @@ use kode_engine::permission::explain::{Explanation, Question, Setting, explain};
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
 use kode_engine::settings::SettingsPolicy;
+use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::json;
 
 use crate::cli::{terminal, working_directory};
@@ -178,7 +179,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
 }
 
 fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -> anyhow::Result<ExitCode> {
-    let tools = policies::equipment(&policies::all()?).tools;
+    let tools = policies::tools(&CurrentSearch::default());
     let current = policy.current();
     let answer = |question: &Question| -> anyhow::Result<Explanation> {
         let setting = Setting {

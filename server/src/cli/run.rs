@@ -20,6 +20,7 @@ use kode_engine::permission::Deliveries;
 use kode_engine::permission::Mode;
 use kode_engine::session::{Prompt, Session, Submitted};
 use kode_engine::sessions::{ListSessions, Workspaces};
+use kode_engine::tools::web_search::CurrentSearch;
 use kode_engine::transfer::ForkPoint;
 use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
@@ -126,7 +127,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         save_before_commands: true,
         deliveries: Deliveries::default(),
     };
-    let engine = Engine::with_tools(options, equipment.tools);
+    let search = CurrentSearch::default();
+    search.set(equipment.provider);
+    let engine = Engine::with_tools(options, policies::tools(&search));
     let beginning = Beginning { mode: args.mode, profile, fork: args.fork };
     let session = match (args.resume.as_deref(), args.r#continue) {
         (None, false) => {

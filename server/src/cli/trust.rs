@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use kode_engine::extension::Catalog;
+use kode_engine::extension::places::Places;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::settings::TrustState;
@@ -54,8 +55,7 @@ enum Command {
 /// When approvals cannot be read or written, or a file was changed meanwhile.
 pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
-    let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-    let catalog = Catalog::load(std::slice::from_ref(&folder), home.as_ref());
+    let catalog = Catalog::found_in(&Places::usual(vec![folder.clone()]));
     let policy = policies::of(&folder)?.with_wishes(catalog.wishes().cloned().collect());
     let state = policy.trust();
     let (file, approves) = match args.command.unwrap_or(Command::List) {

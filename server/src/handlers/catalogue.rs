@@ -2,6 +2,7 @@
 //!
 //! Rule: answers say how files are now; none of them is read that has not changed since it was read last.
 
+use kode_engine::extension::Extension;
 use kode_engine::extension::live::Extensions;
 use kode_engine::paths::AbsPath;
 use kode_engine::style::DEFAULT;
@@ -52,7 +53,8 @@ pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::Lis
     match &params.session_id {
         Some(id) => {
             let session = backend.session(id)?;
-            blocking(move || convert::hooks::list(&session.hooks(), session.list_hooks())).await
+            session.look_at_settings().await;
+            Ok(convert::hooks::list(&session.hooks(), session.list_hooks()))
         }
         None => {
             let agent = backend.agent()?;
@@ -79,7 +81,10 @@ pub(crate) async fn styles(backend: &Backend, params: Params) -> Result<wire::Li
     let now = extensions(backend, params.session_id.as_ref())?.now().await;
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
     let active = match session {
-        Some(session) => blocking(move || session.chosen_style()).await?,
+        Some(session) => {
+            session.look_at_settings().await;
+            session.chosen_style()
+        }
         None => None,
     };
     // What is chosen may not be there: the default one is used then.
@@ -123,5 +128,10 @@ pub(crate) async fn commands(backend: &Backend, params: Params) -> Result<wire::
     };
     let session = backend.session(id)?;
     let catalog = session.skills_and_commands().await;
-    Ok(convert::commands::list(&catalog, &|one| session.waiting_of(one)))
+    let waiting = session.unapproved(catalog.wishes().cloned().collect()).await;
+    let keys = |one: &Extension| -> Vec<String> {
+        let of_one = one.wishes.iter().filter(|wish| waiting.contains(wish));
+        of_one.map(|wish| wish.key.clone()).collect()
+    };
+    Ok(convert::commands::list(&catalog, &keys))
 }

@@ -46,6 +46,7 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 pub(crate) async fn rules(backend: &Backend, params: Params) -> Result<wire::ListRulesResult, Failure> {
     let params: wire::ListRulesParams = params.read()?;
     let session = backend.session(&params.session_id)?;
+    session.look_at_settings().await;
     Ok(convert::rules::in_force(session.rules_in_force()))
 }
 
@@ -82,6 +83,7 @@ pub(crate) async fn explain(
     let params: wire::ExplainPermissionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let mode = params.mode.map(|mode| convert::mode_from_wire(mode).name().to_owned());
+    session.look_at_settings().await;
     let explained = session.explain(&params.tool, params.input, mode);
     let explained = explained.map_err(|error| error::invalid_params("mode", &error.to_string()))?;
     Ok(convert::rules::explanation(explained))

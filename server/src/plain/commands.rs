@@ -130,7 +130,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
         "kode.restore" => restore(agent, parse(command, argument)?).await,
         settings::TRUST => shown(agent, settings::trust(agent, parse(command, argument)?).await?),
-        settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?)?),
+        settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?).await?),
         _ => Err(error::invalid_params(
             "command",
             &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")),

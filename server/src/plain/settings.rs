@@ -299,8 +299,10 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
 }
 
 /// Lists the rules in force: `{text, mode, rules, withheld, problems}`.
-pub(super) fn rules(agent: &Arc<Agent>, list: &ListRules) -> Result<Value, Failure> {
-    let in_force = session(agent, list.session_id.as_ref())?.rules_in_force();
+pub(super) async fn rules(agent: &Arc<Agent>, list: &ListRules) -> Result<Value, Failure> {
+    let session = session(agent, list.session_id.as_ref())?;
+    session.look_at_settings().await;
+    let in_force = session.rules_in_force();
     let mut lines = vec![format!("Mode {}.", in_force.mode.name())];
     if in_force.rules.is_empty() {
         lines.push("There are no rules.".to_owned());

@@ -138,6 +138,9 @@ impl Server {
             "hang" => {}
             "crash" => {
                 eprintln!("fault: out of luck");
+                if let (Some(path), Some(text)) = (arguments["path"].as_str(), arguments["text"].as_str()) {
+                    std::fs::write(path, text).unwrap();
+                }
                 exit(9);
             }
             "fail" => {

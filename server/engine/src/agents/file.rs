@@ -2,8 +2,7 @@
 //!
 //! Rule: unknown keys are left alone, and a key of ours with a value that makes no sense is an error that names it.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -17,6 +16,7 @@ use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::permission::rules::Problem;
+use crate::regular;
 
 /// The most bytes of a file.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -124,16 +124,7 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
 fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     check_within(path, within)?;
-    if !path.canonicalize().map_err(unreadable)?.is_file() {
-        return Err("it is no file".to_owned());
-    }
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
-    let read = read.map_err(unreadable)?;
-    if read as u64 > MAX_BYTES {
-        return Err(format!("it is longer than {MAX_BYTES} bytes"));
-    }
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    regular::read_text(path, MAX_BYTES).map_err(unreadable)
 }
 
 /// The type that a file describes, and what of it does not count.

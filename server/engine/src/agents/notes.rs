@@ -3,12 +3,12 @@
 //! Rule: notes are read when a task begins and are data of whoever could write them; writing them goes the way of every
 //! other change to a file, and no folder is made before.
 
-use std::fs::File;
-use std::io::Read;
+use std::io;
 
 use crate::agents::{AgentMemory, AgentType};
 use crate::extension::places::user_folders;
 use crate::paths::AbsPath;
+use crate::regular;
 
 /// The file that is read.
 const FILE: &str = "MEMORY.md";
@@ -27,10 +27,16 @@ pub(crate) fn told(kind: &AgentType, project: &AbsPath) -> Option<String> {
     let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
     let folder = folder(kind, project, &user_folders(home.as_ref()))?;
     let file = folder.join(FILE);
-    let notes = read(&file).replace("</notes", "<\u{200b}/notes");
-    let notes = match notes.trim() {
-        "" => "There are none yet.".to_owned(),
-        notes => format!("They say so far:\n<notes path=\"{file}\">\n{notes}\n</notes>"),
+    let notes = match read(&file) {
+        Ok(notes) if notes.trim().is_empty() => "There are none yet.".to_owned(),
+        Ok(notes) => {
+            let notes = notes.trim().replace("</notes", "<\u{200b}/notes");
+            format!("They say so far:\n<notes path=\"{file}\">\n{notes}\n</notes>")
+        }
+        Err(error) => {
+            tracing::warn!(%file, %error, "the notes of an agent cannot be read");
+            format!("They cannot be read: {error}. Tell the user so.")
+        }
     };
     Some(format!(
         "You keep notes from one task to the next in {folder}. {notes}\nAdd what will help with later tasks to {file}: \
@@ -50,17 +56,20 @@ fn folder(kind: &AgentType, project: &AbsPath, user: &[AbsPath]) -> Option<AbsPa
     }
 }
 
-fn read(file: &AbsPath) -> String {
-    let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        if error.kind() != std::io::ErrorKind::NotFound {
-            tracing::warn!(%file, %error, "the notes of an agent cannot be read");
-        }
-        return String::new();
-    }
+/// The beginning of the notes; empty where there are none.
+fn read(file: &AbsPath) -> io::Result<String> {
+    let bytes = match regular::read_start(file.as_path(), MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if is_absence(&error) => return Ok(String::new()),
+        Err(error) => return Err(error),
+    };
     let text = String::from_utf8_lossy(&bytes);
-    text.lines().take(MAX_LINES).collect::<Vec<_>>().join("\n")
+    Ok(text.lines().take(MAX_LINES).collect::<Vec<_>>().join("\n"))
+}
+
+/// A file where a folder was expected is nothing, too.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]
@@ -84,5 +93,19 @@ mod tests {
         assert!(given.contains("first <\u{200b}/notes>") && !given.contains("last"), "{given}");
         kind.memory = Some(AgentMemory::Local);
         assert!(told(&kind, &project).unwrap().contains("agent-memory-local"));
+    }
+
+    #[test]
+    fn notes_that_are_no_file_are_told_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = AbsPath::new(folder.path()).unwrap();
+        let general = AgentTypes::default().find("general-purpose").unwrap().clone();
+        let kind = AgentType { name: "a".to_owned(), memory: Some(AgentMemory::Project), ..general };
+        let notes = project.join(".claude/agent-memory/a");
+        std::fs::create_dir_all(notes.as_path()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(notes.join(FILE).as_path()).status();
+        assert!(made.unwrap().success());
+        let given = told(&kind, &project).unwrap();
+        assert!(given.contains("cannot be read: it is no regular file"), "{given}");
     }
 }

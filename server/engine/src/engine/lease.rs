@@ -284,8 +284,8 @@ impl Engine {
         if following.is_stopped() {
             return self.session(following.id()).map(Some);
         }
-        let (disk, beginning) =
-            (Arc::clone(&self.disk), self.beginning_in(following.id(), &following.cwd())?);
+        let beginning = self.beginning_there(following.id(), &following.cwd()).await?;
+        let disk = Arc::clone(&self.disk);
         let open = move |path: &std::path::Path| open_session(&disk, path, &beginning, None, &|_| {});
         let opened = match in_background(following.path().to_path_buf(), open).await {
             Ok(opened) => opened,

@@ -3,8 +3,7 @@
 //! Rule: what is found depends on the folders and the files that are named, and on nothing else. A file of a workspace must
 //! not lead out of it: its text reaches the model.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -12,8 +11,9 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use super::front_matter::{self, FrontMatter};
 use super::template::Template;
 use super::{Catalog, Extension, ExtensionKind, FOLDERS, MAX_LISTED, Scope, Shadowed};
-use crate::extension::places::project_folders;
+use crate::extension::places::{Places, project_folders};
 use crate::paths::AbsPath;
+use crate::regular;
 
 /// The most bytes of a skill or command.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -31,16 +31,25 @@ const MAX_NAME: usize = 64;
 const MAX_BELOW: usize = 100;
 
 /// Where something lies.
-struct Place<'a> {
+#[derive(Clone)]
+struct Place {
     scope: Scope,
-    root: &'a AbsPath,
+    root: AbsPath,
 }
 
 impl Catalog {
     /// Looks for what there is in these workspace folders, in the folders above them in their repositories, and in this
-    /// home. A skill of the user wins over one of the project, a command of the project over one of the user.
+    /// home, whatever the environment says of other folders. Blocks on the disk.
     #[must_use]
     pub fn load(roots: &[AbsPath], home: Option<&AbsPath>) -> Self {
+        Self::found_in(&Places::at_home(roots, home))
+    }
+
+    /// Looks for what there is in the folders of a workspace, in those above them in their repositories, and in the user's.
+    /// A skill of the user wins over one of the project, a command of the project over one of the user. Blocks on the disk.
+    #[must_use]
+    pub fn found_in(places: &Places) -> Self {
+        let (roots, home) = (&places.roots, places.home.as_ref());
         let mut catalog = Self::default();
         // Where the home folder is open as a workspace, what is in it is the user's.
         let own: Vec<_> = roots.iter().filter(|root| Some(*root) != home).collect();
@@ -49,21 +58,27 @@ impl Catalog {
             .flat_map(|root| project_folders(root, home).into_iter().skip(1))
             .filter(|folder| !roots.contains(folder))
             .collect();
-        let of_user = home.into_iter().map(|root| Place { scope: Scope::User, root });
-        let of_project = || own.iter().map(|root| Place { scope: Scope::Project, root });
-        let of_above = || above.iter().map(|root| Place { scope: Scope::Above, root });
-        for place in of_user.clone().chain(of_project()).chain(of_above()) {
-            for folder in FOLDERS {
-                catalog.find_skills(&place, &place.root.join(folder).join("skills"));
-            }
+        let own = own.into_iter().map(|root| Place { scope: Scope::Project, root: root.clone() });
+        let above = above.into_iter().map(|root| Place { scope: Scope::Above, root });
+        let beneath = |place: Place| {
+            let folders = FOLDERS.map(|name| place.root.join(name));
+            // Where the environment names a folder of the workspace as the user's, it is the user's.
+            let folders = folders.into_iter().filter(|folder| !places.user.contains(folder));
+            folders.map(|folder| (place.clone(), folder)).collect::<Vec<_>>()
+        };
+        let of_project: Vec<_> = own.chain(above).flat_map(beneath).collect();
+        let of_user = places.user.iter().map(|folder| {
+            let root = folder.parent().unwrap_or_else(|| folder.clone());
+            (Place { scope: Scope::User, root }, folder.clone())
+        });
+        let of_user: Vec<_> = of_user.collect();
+        for (place, folder) in of_user.iter().chain(&of_project) {
+            catalog.find_skills(place, &folder.join("skills"));
         }
-        for place in of_project().chain(of_above()).chain(of_user) {
-            for folder in FOLDERS {
-                // There the folders are a name space for people, and the name is that of the file.
-                let by_file_name = folder == ".blade";
-                let top = place.root.join(folder).join("commands");
-                catalog.find_commands(&place, &top, &mut Vec::new(), by_file_name);
-            }
+        for (place, folder) in of_project.iter().chain(&of_user) {
+            // There the folders are a name space for people, and the name is that of the file.
+            let by_file_name = folder.file_name() == ".blade";
+            catalog.find_commands(place, &folder.join("commands"), &mut Vec::new(), by_file_name);
         }
         for (path, reason) in &catalog.problems {
             tracing::warn!(path = %path.display(), %reason, "a skill or command is left out");
@@ -89,7 +104,7 @@ impl Catalog {
         }
         below.sort();
         for root in &below {
-            let place = Place { scope: Scope::Below, root };
+            let place = Place { scope: Scope::Below, root: root.clone() };
             for folder in FOLDERS {
                 self.find_skills(&place, &root.join(folder).join("skills"));
             }
@@ -109,7 +124,7 @@ impl Catalog {
         self
     }
 
-    fn find_skills(&mut self, place: &Place<'_>, top: &AbsPath) {
+    fn find_skills(&mut self, place: &Place, top: &AbsPath) {
         for name in entries(top).into_iter().take(MAX_ENTRIES) {
             let folder = top.join(&name);
             let path = folder.join("SKILL.md");
@@ -127,7 +142,7 @@ impl Catalog {
 
     fn find_commands(
         &mut self,
-        place: &Place<'_>,
+        place: &Place,
         folder: &AbsPath,
         above: &mut Vec<String>,
         by_file_name: bool,
@@ -155,7 +170,7 @@ impl Catalog {
         }
     }
 
-    fn add(&mut self, place: &Place<'_>, kind: ExtensionKind, name: String, path: AbsPath, folder: AbsPath) {
+    fn add(&mut self, place: &Place, kind: ExtensionKind, name: String, path: AbsPath, folder: AbsPath) {
         let known = match kind {
             ExtensionKind::Skill => &mut self.skills,
             ExtensionKind::Command => &mut self.commands,
@@ -171,9 +186,9 @@ impl Catalog {
         if entries >= most {
             return;
         }
-        let text = read_within(place.root, &path);
+        let text = read_of(place.scope, &place.root, &path);
         let read = text.and_then(|text| {
-            head(&text, Extension::named(kind, name.clone(), place.scope, place.root, &path, &folder))
+            head(&text, Extension::named(kind, name.clone(), place.scope, &place.root, &path, &folder))
         });
         match (read, winner) {
             (Ok((extension, _)), Some(by)) => self.shadowed.push(Shadowed { extension, by }),
@@ -189,7 +204,7 @@ impl Extension {
     /// # Errors
     /// Why it cannot be used: the file is gone, too large, broken or leads out of its folder by now.
     pub(crate) fn read(&self) -> Result<(Self, Template), String> {
-        let text = read_within(&self.root, &self.path)?;
+        let text = read_of(self.scope, &self.root, &self.path)?;
         let bare =
             Self::named(self.kind, self.name.clone(), self.scope, &self.root, &self.path, &self.folder);
         head(&text, bare)
@@ -306,6 +321,14 @@ fn is_command_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|char: char| char.is_whitespace() || char.is_control() || char == '/')
 }
 
+/// The text of a file. The user's own may lie wherever the user has put them; others must not lead out of their project.
+fn read_of(scope: Scope, root: &AbsPath, path: &AbsPath) -> Result<String, String> {
+    match scope {
+        Scope::User => read(path),
+        Scope::Project | Scope::Above | Scope::Below => read_within(root, path),
+    }
+}
+
 fn read_within(root: &AbsPath, path: &AbsPath) -> Result<String, String> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()));
     if !real(path.as_path())?.starts_with(real(root.as_path())?) {
@@ -315,20 +338,7 @@ fn read_within(root: &AbsPath, path: &AbsPath) -> Result<String, String> {
 }
 
 fn read(path: &AbsPath) -> Result<String, String> {
-    let read = || -> io::Result<String> {
-        let mut text = String::new();
-        // Opening a pipe would wait for its other end.
-        if !path.as_path().metadata()?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
-        }
-        File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    match read() {
-        Ok(text) if text.len() as u64 > MAX_BYTES => Err(format!("it is larger than {MAX_BYTES} bytes")),
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
-        Err(error) => Err(format!("{path} cannot be read: {error}")),
-    }
+    regular::read_text(path.as_path(), MAX_BYTES).map_err(|error| format!("{path} cannot be read: {error}"))
 }
 
 fn first_paragraph(body: &str) -> String {

@@ -132,7 +132,7 @@ impl Loaded {
     pub fn read(places: &Places, has_model: &dyn Fn(&str) -> bool) -> Self {
         // The survey comes first: what changes while files are read makes it stale.
         let survey = Survey::of(places);
-        let catalog = Catalog::load(&places.roots, places.home.as_ref());
+        let catalog = Catalog::found_in(places);
         let mut agents = AgentTypes::load(places);
         agents.check(&|skill| is_skill(&catalog, skill), has_model);
         let styles = Styles::load(places);

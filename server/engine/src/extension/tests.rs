@@ -210,3 +210,46 @@ fn a_list_that_grows_too_long_names_the_rest() {
     assert!(listing.contains("s29") && listing.chars().count() < 17_000, "{}", listing.len());
     assert!(listing.lines().all(|line| line.chars().count() < 1_600));
 }
+
+#[test]
+fn the_users_files_lie_where_the_environment_says_and_may_be_links() {
+    let folders = folders(&[
+        ("project/.claude/skills/ours/SKILL.md", "Ours."),
+        ("conf/skills/mine/SKILL.md", "Mine."),
+        ("conf/commands/do.md", "Do."),
+        ("home/.claude/skills/unseen/SKILL.md", "Unseen."),
+        ("elsewhere/linked.md", "Linked."),
+    ]);
+    let root = folders.project.parent().unwrap();
+    let link = root.join("conf/commands/linked.md");
+    std::os::unix::fs::symlink(root.join("elsewhere/linked.md").as_path(), link.as_path()).unwrap();
+    let places = places::Places {
+        roots: vec![folders.project.clone()],
+        home: Some(folders.home.clone()),
+        user: vec![root.join("conf")],
+        managed: None,
+    };
+    let catalog = Catalog::found_in(&places);
+    let names: Vec<_> = catalog.all().map(|one| (one.name.as_str(), one.scope)).collect();
+    let expected =
+        [("mine", Scope::User), ("ours", Scope::Project), ("do", Scope::User), ("linked", Scope::User)];
+    assert_eq!(names, expected, "{:?}", catalog.problems);
+    let mine = catalog.typed("mine").unwrap();
+    assert!(mine.read().is_ok() && mine.wishes.is_empty());
+
+    // A folder of the workspace that is the user's is not the project's as well.
+    let places = places::Places { user: vec![folders.project.join(".claude")], ..places };
+    let catalog = Catalog::found_in(&places);
+    assert_eq!(catalog.all().map(|one| one.scope).collect::<Vec<_>>(), [Scope::User]);
+}
+
+#[test]
+fn a_file_that_has_become_a_pipe_is_told_and_not_waited_for() {
+    let folders = folders(&[("project/.claude/commands/do.md", "Do.")]);
+    let known = load(&folders).typed("do").unwrap().clone();
+    fs::remove_file(known.path.as_path()).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(known.path.as_path()).status().unwrap();
+    assert!(made.success());
+    let reason = known.read().unwrap_err();
+    assert!(reason.contains("no regular file"), "{reason}");
+}

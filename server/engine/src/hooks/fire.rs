@@ -111,7 +111,7 @@ impl Payload {
 impl Session {
     /// Whether any hook could run at an event. Looks at no file: what was looked at last counts.
     pub(crate) fn has_hooks(&self, event: HookEvent) -> bool {
-        !self.latest_in_force().hooks.has_none(event)
+        !self.in_force().hooks.has_none(event)
     }
 
     /// The folder of the session's own files.
@@ -127,7 +127,7 @@ impl Conversation<'_> {
             return Fired::default();
         }
         // Whoever approves and whoever swaps a script is heard at once: the files are looked at again.
-        let in_force = self.session.in_force();
+        let in_force = self.session.look().await;
         let handlers = self.at(&in_force.hooks, &moment);
         if handlers.is_empty() {
             return Fired::default();

@@ -77,13 +77,13 @@ impl Hooks {
 }
 
 impl Session {
-    /// What the settings declare of hooks now. Looks at the settings files.
+    /// What the settings declared of hooks when they were looked at last.
     #[must_use]
     pub fn hooks(&self) -> Arc<Hooks> {
         Arc::clone(&self.in_force().hooks)
     }
 
-    /// The hooks of this session, the strongest layer first. Looks at the settings files.
+    /// The hooks of this session, the strongest layer first, as the settings were when they were looked at last.
     #[must_use]
     pub fn list_hooks(&self) -> Vec<HookInfo> {
         let last = lock(self.hooks.last()).clone();

@@ -91,6 +91,7 @@ impl<'a> LookUp<'a> {
             shell: Arc::new(session.shell.elsewhere(session.workspace.cwd())),
             sandbox: None,
             agents: Arc::default(),
+            catalog: Arc::default(),
             may_read: session.may_read(session.mode()),
             cancel: cancel.child_token(),
             progress: Arc::new(drop),

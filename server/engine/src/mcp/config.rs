@@ -71,6 +71,8 @@ pub struct Definition {
     pub notes: Vec<String>,
     /// Stands for all of the entry, before variables were put in.
     pub digest: String,
+    /// Whether it stands in a file of the workspace: what it has run for it then runs as programs of the workspace do.
+    pub is_of_project: bool,
 }
 
 /// How a server is reached.
@@ -298,7 +300,19 @@ impl Definition {
             oauth: written.oauth.unwrap_or_default(),
             notes,
             digest: digest(name, value),
+            // Nobody is taken for the user who does not say so.
+            is_of_project: true,
         })
+    }
+
+    /// Whether programs are started for it that the sandbox, variables and withheld secrets matter to.
+    #[must_use]
+    pub fn starts_programs(&self) -> bool {
+        match &self.link {
+            Link::Stdio(_) => true,
+            // That of the user runs with all that the user has.
+            Link::Network(address) => address.headers_helper.is_some() && self.is_of_project,
+        }
     }
 
     /// The kind of its link, as settings name it.

@@ -1,7 +1,8 @@
 //! One server: started when it is needed, held connected, tried again when it fails, ended when nobody needs it.
 //!
-//! Rule: one task alone makes and ends connections; everybody else reads the state it tells. A failure that only a person can
-//! put right is not tried again by itself, and every wait has a limit.
+//! Rule: one task alone makes and ends connections; everybody else reads the state it tells. Before it makes one it asks whether
+//! settings still let it: a script that was swapped meanwhile is not started. A failure that only a person can put right is not
+//! tried again by itself, and every wait has a limit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::mcp::connection::{Connection, Way};
 use crate::mcp::failure::{Failure, FailureClass};
 use crate::mcp::offered::Offered;
 use crate::mcp::seen;
-use crate::mcp::servers::Surroundings;
+use crate::mcp::servers::{Servers, Surroundings};
 use crate::permission::rules::Source;
 use crate::workspace::blocking;
 use url::Url;
@@ -120,7 +121,10 @@ pub(crate) struct Server {
     again: Notify,
     /// Grows with everything that is told.
     revision: watch::Sender<u64>,
-    tell: Box<dyn Fn() + Send + Sync>,
+    /// Why it waits for the user's approval, where it was approved before.
+    reason: Option<String>,
+    /// Those that it is one of, which are told what becomes of it and asked whether it may run.
+    all: Weak<Servers>,
     /// Itself, for its tools.
     me: Weak<Server>,
 }
@@ -129,8 +133,8 @@ pub(crate) struct Server {
 pub(crate) enum Entered {
     /// A server that may be started.
     Usable(Box<Definition>),
-    /// One that may not, and what is shown of it.
-    Resting(State),
+    /// One that may not, and what is shown of it; with the reason, where there is more to say of it.
+    Resting(State, Option<String>),
     /// An entry that cannot be used.
     Unusable(Failure),
 }
@@ -140,12 +144,12 @@ impl Server {
         (name, part, source): (String, String, Source),
         entered: Entered,
         surroundings: Arc<Surroundings>,
-        tell: Box<dyn Fn() + Send + Sync>,
+        all: Weak<Servers>,
     ) -> Arc<Self> {
-        let (definition, resting, unusable) = match entered {
-            Entered::Usable(definition) => (Some(Arc::new(*definition)), State::Stopped, None),
-            Entered::Resting(state) => (None, state, None),
-            Entered::Unusable(failure) => (None, State::Failed, Some(failure)),
+        let (definition, resting, unusable, reason) = match entered {
+            Entered::Usable(definition) => (Some(Arc::new(*definition)), State::Stopped, None, None),
+            Entered::Resting(state, reason) => (None, state, None, reason),
+            Entered::Unusable(failure) => (None, State::Failed, Some(failure), None),
         };
         Arc::new_cyclic(|me| Self {
             name,
@@ -161,7 +165,8 @@ impl Server {
             task: Mutex::default(),
             again: Notify::new(),
             revision: watch::Sender::new(0),
-            tell,
+            reason,
+            all,
             me: me.clone(),
         })
     }
@@ -196,6 +201,11 @@ impl Server {
     pub(crate) fn reconnect(self: &Arc<Self>) {
         self.start();
         self.again.notify_one();
+    }
+
+    /// Why it waits for the user's approval, where it was approved before.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.reason.clone()
     }
 
     /// What becomes of it now.
@@ -246,7 +256,11 @@ impl Server {
             prompts: offered.prompts.len(),
             resources: offered.resources.len(),
             changed_tools: offered.changed.clone(),
-            notes: notes.chain(told.note).chain(offered.notes.iter().cloned()).collect(),
+            notes: notes
+                .chain(self.reason.clone())
+                .chain(told.note)
+                .chain(offered.notes.iter().cloned())
+                .collect(),
         }
     }
 
@@ -337,6 +351,16 @@ impl Server {
     async fn run(self: Arc<Self>, definition: Arc<Definition>, stop: CancellationToken) {
         let mut attempts = 0;
         loop {
+            let lets = tokio::select! {
+                lets = self.is_let() => lets,
+                () = stop.cancelled() => break,
+            };
+            if !lets {
+                // Whoever does not let it ends it.
+                *lock(&self.offered) = Arc::default();
+                stop.cancelled().await;
+                break;
+            }
             self.tell(|told| {
                 told.state = Some(State::Starting);
                 told.attempts = attempts;
@@ -384,6 +408,14 @@ impl Server {
             }
         }
         *lock(&self.way) = None;
+    }
+
+    /// Whether settings still let it be what it was made from.
+    async fn is_let(&self) -> bool {
+        match self.all.upgrade() {
+            Some(all) => all.lets(self).await,
+            None => false,
+        }
     }
 
     async fn connect_and_hold(&self, definition: &Arc<Definition>, stop: &CancellationToken) -> Held {
@@ -500,7 +532,9 @@ impl Server {
 
     fn changed(&self) {
         self.revision.send_modify(|revision| *revision += 1);
-        (self.tell)();
+        if let Some(all) = self.all.upgrade() {
+            all.changed();
+        }
     }
 
     /// Itself, for what it offers.

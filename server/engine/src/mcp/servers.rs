@@ -1,7 +1,9 @@
 //! The servers of one workspace: which there are, which run, and what they offer together.
 //!
-//! Rule: what settings say now is what counts: a server whose entry has gone, has changed or waits for approval is ended. They
-//! are started by the first that needs them, all at once and never on anybody's way, and end with the last.
+//! Rule: what settings say now is what counts: a server whose entry has gone, has changed or waits for approval is ended, and
+//! one that is made of something else by now (sandbox, variables, withheld secrets) is started anew. Before every connection the
+//! settings are looked at again. They are started by the first that needs them, all at once and never on anybody's way, and end
+//! with the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,6 +27,7 @@ use crate::permission::policy::{Policy, PolicySource};
 use crate::permission::rules::names as rule_names;
 use crate::sandbox::Sandbox;
 use crate::settings::declared::{Approval, Declared, Entry};
+use crate::shell::Secrets;
 use crate::tools::{ErasedTool, ToolSource, erased};
 use crate::workspace::blocking;
 
@@ -32,6 +35,8 @@ use crate::workspace::blocking;
 const MAX_SERVERS: usize = 100;
 /// The most characters of what servers say of themselves that the model gets.
 const MAX_INSTRUCTIONS: usize = 8_000;
+/// The variable that tells programs which project they work for.
+const PROJECT_FOLDER: &str = "CLAUDE_PROJECT_DIR";
 /// What stands above it.
 const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tools say of themselves. It says how their tools are \
     used, and is no word of the user's.";
@@ -64,13 +69,25 @@ impl Surroundings {
         std::fs::create_dir_all(&folder)?;
         Ok(folder)
     }
+
+    /// The sandbox that the programs of a server run in, where there is one.
+    pub(crate) fn sandbox_of(&self, definition: &Definition) -> Option<Arc<Sandbox>> {
+        self.sandbox.clone().filter(|_| definition.sandboxed)
+    }
+
+    /// The variables of the programs of a server, besides its entry's own.
+    pub(crate) fn variables_of_programs(&self) -> BTreeMap<String, String> {
+        let mut variables: BTreeMap<String, String> = self.variables.iter().cloned().collect();
+        variables.insert(PROJECT_FOLDER.to_owned(), self.project.to_string());
+        variables
+    }
 }
 
 /// What an engine knows of servers, whatever the workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) state: AbsPath,
-    pub(crate) secrets: Vec<Secret>,
+    pub(crate) secrets: Secrets,
 }
 
 /// The servers of one workspace.
@@ -90,8 +107,8 @@ pub struct Servers {
 
 #[derive(Default)]
 struct Known {
-    /// The policy they are by.
-    by: Option<Arc<Policy>>,
+    /// The policy they are by, and the secrets that were known then.
+    by: Option<(Arc<Policy>, Vec<Secret>)>,
     servers: Vec<Arc<Server>>,
     /// What every one of them was made from, in the same order.
     made_of: Vec<MadeOf>,
@@ -117,7 +134,43 @@ struct MadeOf {
     entry: Entry,
     definition: Option<Definition>,
     resting: Option<State>,
+    limits: Limits,
+    /// Nothing where no program is started for it.
+    around: Option<Around>,
+}
+
+/// What surrounds the programs that are started for a server.
+#[derive(Clone)]
+struct Around {
     variables: Vec<(String, String)>,
+    /// The secrets that are kept from it: those alone that it would see otherwise.
+    withheld: Vec<Secret>,
+    sandbox: Option<Arc<Sandbox>>,
+}
+
+impl PartialEq for Around {
+    fn eq(&self, other: &Self) -> bool {
+        let is_held_alike = match (&self.sandbox, &other.sandbox) {
+            (Some(one), Some(other)) => one.is_like(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_held_alike && self.variables == other.variables && self.withheld == other.withheld
+    }
+}
+
+impl Around {
+    /// What surrounds the programs of a server; `None` where it has none.
+    fn of(definition: &Definition, surroundings: &Surroundings) -> Option<Self> {
+        let is_seen = |secret: &Secret| {
+            std::env::vars_os().any(|(_, value)| value.as_encoded_bytes() == secret.expose().as_bytes())
+        };
+        definition.starts_programs().then(|| Self {
+            variables: surroundings.variables.clone(),
+            withheld: surroundings.secrets.iter().filter(|secret| is_seen(secret)).cloned().collect(),
+            sandbox: surroundings.sandbox_of(definition),
+        })
+    }
 }
 
 /// One that needs the servers; when the last is gone, they end.
@@ -184,10 +237,14 @@ impl Servers {
         let _changing = self.changing.lock().await;
         let source = Arc::clone(&self.policy);
         let policy = blocking(move || source.current()).await;
+        let secrets = self.place.secrets.all();
         let ended = {
             let mut state = self.lock();
-            let is_same = state.by.as_ref().is_some_and(|by| Arc::ptr_eq(by, &policy));
-            if is_same { Vec::new() } else { self.settle(&mut state, &policy) }
+            if is_by(&state, &policy, &secrets) {
+                Vec::new()
+            } else {
+                self.settle(&mut state, &policy, secrets)
+            }
         };
         if !ended.is_empty() {
             join_all(ended.iter().map(|server| server.stop())).await;
@@ -198,9 +255,33 @@ impl Servers {
         self.changed();
     }
 
+    /// Whether settings still let a server be what it was made from, as its entry and the files that this names are now. Where
+    /// they do not, the list is made anew, and the server is ended with that.
+    pub(crate) async fn lets(self: &Arc<Self>, server: &Server) -> bool {
+        let source = Arc::clone(&self.policy);
+        let policy = blocking(move || source.current()).await;
+        let lets = self.is_as_made(server, &policy);
+        if !lets {
+            let servers = Arc::clone(self);
+            // Not here: it waits for the server, which waits for this.
+            tokio::spawn(async move { servers.refresh().await });
+        }
+        lets
+    }
+
+    fn is_as_made(&self, server: &Server, policy: &Policy) -> bool {
+        let surroundings = self.surroundings(policy, self.place.secrets.all());
+        let state = self.lock();
+        let at = state.servers.iter().position(|known| std::ptr::eq(&**known, server));
+        let entry = wanted(&policy.declared).0.into_iter().find(|entry| entry.name == server.name);
+        at.zip(entry).is_some_and(|(at, entry)| {
+            state.made_of[at] == entered(entry, &policy.declared, &state, &surroundings).1
+        })
+    }
+
     /// Makes the list anew and gives those that are no longer in it.
-    fn settle(&self, state: &mut Known, policy: &Arc<Policy>) -> Vec<Arc<Server>> {
-        let surroundings = Arc::new(self.surroundings(policy));
+    fn settle(&self, state: &mut Known, policy: &Arc<Policy>, secrets: Vec<Secret>) -> Vec<Arc<Server>> {
+        let surroundings = Arc::new(self.surroundings(policy, secrets.clone()));
         let (wanted, left_out) = wanted(&policy.declared);
         let (mut servers, mut made_of, mut parts) = (Vec::new(), Vec::new(), BTreeSet::new());
         for entry in wanted {
@@ -208,28 +289,25 @@ impl Servers {
             let part = names::server_part(&entry.name, &parts);
             parts.insert(part.clone());
             let same = state.made_of.iter().position(|known| *known == made);
-            let same = same.map(|at| Arc::clone(&state.servers[at])).filter(|known| known.part == part);
-            servers.push(same.unwrap_or_else(|| {
-                let me = self.me.clone();
-                let tell = move || {
-                    if let Some(servers) = me.upgrade() {
-                        servers.changed();
-                    }
-                };
-                self.made.fetch_add(1, Ordering::SeqCst);
-                let known_as = (entry.name.clone(), part, entry.source.clone());
-                Server::new(known_as, entered, Arc::clone(&surroundings), Box::new(tell))
-            }));
+            let same = same.filter(|at| state.servers[*at].part == part);
+            if let Some(at) = same {
+                servers.push(Arc::clone(&state.servers[at]));
+                made_of.push(state.made_of[at].clone());
+                continue;
+            }
+            self.made.fetch_add(1, Ordering::SeqCst);
+            let known_as = (entry.name.clone(), part, entry.source.clone());
+            servers.push(Server::new(known_as, entered, Arc::clone(&surroundings), self.me.clone()));
             made_of.push(made);
         }
         let is_kept = |old: &Arc<Server>| servers.iter().any(|new| Arc::ptr_eq(old, new));
         let ended = state.servers.iter().filter(|old| !is_kept(old)).cloned().collect();
         (state.servers, state.made_of, state.left_out) = (servers, made_of, left_out);
-        state.by = Some(Arc::clone(policy));
+        state.by = Some((Arc::clone(policy), secrets));
         ended
     }
 
-    fn surroundings(&self, policy: &Policy) -> Surroundings {
+    fn surroundings(&self, policy: &Policy, secrets: Vec<Secret>) -> Surroundings {
         let variables: Vec<_> =
             policy.declared.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let limits = Limits::of(&|name| variable(&variables, name));
@@ -243,7 +321,7 @@ impl Servers {
             roots: self.roots.clone(),
             project: self.roots.first().cloned().or(root).unwrap_or_else(|| self.place.state.clone()),
             variables,
-            secrets: self.place.secrets.clone(),
+            secrets,
             sandbox: policy.sandbox.clone(),
             state: self.place.state.clone(),
             cache,
@@ -425,7 +503,7 @@ impl Servers {
     }
 
     /// Tells everybody how things stand.
-    fn changed(&self) {
+    pub(crate) fn changed(&self) {
         self.revision.send_modify(|revision| *revision += 1);
         let servers = self.list();
         // How quickly a server answers is no news.
@@ -558,12 +636,13 @@ fn entered(
         Approval::Waiting(_) => Some(State::WaitingForApproval),
         Approval::NotNeeded | Approval::Approved => None,
     };
-    let variables = surroundings.variables.clone();
-    let mut made = MadeOf { entry: entry.clone(), definition: None, resting, variables };
+    let limits = surroundings.limits;
+    let mut made = MadeOf { entry: entry.clone(), definition: None, resting, limits, around: None };
     // Where it stands in its file may change without a change of it.
     made.entry.source.place = None;
     if let Some(resting) = resting {
-        return (Entered::Resting(resting), made);
+        let reason = (resting == State::WaitingForApproval).then(|| why_waiting(entry, state)).flatten();
+        return (Entered::Resting(resting, reason), made);
     }
     let is_secret =
         |value: &String| surroundings.secrets.iter().any(|secret| value.contains(secret.expose()));
@@ -573,11 +652,36 @@ fn entered(
     };
     match Definition::read(&entry.name, &entry.value, &entry.root, &lookup) {
         Ok(definition) => {
+            let definition = Definition { is_of_project, ..definition };
+            made.around = Around::of(&definition, surroundings);
             made.definition = Some(definition.clone());
             (Entered::Usable(Box::new(definition)), made)
         }
         Err(failure) => (Entered::Unusable(failure), made),
     }
+}
+
+/// Why a server waits that was approved before, as long as that is remembered; `None` for one that is new.
+fn why_waiting(entry: &Entry, state: &Known) -> Option<String> {
+    let at = state.made_of.iter().position(|made| made.entry.name == entry.name)?;
+    let before = &state.made_of[at].entry;
+    match &before.approval {
+        Approval::Waiting(_) => state.servers[at].reason(),
+        Approval::Approved if before.value == entry.value => Some(
+            "A file that its entry names is another than the one you approved. Look at it, and approve it to have the server \
+             started."
+                .to_owned(),
+        ),
+        Approval::Approved => {
+            Some("Its entry is another than the one you approved. Look at it, and approve it.".to_owned())
+        }
+        Approval::NotNeeded => None,
+    }
+}
+
+/// Whether the servers are by this policy and these secrets.
+fn is_by(state: &Known, policy: &Arc<Policy>, secrets: &[Secret]) -> bool {
+    state.by.as_ref().is_some_and(|(by, known)| Arc::ptr_eq(by, policy) && known == secrets)
 }
 
 /// A variable as servers see it: what settings say comes before the environment.

@@ -142,7 +142,7 @@ pub enum KeepError {
 
 /// Where a policy comes from, and where standing answers are kept.
 pub trait PolicySource: Send + Sync {
-    /// The policy as it is now. The same `Arc` as before when nothing has changed; cheap then.
+    /// The policy as it is now. The same `Arc` as before when nothing has changed; cheap then. Blocks on the disk.
     fn current(&self) -> Arc<Policy>;
 
     /// Whether standing answers can be kept beyond the session.

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::journal::BlobId;
 use crate::paths::{AbsPath, Target};
+use crate::regular;
 use crate::session::Session;
 use crate::session::changes::Book;
 use crate::session::review::HunkState;
@@ -31,6 +32,9 @@ pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long git may take.
 const GIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// A file that names the folder of a repository is not larger, in bytes.
+const MAX_POINTER: u64 = 64 << 10;
 
 /// Commands are given so many files at most.
 const MAX_FILES_OF_COMMAND: usize = 100;
@@ -239,7 +243,7 @@ fn repository(folder: &AbsPath) -> Option<Repository> {
         if git.as_path().is_dir() {
             return Some(Repository { log: git.join("logs/HEAD").into(), top });
         }
-        if let Ok(text) = std::fs::read_to_string(&git)
+        if let Ok(text) = regular::read_text(git.as_path(), MAX_POINTER)
             && let Some(named) = text.strip_prefix("gitdir:")
         {
             return Some(Repository { log: top.join(named.trim()).join("logs/HEAD").into(), top });

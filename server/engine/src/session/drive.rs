@@ -66,7 +66,7 @@ pub(super) async fn drive(
 ) {
     // What is wrong with the settings is told before anybody asks anything.
     let looker = Arc::clone(&session);
-    tokio::task::spawn_blocking(move || looker.in_force());
+    tokio::spawn(async move { looker.look().await });
     if session.base.is_wanted() {
         session.keep_base(Due::Now).await;
     }
@@ -87,6 +87,11 @@ pub(super) async fn drive(
             Some(active) if active.id == turn => active.cancel.clone(),
             _ => continue,
         };
+        // What has changed in the settings counts from here on.
+        tokio::select! {
+            _ = session.look() => {}
+            () = cancel.cancelled() => {}
+        }
         session.note_told(&turn);
         is_idle_told = false;
         session.look_for_extensions().await;

@@ -60,7 +60,10 @@ impl Session {
     ) -> Result<Expanded, String> {
         let known = extension.clone();
         let (extension, template) = blocking(move || known.read()).await?;
-        let (equipment, notes) = self.equipment_of(&extension);
+        // Whoever approves, and whoever takes it back, is heard at once.
+        let is_disabled = self.look().await.policy.declared.switches.disable_shell_embeds == Some(true);
+        let waiting = self.unapproved(extension.wishes.clone()).await;
+        let (equipment, notes) = self.equipment_of(&extension, &waiting);
         let (id, folder) = (self.id().to_string(), extension.folder.to_string());
         let project = self.workspace.roots().first().cloned().unwrap_or_else(|| self.workspace.cwd());
         let effort = self.state().effort.or(equipment.effort);
@@ -76,9 +79,8 @@ impl Session {
         };
         let segments = template.fill(&extension, arguments, &variables);
         let runs = segments.iter().any(|segment| matches!(segment, Segment::Command(_)));
-        let is_disabled = self.in_force().policy.declared.switches.disable_shell_embeds == Some(true);
         if runs && !is_disabled {
-            self.may_embed(&extension)?;
+            may_embed(&extension, &waiting)?;
         }
         let (mut text, mut words) = (String::new(), String::new());
         for segment in segments {
@@ -103,21 +105,26 @@ impl Session {
         Ok(Expanded { extension, text, words, equipment, notes })
     }
 
-    /// Whether the user has approved what a file of the workspace asks for.
-    pub(crate) fn has_approved(&self, wish: &Wish) -> bool {
-        self.policy_source().is_approved(wish)
+    /// What of this, which files of the workspace ask for, the user has not approved, by the settings as they were looked at
+    /// last.
+    pub async fn unapproved(&self, wishes: Vec<Wish>) -> Vec<Wish> {
+        if wishes.is_empty() {
+            return wishes;
+        }
+        let source = self.policy_source();
+        // What stands for a wish takes a look at its folder.
+        blocking(move || wishes.into_iter().filter(|wish| !source.is_approved(wish)).collect()).await
     }
 
-    /// What a skill or command brings along, and what of it does not count.
-    fn equipment_of(&self, extension: &Extension) -> (Equipment, Vec<String>) {
+    /// What a skill or command brings along, and what of it does not count. `waiting` is what waits for the user.
+    fn equipment_of(&self, extension: &Extension, waiting: &[Wish]) -> (Equipment, Vec<String>) {
         let mut notes = extension.notes.clone();
         let mut equipment = Equipment {
             deny: extension.disallowed_tools.clone(),
             effort: extension.effort,
             ..Equipment::default()
         };
-        let waits = |wish: &&Wish| wish.key == TOOLS_KEY && !self.has_approved(wish);
-        if extension.wishes.iter().any(|wish| waits(&wish)) {
+        if waiting.iter().any(|wish| wish.key == TOOLS_KEY) {
             notes.push(format!(
                 "`allowed-tools` of {} waits for your approval (`/trust`); until then these tools ask as usual",
                 extension.path
@@ -145,23 +152,6 @@ impl Session {
         (equipment, notes)
     }
 
-    /// Whether the commands of a file may run at all.
-    fn may_embed(&self, extension: &Extension) -> Result<(), String> {
-        let waits = |wish: &&Wish| wish.key == SHELL_KEY && !self.has_approved(wish);
-        if extension.wishes.iter().any(|wish| waits(&wish)) {
-            return Err(format!(
-                "{} runs commands, which wait for your approval: `/trust` shows and approves them",
-                extension.path
-            ));
-        }
-        match extension.shell {
-            CommandShell::Bash => Ok(()),
-            CommandShell::PowerShell => {
-                Err(format!("{} is written for PowerShell, which is not started here", extension.path))
-            }
-        }
-    }
-
     /// Runs a command of a text and gives what it puts out.
     async fn embed(
         &self,
@@ -178,6 +168,7 @@ impl Session {
             outside_sandbox: false,
         }];
         let case = Case { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches };
+        self.look().await;
         let judged = self.judge_with(&case, self.mode(), equipment);
         match judged.verdict.decision {
             GateDecision::Allow => {}
@@ -224,6 +215,22 @@ impl Session {
                 Err(format!("`{command}` failed ({}):\n{shown}", ended(&outcome.exit)))
             }
             Err(error) => Err(format!("`{command}` could not be run: {error}")),
+        }
+    }
+}
+
+/// Whether the commands of a file may run at all. `waiting` is what of it waits for the user.
+fn may_embed(extension: &Extension, waiting: &[Wish]) -> Result<(), String> {
+    if waiting.iter().any(|wish| wish.key == SHELL_KEY) {
+        return Err(format!(
+            "{} runs commands, which wait for your approval: `/trust` shows and approves them",
+            extension.path
+        ));
+    }
+    match extension.shell {
+        CommandShell::Bash => Ok(()),
+        CommandShell::PowerShell => {
+            Err(format!("{} is written for PowerShell, which is not started here", extension.path))
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What the gate goes by in one session: policy, standing answers, workspace.
 //!
-//! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on.
+//! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on:
+//! whoever begins something looks at the files first. Looking waits for the disk on a thread of its own, one at a time, and
+//! what was seen takes the place of what was known; everything else goes by what was seen last and waits for no disk.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -58,8 +60,19 @@ pub(crate) struct Guard {
     source: Arc<dyn PolicySource>,
     /// The session's own folders, which need no question to be read.
     own: Vec<AbsPath>,
+    /// Held while the files are looked at: however slow the disk is, it holds up one thread of a session.
+    looking: Arc<tokio::sync::Mutex<()>>,
+    /// What was seen last. Never held while a file is looked at.
     in_force: Mutex<Option<Arc<InForce>>>,
     told: Mutex<Told>,
+}
+
+/// What a session adds to the policy.
+#[derive(Clone, Debug)]
+struct Added {
+    grants: Vec<Grant>,
+    equipment: Equipment,
+    cwd: AbsPath,
 }
 
 /// What the session's clients have been told of the settings.
@@ -101,40 +114,64 @@ impl fmt::Debug for Guard {
 impl Guard {
     /// What counts by `source`, with the session's `own` folders.
     pub(crate) fn new(source: Arc<dyn PolicySource>, own: impl IntoIterator<Item = AbsPath>) -> Self {
-        Self { source, own: own.into_iter().collect(), in_force: Mutex::default(), told: Mutex::default() }
+        let own = own.into_iter().collect();
+        let (looking, in_force, told) = Default::default();
+        Self { source, own, looking, in_force, told }
     }
 
-    fn in_force(&self, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Arc<InForce> {
+    /// Looks at the files; what is seen counts from now on. Waits for the disk.
+    fn look(&self, added: &Added) -> Arc<InForce> {
         let policy = self.source.current();
-        let mut in_force = lock(&self.in_force);
-        if let Some(known) = in_force.as_ref()
-            && Arc::ptr_eq(&known.policy, &policy)
-            && known.grants == grants
-            && known.equipment == *equipment
-            && known.cwd == *cwd
-        {
-            return Arc::clone(known);
+        let known = lock(&self.in_force).clone();
+        let made = match known {
+            Some(known) if Arc::ptr_eq(&known.policy, &policy) && known.has(added) => return known,
+            known => self.made(policy, added, known.as_deref()),
+        };
+        *lock(&self.in_force) = Some(Arc::clone(&made));
+        made
+    }
+
+    /// What was seen last, with what the session adds by now; `None` before anything was. Looks at no settings file.
+    fn now(&self, added: &Added) -> Option<Arc<InForce>> {
+        let known = lock(&self.in_force).clone()?;
+        if known.has(added) {
+            return Some(known);
         }
-        let known =
-            in_force.as_ref().filter(|known| known.policy.declared == policy.declared && known.cwd == *cwd);
+        let made = self.made(Arc::clone(&known.policy), added, Some(&known));
+        let mut newest = lock(&self.in_force);
+        match &*newest {
+            // Whoever looked meanwhile has seen something newer.
+            Some(newer) if !Arc::ptr_eq(&newer.policy, &made.policy) => {
+                let policy = Arc::clone(&newer.policy);
+                drop(newest);
+                Some(self.made(policy, added, Some(&made)))
+            }
+            Some(_) | None => {
+                *newest = Some(Arc::clone(&made));
+                Some(made)
+            }
+        }
+    }
+
+    fn made(&self, policy: Arc<Policy>, added: &Added, known: Option<&InForce>) -> Arc<InForce> {
+        let Added { grants, equipment, cwd } = added;
+        let known = known.filter(|known| known.policy.declared == policy.declared && known.cwd == *cwd);
         let hooks = match known {
             Some(known) => Arc::clone(&known.hooks),
             None => Arc::new(Hooks::of(&policy.declared, cwd)),
         };
         let mut made = InForce { own: self.own.clone(), ..InForce::new(policy, grants, equipment, cwd) };
         made.problems.extend(hooks.problems.iter().cloned());
-        let made = Arc::new(InForce { hooks, ..made });
-        *in_force = Some(Arc::clone(&made));
-        made
-    }
-
-    /// The picture that was made last, without a look at any file.
-    fn latest(&self) -> Option<Arc<InForce>> {
-        lock(&self.in_force).clone()
+        Arc::new(InForce { hooks, ..made })
     }
 }
 
 impl InForce {
+    /// Whether this is what the session adds to it.
+    fn has(&self, added: &Added) -> bool {
+        self.grants == added.grants && self.equipment == added.equipment && self.cwd == added.cwd
+    }
+
     /// The mode that counts: one that settings have switched off does not.
     pub(crate) fn mode(&self, mode: Mode) -> Mode {
         self.policy.allow_mode(mode).unwrap_or_default()
@@ -238,15 +275,45 @@ impl InForce {
 }
 
 impl Session {
-    /// What the gate goes by now. Tells what is wrong with the settings when that has changed.
+    /// Looks at the settings files, tells what has changed, and gives what the gate goes by from now on. However long the disk
+    /// takes, only whoever waits for this waits for it.
+    pub(crate) async fn look(&self) -> Arc<InForce> {
+        let (guard, added) = (Arc::clone(&self.guard), self.added());
+        let looking = Arc::clone(&guard.looking).lock_owned().await;
+        // It is told before anybody else looks: of two looks the newer is told last.
+        let (in_force, _looking) = blocking(move || (guard.look(&added), looking)).await;
+        self.tell_settings(&in_force);
+        in_force
+    }
+
+    /// As [`Session::look`], for those who need nothing of it.
+    pub async fn look_at_settings(&self) {
+        self.look().await;
+    }
+
+    /// Looks at the settings for the first time, and tells nobody. Blocks on the disk.
+    pub(crate) fn know_settings(&self) {
+        self.guard.look(&self.added());
+    }
+
+    /// What the gate goes by, as the settings were when they were looked at last. Looks at no settings file, but for the first
+    /// time.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
+        let added = self.added();
+        self.guard.now(&added).unwrap_or_else(|| self.guard.look(&added))
+    }
+
+    fn added(&self) -> Added {
         let (grants, equipment) = {
             let state = self.state();
             (state.grants.clone(), state.equipment.clone())
         };
-        // Held until it is told: of two looks the newer is told last.
+        Added { grants, equipment, cwd: self.workspace.cwd() }
+    }
+
+    /// Tells what has changed since it was told last.
+    fn tell_settings(&self, in_force: &InForce) {
         let mut told = lock(&self.guard.told);
-        let in_force = self.guard.in_force(&grants, &equipment, &self.workspace.cwd());
         let policy = &in_force.policy;
         let known = told.contents.replace(policy.contents.clone());
         let files = known.map(|known| changed(&known, &policy.contents)).unwrap_or_default();
@@ -268,12 +335,6 @@ impl Session {
         if told.asked.len() > before {
             self.publish(Event::TrustRequired { waiting: TrustWaiting::of(&policy.withheld) });
         }
-        in_force
-    }
-
-    /// What the gate went by last. Looks at files only where nobody has looked yet.
-    pub(crate) fn latest_in_force(&self) -> Arc<InForce> {
-        self.guard.latest().unwrap_or_else(|| self.in_force())
     }
 
     /// What was told last of what is wrong with the settings. Looks at no file.
@@ -282,12 +343,7 @@ impl Session {
         lock(&self.guard.told).complaints.clone()
     }
 
-    /// Looks at the settings files, and tells what has changed.
-    pub fn look_at_settings(&self) {
-        self.in_force();
-    }
-
-    /// Judges a call by everything that is in force now, and says what is to hold it back by the same settings.
+    /// Judges a call by what is in force, and says what is to hold it back by the same settings.
     pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
         self.judge_in(&self.in_force(), case, mode)
     }
@@ -362,9 +418,8 @@ impl Session {
     ///
     /// # Errors
     /// [`ModeDisabled`], when the settings have switched it off.
-    pub async fn allow_mode(self: &Arc<Self>, mode: Mode) -> Result<Mode, ModeDisabled> {
-        let session = Arc::clone(self);
-        blocking(move || session.in_force().policy.allow_mode(mode)).await
+    pub async fn allow_mode(&self, mode: Mode) -> Result<Mode, ModeDisabled> {
+        self.look().await.policy.allow_mode(mode)
     }
 
     /// Whether standing answers can be kept beyond this session.

@@ -27,7 +27,7 @@ pub struct RulesInForce {
 }
 
 impl Session {
-    /// What the gate goes by now. Looks at the settings files.
+    /// What the gate goes by, as the settings were when they were looked at last.
     #[must_use]
     pub fn rules_in_force(&self) -> RulesInForce {
         let in_force = self.in_force();
@@ -76,7 +76,7 @@ impl Session {
     pub async fn add_rule(&self, scope: Scope, behavior: Behavior, rule: Rule) -> Result<AbsPath, KeepError> {
         let source = self.policy_source();
         let kept = blocking(move || source.keep(scope, behavior, &rule)).await;
-        self.in_force();
+        self.look().await;
         kept
     }
 
@@ -92,15 +92,15 @@ impl Session {
     ) -> Result<bool, KeepError> {
         let source = self.policy_source();
         let removed = blocking(move || source.remove(&file, behavior, &rule)).await;
-        self.in_force();
+        self.look().await;
         removed
     }
 
     /// What files of the workspace ask for, what waits of it and what counts. Looks at the settings files.
-    #[must_use]
-    pub fn trust(&self) -> TrustState {
-        self.in_force();
-        self.policy_source().trust()
+    pub async fn trust(&self) -> TrustState {
+        self.look().await;
+        let source = self.policy_source();
+        blocking(move || source.trust()).await
     }
 
     /// Whether ignored files are offered where a prompt names files.

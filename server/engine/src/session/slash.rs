@@ -182,6 +182,7 @@ pub(super) async fn answer_beside(
         if !session.is_busy() {
             session.look_for_extensions().await;
         }
+        session.look().await;
         let bench =
             Bench { session: &session, desk: &*desk, in_turn: false, arguments: &arguments, cancel: &cancel };
         let report = AssertUnwindSafe(bench.carry_out(built_in)).catch_unwind().await;
@@ -211,7 +212,7 @@ impl Bench<'_> {
             Which::Elsewhere(instead) => Report::text(instead),
             Which::Export => self.export().await,
             Which::Fork => self.fork().await,
-            Which::Help => self.help(),
+            Which::Help => self.help().await,
             Which::Hooks => self.hooks(),
             Which::Mcp => self.mcp(),
             Which::Memory => self.memory(),
@@ -224,7 +225,7 @@ impl Bench<'_> {
             Which::Resume => self.resume().await,
             Which::Rewind => self.rewind(),
             Which::Skills => self.skills(),
-            Which::Status => self.status(),
+            Which::Status => self.status().await,
             Which::Tasks => self.tasks(),
             Which::Todos => self.todos(),
             Which::Trust => self.trust().await,

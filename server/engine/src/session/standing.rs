@@ -13,6 +13,7 @@ use crate::input::EditorContext;
 use crate::memory::{Memory, Places};
 use crate::paths::{AbsPath, Target};
 use crate::preferences::Preferences;
+use crate::regular;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::conversation::Conversation;
@@ -24,6 +25,9 @@ const MAX_ATTRIBUTION: usize = 1_000;
 
 /// What stands above the instructions of a deeper folder.
 const BESIDE: &str = "Instructions of the project for the folder that was just read from:";
+
+/// A file that names a branch is not larger, in bytes.
+const MAX_HEAD: u64 = 4 << 10;
 
 /// No name of a language is longer.
 const MAX_LOCALE: usize = 35;
@@ -100,7 +104,7 @@ impl Session {
         self.extensions.now().await.styles.find(name).map(|style| style.name.clone())
     }
 
-    /// The name of the style that was chosen, for this session or in the settings. Looks at the settings files.
+    /// The name of the style that was chosen, for this session or in the settings as they were looked at last.
     #[must_use]
     pub fn chosen_style(&self) -> Option<String> {
         let chosen = self.state().output_style.clone();
@@ -279,7 +283,7 @@ fn foreign(locale: &str) -> Option<String> {
 
 /// The branch that a repository is on, where it says so in the usual way.
 fn branch(top: &AbsPath) -> Option<String> {
-    let head = std::fs::read_to_string(top.join(".git/HEAD")).ok()?;
+    let head = regular::read_text(top.join(".git/HEAD").as_path(), MAX_HEAD).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
     (!branch.contains(char::is_control)).then(|| branch.to_owned())
 }

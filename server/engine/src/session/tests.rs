@@ -21,6 +21,7 @@ mod queue;
 mod reminders;
 mod replay;
 mod slash;
+mod slow_settings;
 mod storage;
 mod think;
 mod titles;

@@ -1,10 +1,10 @@
 //! What the settings say about permissions, as the gate takes it.
 //!
 //! Rule: files are looked at before every use and read when one has changed; a change that cannot be read in full makes
-//! nothing looser.
+//! nothing looser. Whoever asks may wait for the disk, so nobody asks on a thread that answers clients.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -132,7 +132,10 @@ pub struct SettingsPolicy {
     sources: SettingsSources,
     /// What other files of the workspace ask for.
     beside: Vec<Wish>,
-    loaded: Mutex<Option<Loaded>>,
+    /// Held while the files are looked at; whoever takes it may wait for the disk.
+    looking: Mutex<()>,
+    /// As they were looked at last. Never held while a file is looked at.
+    loaded: Mutex<Option<Arc<Loaded>>>,
 }
 
 #[derive(Debug)]
@@ -151,19 +154,20 @@ impl SettingsPolicy {
 
     fn new(options: PolicyOptions, roots: &[AbsPath]) -> Self {
         let sources = options.sources(roots);
-        Self { options, sources, beside: Vec::new(), loaded: Mutex::default() }
+        let (looking, loaded) = Default::default();
+        Self { options, sources, beside: Vec::new(), looking, loaded }
     }
 
     /// The settings as they are now.
     #[must_use]
     pub fn settings(&self) -> Settings {
-        self.with_loaded(|loaded| loaded.settings.clone())
+        self.fresh().settings.clone()
     }
 
     /// What counts, key by key, with the place it comes from.
     #[must_use]
     pub fn effective(&self) -> Vec<Effective> {
-        self.with_loaded(|loaded| effective(&loaded.settings))
+        effective(&self.fresh().settings)
     }
 
     /// Writes a value into the file of a scope, or takes the key out of it. Blocks on the disk.
@@ -174,10 +178,16 @@ impl SettingsPolicy {
         self.sources.set(scope, path, value)
     }
 
-    fn with_loaded<T>(&self, use_it: impl FnOnce(&Loaded) -> T) -> T {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = loaded.take().filter(|loaded| !self.sources.is_stale(&loaded.settings));
-        use_it(loaded.insert(fresh.unwrap_or_else(|| self.load())))
+    /// The settings as they are now. Blocks on the disk.
+    fn fresh(&self) -> Arc<Loaded> {
+        let _looking = lock(&self.looking);
+        let known = lock(&self.loaded).clone();
+        if let Some(known) = known.filter(|known| !self.sources.is_stale(&known.settings)) {
+            return known;
+        }
+        let loaded = Arc::new(self.load());
+        *lock(&self.loaded) = Some(Arc::clone(&loaded));
+        loaded
     }
 
     fn load(&self) -> Loaded {
@@ -325,6 +335,10 @@ impl SettingsPolicy {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
 /// nothing is allowed.
 fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
@@ -357,7 +371,7 @@ fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
 
 impl PolicySource for SettingsPolicy {
     fn current(&self) -> Arc<Policy> {
-        self.with_loaded(|loaded| Arc::clone(&loaded.policy))
+        Arc::clone(&self.fresh().policy)
     }
 
     fn can_keep(&self) -> bool {
@@ -388,7 +402,7 @@ impl PolicySource for SettingsPolicy {
     }
 
     fn trust(&self) -> TrustState {
-        self.with_loaded(|loaded| self.sources.trust().state(&loaded.settings))
+        self.sources.trust().state(&self.fresh().settings)
     }
 
     fn approve(&self, digests: &[String]) -> Result<usize, KeepError> {

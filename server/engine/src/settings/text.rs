@@ -3,14 +3,14 @@
 //! Rule: what is read here is what editing reads: one set of options for both, and nothing but comments and trailing commas
 //! beyond JSON.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::common::Range;
 
 use crate::paths::AbsPath;
 use crate::permission::rules::Place;
+use crate::regular;
 
 /// How large a settings file may be, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -47,25 +47,13 @@ impl Text {
     /// Reads a file of at most so many bytes, as [`Self::read`] does.
     pub(super) fn read_at_most(file: &AbsPath, max_bytes: u64) -> Result<Option<Self>, String> {
         let told = |error: &io::Error| format!("it cannot be read ({error})");
-        // Asked for before it is opened: opening a pipe would wait for its other end.
-        let metadata = match file.as_path().metadata() {
-            Ok(metadata) => metadata,
+        let bytes = match regular::read(file.as_path(), max_bytes) {
+            Ok(bytes) => bytes,
             Err(error) if is_absence(&error) => return Ok(None),
+            // These say all there is to say.
+            Err(error) if is_unfit(&error) => return Err(error.to_string()),
             Err(error) => return Err(told(&error)),
         };
-        if !metadata.is_file() {
-            return Err("it is no regular file".to_owned());
-        }
-        let mut bytes = Vec::new();
-        let opened = match File::open(file.as_path()) {
-            Ok(opened) => opened,
-            Err(error) if is_absence(&error) => return Ok(None),
-            Err(error) => return Err(told(&error)),
-        };
-        opened.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| told(&error))?;
-        if bytes.len() as u64 > max_bytes {
-            return Err(format!("it is larger than {max_bytes} bytes"));
-        }
         let text = String::from_utf8(bytes).map_err(|_| "it is not in UTF-8; save it so".to_owned())?;
         Ok(Some(Self::new(text)))
     }
@@ -112,6 +100,11 @@ impl Text {
 /// Whether there is nothing there. A file where a folder was expected is nothing, too.
 pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether what is there is no file of settings, by its kind or its size.
+fn is_unfit(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge)
 }
 
 fn narrow(number: usize) -> u32 {

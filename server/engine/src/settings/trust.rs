@@ -225,8 +225,12 @@ impl Trust {
         if self.editor.is_distrusted() {
             return false;
         }
-        let stored = self.lock();
-        !stored.approved.is_empty() && stored.approved.contains(&wish.digest())
+        if self.lock().approved.is_empty() {
+            return false;
+        }
+        // Made before the lock is taken: it looks at the disk.
+        let digest = wish.digest();
+        self.lock().approved.contains(&digest)
     }
 
     /// Whether the editor distrusts the workspace.
@@ -238,7 +242,7 @@ impl Trust {
     /// What of these settings waits for the user, and what counts because they have said so.
     #[must_use]
     pub fn state(&self, settings: &Settings) -> TrustState {
-        let stored = self.lock();
+        let stored = self.lock().clone();
         let waiting = settings.withheld.iter().map(|Withheld { wish, source }| {
             let digest = wish.digest();
             // What still stands in the file is not what this was before.
@@ -273,9 +277,9 @@ impl Trust {
     /// What waits that the user has not put off: what they have to be asked about.
     #[must_use]
     pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
+        let digests: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.digest()).collect();
         let stored = self.lock();
-        let digests = settings.withheld.iter().map(|withheld| withheld.wish.digest());
-        digests.filter(|digest| !stored.dismissed.contains(digest)).collect()
+        digests.into_iter().filter(|digest| !stored.dismissed.contains(digest)).collect()
     }
 
     /// Approves these. Blocks until the file is written.

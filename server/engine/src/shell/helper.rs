@@ -1,17 +1,20 @@
-//! Commands of the user's own that print one thing, such as a key.
+//! Commands that print one thing, such as a key.
 //!
-//! Rule: they run with the user's rights and environment and no input; their output is bounded, is given to nobody but the
-//! caller, and is in no error. When the wait ends, for whatever reason, the whole process group is gone.
+//! Rule: those of the user's own run with the user's rights and environment, in the user's home, where nothing of a workspace
+//! is taken for a part of them; others as they are told to. None has input; their output is bounded, is given to nobody but
+//! the caller, and is in no error. When the wait ends, for whatever reason, the whole process group is gone.
 
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::Exit;
 use super::process::Group;
+use super::served::{self, Ended, Served, ServedSpec};
 
 /// Why a command gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +22,12 @@ pub(crate) enum HelperFailure {
     /// It could not be started.
     #[error("could not be started: {0}")]
     Start(io::Error),
+    /// It could not be started as it was to be.
+    #[error("could not be started: {0}")]
+    NotRun(String),
     /// It ended otherwise than with exit code 0.
     #[error("failed ({0})")]
-    Failed(ExitStatus),
+    Failed(String),
     /// It took too long.
     #[error("was stopped after {} seconds", .0.as_secs())]
     TimedOut(Duration),
@@ -42,7 +48,11 @@ pub(crate) async fn output_of(
     limit: Duration,
     max_bytes: usize,
 ) -> Result<String, HelperFailure> {
-    let mut child = Command::new("sh")
+    let mut run = Command::new("sh");
+    if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
+        run.current_dir(home);
+    }
+    let mut child = run
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -55,24 +65,74 @@ pub(crate) async fn output_of(
         return Err(HelperFailure::Start(io::Error::other("it has no output")));
     };
     let printed = async {
-        let mut bytes = Vec::new();
-        let bound = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
-        stdout.take(bound).read_to_end(&mut bytes).await.map_err(HelperFailure::Start)?;
-        if bytes.len() > max_bytes {
-            return Err(HelperFailure::TooLong(max_bytes));
-        }
+        let bytes = read(stdout, max_bytes).await?;
         let status = child.wait().await.map_err(HelperFailure::Start)?;
         if !status.success() {
-            return Err(HelperFailure::Failed(status));
+            return Err(HelperFailure::Failed(status.to_string()));
         }
         String::from_utf8(bytes).map_err(|_| HelperFailure::NoText)
     };
     timeout(limit, printed).await.unwrap_or(Err(HelperFailure::TimedOut(limit)))
 }
 
+/// As [`output_of`], of a program that is held back as it is told to be.
+///
+/// # Errors
+/// As [`output_of`].
+pub(crate) async fn output_of_program(
+    spec: ServedSpec,
+    limit: Duration,
+    max_bytes: usize,
+) -> Result<String, HelperFailure> {
+    let Served { input, output, mut errors, mut process } = served::start(spec).map_err(not_run)?;
+    drop(input);
+    let printed = async {
+        let bytes = read(output, max_bytes).await?;
+        match process.ended().await {
+            Ended::Ran(Exit::Code(0)) => String::from_utf8(bytes).map_err(|_| HelperFailure::NoText),
+            ended => Err(not_run(ended)),
+        }
+    };
+    // It must not wait for somebody to hear what it complains of.
+    let unheard = async {
+        if let Err(error) = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await {
+            tracing::debug!(%error, "what a command complains of is not read");
+        }
+        std::future::pending().await
+    };
+    let printed = async {
+        tokio::select! {
+            printed = printed => printed,
+            never = unheard => never,
+        }
+    };
+    timeout(limit, printed).await.unwrap_or(Err(HelperFailure::TimedOut(limit)))
+}
+
+async fn read(output: impl AsyncRead + Unpin, max_bytes: usize) -> Result<Vec<u8>, HelperFailure> {
+    let mut bytes = Vec::new();
+    let bound = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
+    output.take(bound).read_to_end(&mut bytes).await.map_err(HelperFailure::Start)?;
+    if bytes.len() > max_bytes { Err(HelperFailure::TooLong(max_bytes)) } else { Ok(bytes) }
+}
+
+/// What it means that a program has ended so.
+fn not_run(ended: Ended) -> HelperFailure {
+    match ended {
+        Ended::Ran(Exit::Code(code)) => HelperFailure::Failed(format!("exit status: {code}")),
+        Ended::Ran(Exit::Signal(signal)) => HelperFailure::Failed(format!("signal: {signal}")),
+        Ended::Ran(Exit::TimedOut | Exit::Cancelled) => HelperFailure::Failed("it was stopped".to_owned()),
+        Ended::NotFound(why) | Ended::NotStarted(why) => HelperFailure::NotRun(why),
+        Ended::NoSandbox(why) => HelperFailure::NotRun(format!("the sandbox could not be set up: {why}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::paths::AbsPath;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -93,6 +153,44 @@ mod tests {
             assert!(failure.to_string().contains(expected), "{command}: {failure}");
             assert!(!format!("{failure} {failure:?}").contains("hush"), "{command}: {failure:?}");
         }
+    }
+
+    fn program(script: &str) -> ServedSpec {
+        ServedSpec {
+            program: "sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            directory: AbsPath::new(std::env::temp_dir().canonicalize().unwrap()).unwrap(),
+            variables: BTreeMap::new(),
+            secrets: Vec::new(),
+            sandbox: None,
+            network: false,
+            writable: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_held_back_is_bounded_alike() {
+        let printed = output_of_program(program("pwd; echo hush >&2; cat"), LONG, 100).await.unwrap();
+        assert_eq!(printed.trim(), std::env::temp_dir().canonicalize().unwrap().to_str().unwrap());
+        for (command, expected) in [
+            ("echo hush; exit 3", "exit status: 3"),
+            ("yes hush", "more than 100 bytes"),
+            ("printf '\\377'", "no text"),
+        ] {
+            let failure = output_of_program(program(command), LONG, 100).await.unwrap_err();
+            assert!(failure.to_string().contains(expected), "{command}: {failure}");
+            assert!(!format!("{failure} {failure:?}").contains("hush"), "{command}: {failure:?}");
+        }
+        let failure =
+            output_of_program(program("sleep 1000"), Duration::from_millis(10), 100).await.unwrap_err();
+        assert!(matches!(failure, HelperFailure::TimedOut(_)), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn a_command_of_the_user_runs_where_no_workspace_is_a_part_of_it() {
+        let printed = output_of("pwd -P", LONG, 4_096).await.unwrap();
+        let home = std::env::home_dir().unwrap().canonicalize().unwrap();
+        assert_eq!(printed.trim(), home.to_str().unwrap());
     }
 
     #[tokio::test]

@@ -10,14 +10,12 @@ use encoding_rs::{Decoder, UTF_8};
 
 use super::spill::{OutputFile, Spill};
 
-/// How many characters of output are kept at most.
+/// How many characters of output are kept where nobody says otherwise.
 pub const OUTPUT_BUDGET: usize = 30_000;
-/// Of output over the budget: how many characters are kept from the beginning.
-const HEAD: usize = OUTPUT_BUDGET * 60 / 100;
-/// Of output over the budget: how many characters are kept from the end.
-const TAIL: usize = OUTPUT_BUDGET * 30 / 100;
-/// What the end needs room for until it is known whether the output goes over the budget.
-const TAIL_ROOM: usize = OUTPUT_BUDGET - HEAD;
+/// How many are kept at most, whatever somebody says.
+pub const MAX_OUTPUT_BUDGET: usize = 150_000;
+/// The variable that says how many are kept.
+pub(super) const BUDGET_VARIABLE: &str = "BASH_MAX_OUTPUT_LENGTH";
 /// Lines longer than this many bytes are not progress bars; their carriage returns stay.
 const MAX_PROGRESS_LINE: usize = 4096;
 
@@ -40,6 +38,45 @@ impl Captured {
     }
 }
 
+/// How many characters of output are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(OUTPUT_BUDGET)
+    }
+}
+
+impl Budget {
+    /// As a variable says it. What is no number above 0 counts as not set.
+    pub(super) fn of(written: Option<&str>) -> Self {
+        let Some(written) = written else { return Self::default() };
+        match written.trim().parse::<usize>() {
+            Ok(chars) if chars > 0 => Self(chars.min(MAX_OUTPUT_BUDGET)),
+            Ok(_) | Err(_) => {
+                tracing::warn!(written, "{BUDGET_VARIABLE} is no number above 0 and is not followed");
+                Self::default()
+            }
+        }
+    }
+
+    /// Of output over the budget: how many characters are kept from the beginning.
+    fn head(self) -> usize {
+        self.0 * 60 / 100
+    }
+
+    /// Of output over the budget: how many characters are kept from the end.
+    fn tail(self) -> usize {
+        self.0 * 30 / 100
+    }
+
+    /// What the end needs room for until it is known whether the output goes over the budget.
+    fn tail_room(self) -> usize {
+        self.0 - self.head()
+    }
+}
+
 /// Takes in a command's bytes as they come.
 pub(super) struct Capture {
     decoder: Decoder,
@@ -49,11 +86,11 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Output over the budget goes to `spill` as well, all of it.
-    pub(super) fn new(spill: Option<Spill>) -> Self {
+    pub(super) fn new(budget: Budget, spill: Option<Spill>) -> Self {
         Self {
             decoder: UTF_8.new_decoder_without_bom_handling(),
             line: ProgressLine::default(),
-            kept: Kept { spill, ..Kept::default() },
+            kept: Kept { budget, spill, ..Kept::default() },
         }
     }
 
@@ -89,8 +126,8 @@ pub(super) struct Unread {
 
 impl Unread {
     /// All output goes to `spill` as well, from the first character on.
-    pub(super) fn new(spill: Option<Spill>) -> Self {
-        Self { line: ProgressLine::default(), kept: Kept { spill, spills: true, ..Kept::default() } }
+    pub(super) fn new(budget: Budget, spill: Option<Spill>) -> Self {
+        Self { line: ProgressLine::default(), kept: Kept { budget, spill, spills: true, ..Kept::default() } }
     }
 
     /// Takes in some text.
@@ -178,6 +215,7 @@ impl ProgressLine {
 /// The first and the last characters of a text.
 #[derive(Default)]
 struct Kept {
+    budget: Budget,
     head: String,
     head_chars: usize,
     tail: VecDeque<char>,
@@ -192,14 +230,14 @@ impl Kept {
         let chars = text.chars().count();
         self.total += chars;
         self.spill(text);
-        let to_head = chars.min(HEAD - self.head_chars);
+        let to_head = chars.min(self.budget.head() - self.head_chars);
         let split = text.char_indices().nth(to_head).map_or(text.len(), |(index, _)| index);
         let (head, rest) = text.split_at(split);
         self.head.push_str(head);
         self.head_chars += to_head;
 
-        let arriving = (chars - to_head).min(TAIL_ROOM);
-        let leaving = (self.tail.len() + arriving).saturating_sub(TAIL_ROOM);
+        let arriving = (chars - to_head).min(self.budget.tail_room());
+        let leaving = (self.tail.len() + arriving).saturating_sub(self.budget.tail_room());
         self.tail.drain(..leaving);
         self.tail.extend(rest.chars().skip(chars - to_head - arriving));
     }
@@ -208,7 +246,7 @@ impl Kept {
     fn spill(&mut self, text: &str) {
         let Some(spill) = &mut self.spill else { return };
         if !self.spills {
-            if self.total <= OUTPUT_BUDGET {
+            if self.total <= self.budget.0 {
                 return;
             }
             // Nothing has been left out so far.
@@ -230,13 +268,13 @@ impl Kept {
         let total = std::mem::take(&mut self.total);
         self.head_chars = 0;
         let file = self.spill.as_ref().and_then(Spill::file);
-        if total <= OUTPUT_BUDGET {
+        if total <= self.budget.0 {
             text.extend(tail);
             return Captured { text, cut: 0, file };
         }
-        let cut = total - HEAD - TAIL;
+        let cut = total - self.budget.head() - self.budget.tail();
         text.push_str(&marker(cut));
-        text.extend(tail.iter().skip(tail.len() - TAIL));
+        text.extend(tail.iter().skip(tail.len() - self.budget.tail()));
         Captured { text, cut, file }
     }
 }
@@ -257,7 +295,7 @@ mod tests {
     use crate::shell::spill::Outputs;
 
     fn capture<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Captured {
-        let mut capture = Capture::new(None);
+        let mut capture = Capture::new(Budget::default(), None);
         for chunk in chunks {
             capture.push(chunk);
         }
@@ -291,6 +329,28 @@ mod tests {
             Some(long) if ended => drawn[long..].join("\r") + &body[shown.len()..] + "\n",
             Some(long) => drawn[long..].join("\r") + &body[shown.len()..],
             None => drawn.last().copied().unwrap_or_default().to_owned() + end,
+        }
+    }
+
+    #[test]
+    fn a_variable_says_how_much_is_kept() {
+        for (written, kept) in [
+            (None, OUTPUT_BUDGET),
+            (Some("100"), 100),
+            (Some("1"), 1),
+            (Some("9999999"), MAX_OUTPUT_BUDGET),
+            (Some("0"), OUTPUT_BUDGET),
+            (Some("much"), OUTPUT_BUDGET),
+        ] {
+            let budget = Budget::of(written);
+            for length in [kept, kept + 1] {
+                let mut capture = Capture::new(budget, None);
+                capture.push("é".repeat(length).as_bytes());
+                let captured = capture.finish();
+                let left = captured.text.chars().filter(|char| *char == 'é').count();
+                assert_eq!(captured.cut, length - left, "{written:?}");
+                assert_eq!((captured.cut == 0, left <= kept), (length == kept, true), "{written:?} {length}");
+            }
         }
     }
 
@@ -332,13 +392,13 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_output() {
-        let mut capture = Capture::new(None);
+        let mut capture = Capture::new(Budget::default(), None);
         let chunk = "x".repeat(64 * 1024);
         for _ in 0..64 {
             capture.push(chunk.as_bytes());
         }
-        assert!(capture.kept.head.capacity() <= 2 * HEAD);
-        assert!(capture.kept.tail.capacity() <= 2 * TAIL_ROOM);
+        assert!(capture.kept.head.capacity() <= 2 * Budget::default().head());
+        assert!(capture.kept.tail.capacity() <= 2 * Budget::default().tail_room());
         assert!(capture.line.line.capacity() <= 2 * chunk.len());
         assert_eq!(capture.finish().cut, 64 * 64 * 1024 - 27_000);
     }
@@ -354,7 +414,7 @@ mod tests {
         for (length, is_kept) in [(OUTPUT_BUDGET, false), (OUTPUT_BUDGET + 1, true), (400_000, true)] {
             let (_folder, spill) = spill();
             let text: String = (0..length).map(|at| if at % 50 == 0 { '\n' } else { 'é' }).collect();
-            let mut capture = Capture::new(Some(spill));
+            let mut capture = Capture::new(Budget::default(), Some(spill));
             text.as_bytes().chunks(1_001).for_each(|chunk| drop(capture.push(chunk)));
             let file = capture.finish().file;
             assert_eq!(file.is_some(), is_kept, "{length}");
@@ -366,7 +426,7 @@ mod tests {
     #[test]
     fn unread_output_is_given_out_once_and_kept_in_the_file_as_a_whole() {
         let (_folder, spill) = spill();
-        let mut unread = Unread::new(Some(spill));
+        let mut unread = Unread::new(Budget::default(), Some(spill));
         assert!(unread.is_empty() && unread.take().text.is_empty());
         unread.push("one\n10%\r20%");
         assert_eq!(unread.take().text, "one\n20%");

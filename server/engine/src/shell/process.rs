@@ -19,7 +19,6 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::output::{Capture, Captured};
-use super::spill::Spill;
 
 /// How long a command that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -63,12 +62,12 @@ pub(super) trait Watch: Send {
 }
 
 /// Runs a prepared command to its end, without `limit` for as long as it likes, handing on its output as text while it
-/// comes. Long output goes to `spill` as well.
+/// comes; what is kept of it goes through `capture`.
 pub(super) async fn run(
     mut command: Command,
     input: Stdio,
     limit: Option<Duration>,
-    spill: Option<Spill>,
+    capture: Capture,
     watch: &mut impl Watch,
     cancel: &CancellationToken,
 ) -> io::Result<(Exit, Captured)> {
@@ -78,7 +77,7 @@ pub(super) async fn run(
     let mut group = Group::of(&child)?;
     // The command holds the pipe's writing end; the output would never end while it lives.
     drop(command);
-    let mut output = Output::new(reader.into(), Capture::new(spill), watch)?;
+    let mut output = Output::new(reader.into(), capture, watch)?;
     output.watch.started();
 
     let exit = match output.take_in_until(ended(&mut child, limit, cancel)).await {

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::output::{Captured, Unread};
+use super::output::{Budget, Captured, Unread};
 use super::process::Watch;
 use super::spill::Outputs;
 use super::{CommandOutcome, Exit, ShellError};
@@ -293,7 +293,7 @@ impl Tasks {
     /// Starts one: `execute` runs it to its end.
     pub(super) async fn start<F, R>(
         self: &Arc<Self>,
-        call: CallId,
+        (call, budget): (CallId, Budget),
         title: String,
         execute: F,
     ) -> Result<Arc<Task>, StartError>
@@ -314,7 +314,7 @@ impl Tasks {
             let Ok(place) = Arc::clone(&self.overall).try_acquire_owned() else {
                 return Err(StartError::TooManyOverall { running });
             };
-            let task = Arc::new(self.make(&mut known, call, title, sender));
+            let task = Arc::new(self.make(&mut known, (call, budget), title, sender));
             known.add(Arc::clone(&task));
             let (tasks, running) = (Arc::clone(self), Arc::clone(&task));
             self.tracker.spawn(async move {
@@ -336,14 +336,14 @@ impl Tasks {
     fn make(
         &self,
         known: &mut Known,
-        call: CallId,
+        (call, budget): (CallId, Budget),
         title: String,
         starting: oneshot::Sender<Result<(), ShellError>>,
     ) -> Task {
         known.started += 1;
         let spill = self.outputs.as_ref().map(|outputs| outputs.spill(&call));
         let inner = Inner {
-            unread: Unread::new(spill),
+            unread: Unread::new(budget, spill),
             end: None,
             is_killed: false,
             is_seen: false,

@@ -51,20 +51,19 @@ impl Tool for Skill {
 
     async fn plan(&self, input: SkillInput, context: &CallContext) -> Result<Plan, ToolError> {
         let name = input.skill.trim().trim_start_matches('/').to_owned();
-        use_extension(NAME, ExtensionKind::Skill, &name, input.args.unwrap_or_default(), context).await
+        use_extension(NAME, ExtensionKind::Skill, &name, input.args.unwrap_or_default(), context)
     }
 }
 
 /// Plans to use a skill or command by its name.
-pub(super) async fn use_extension(
+pub(super) fn use_extension(
     tool: &'static str,
     kind: ExtensionKind,
     name: &str,
     arguments: String,
     context: &CallContext,
 ) -> Result<Plan, ToolError> {
-    let catalog = Catalog::of(context.workspace.roots().to_vec()).await;
-    let found = find(&catalog, tool, kind, name)?.clone();
+    let found = find(&context.catalog, tool, kind, name)?.clone();
     let title = match arguments.trim() {
         "" => format!("{tool} {name}"),
         arguments => format!("{tool} {name}: {arguments}"),

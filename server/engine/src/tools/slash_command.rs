@@ -54,6 +54,6 @@ impl Tool for SlashCommand {
                 "Give it as `/name arguments`.",
             ));
         }
-        use_extension(NAME, ExtensionKind::Command, name, arguments.to_owned(), context).await
+        use_extension(NAME, ExtensionKind::Command, name, arguments.to_owned(), context)
     }
 }

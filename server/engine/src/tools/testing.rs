@@ -106,6 +106,7 @@ impl Fixture {
             shell: Arc::new(Shell::new(self.root()).with_tasks(Arc::new(self.tasks()))),
             sandbox: None,
             agents: Arc::default(),
+            catalog: Arc::new(crate::extension::Catalog::load(&[self.root()], None)),
             may_read: Arc::new(|_, _| true),
             ask: None,
             cancel: self.cancel.clone(),

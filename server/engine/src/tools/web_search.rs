@@ -1,9 +1,9 @@
 //! WebSearch: pages of the web by what they are about.
 //!
-//! Rule: the tool exists only where the user has set up a service, and which domains come through is decided here,
+//! Rule: the tool is offered only while the user has set up a service, and which domains come through is decided here,
 //! not by the service.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -13,9 +13,10 @@ use serde_json::json;
 use url::{Host, Url};
 
 use crate::tools::{
-    Action, CallContext, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput, Touch,
+    Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, ToolOutput,
+    Touch,
 };
-use crate::web::search::{SearchError, SearchProvider, SearchResult};
+use crate::web::search::{HOW_TO_ENABLE, SearchError, SearchProvider, SearchResult};
 
 /// The name of the tool.
 const NAME: &str = "WebSearch";
@@ -40,17 +41,32 @@ pub struct WebSearchInput {
     pub blocked_domains: Vec<String>,
 }
 
+/// The service that searches, if there is one; settings may set up another one at any time. Clones are the same one.
+#[derive(Clone, Default)]
+pub struct CurrentSearch(Arc<Mutex<Option<Arc<dyn SearchProvider>>>>);
+
+impl CurrentSearch {
+    /// Lets this one search from now on, or none.
+    pub fn set(&self, provider: Option<Arc<dyn SearchProvider>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = provider;
+    }
+
+    fn now(&self) -> Option<Arc<dyn SearchProvider>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Searches the web.
 #[derive(Clone)]
 pub struct WebSearch {
-    provider: Arc<dyn SearchProvider>,
+    search: CurrentSearch,
 }
 
 impl WebSearch {
-    /// The tool with the service that searches.
+    /// The tool, which searches with whatever service there is at the time.
     #[must_use]
-    pub fn new(provider: Arc<dyn SearchProvider>) -> Self {
-        Self { provider }
+    pub fn new(search: CurrentSearch) -> Self {
+        Self { search }
     }
 }
 
@@ -71,7 +87,20 @@ impl Tool for WebSearch {
         }
     }
 
+    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
+        self.search.now().map(|_| self.facts().description.to_owned())
+    }
+
     async fn plan(&self, input: WebSearchInput, _context: &CallContext) -> Result<Plan, ToolError> {
+        let Some(provider) = self.search.now() else {
+            return Err(ToolError::new(
+                ToolErrorKind::NotFound,
+                format!("{NAME}: no service that searches the web is set up"),
+                format!(
+                    "Go on without it. The user can set one up under `webSearch` in their settings. {HOW_TO_ENABLE}"
+                ),
+            ));
+        };
         let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
         let chars = query.chars().count();
         if chars == 0 || chars > MAX_QUERY_CHARS {
@@ -86,7 +115,6 @@ impl Tool for WebSearch {
         };
         let title = format!("Search the web for `{query}`");
         let touches = vec![Touch::Named { tool: NAME, name: query.clone() }];
-        let provider = Arc::clone(&self.provider);
         let run = move |context: CallContext| {
             async move {
                 let found = tokio::select! {
@@ -206,7 +234,6 @@ fn failure(error: SearchError) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::Registry;
     use crate::tools::testing::Fixture;
 
     struct Listed(Result<Vec<&'static str>, SearchError>);
@@ -228,15 +255,38 @@ mod tests {
     }
 
     fn tool(urls: &[&'static str]) -> WebSearch {
-        WebSearch::new(Arc::new(Listed(Ok(urls.to_vec()))))
+        searching(Listed(Ok(urls.to_vec())))
     }
 
-    #[test]
-    fn without_a_service_there_is_no_such_tool() {
-        assert!(Registry::built_in().find("WebSearch").is_none());
-        let mut registry = Registry::built_in();
-        registry.add(tool(&[]));
-        assert!(registry.find("web_search").is_some());
+    fn searching(provider: impl SearchProvider + 'static) -> WebSearch {
+        let search = CurrentSearch::default();
+        search.set(Some(Arc::new(provider)));
+        WebSearch::new(search)
+    }
+
+    #[tokio::test]
+    async fn the_tool_is_offered_and_used_only_while_there_is_a_service() {
+        let search = CurrentSearch::default();
+        let tool = WebSearch::new(search.clone());
+        let is_offered = || {
+            let offer = Offering {
+                mode: crate::permission::Mode::Default,
+                can_diagnose: false,
+                catalog: &crate::extension::Catalog::default(),
+                is_denied: &|_| false,
+                agents: &crate::agents::AgentTypes::default(),
+            };
+            tool.describe(&offer).is_some()
+        };
+        assert!(!is_offered());
+        let (fixture, input) = (Fixture::new(), json!({ "query": "rust" }));
+        let refused = fixture.plan(tool.clone(), input.clone()).await.unwrap_err();
+        assert!(refused.model_text().contains("webSearch"), "{}", refused.model_text());
+        search.set(Some(Arc::new(Listed(Ok(Vec::new())))));
+        assert!(is_offered());
+        fixture.plan(tool.clone(), input).await.unwrap();
+        search.set(None);
+        assert!(!is_offered());
     }
 
     #[tokio::test]
@@ -310,8 +360,7 @@ mod tests {
         let failing =
             Listed(Err(SearchError::Status { service, status: "403 Forbidden".to_owned(), code: 403 }));
         let fixture = Fixture::new();
-        let error =
-            fixture.run(WebSearch::new(Arc::new(failing)), json!({ "query": "q" })).await.unwrap_err();
+        let error = fixture.run(searching(failing), json!({ "query": "q" })).await.unwrap_err();
         assert_eq!(error.message, "The search failed: Test answered 403 Forbidden");
         assert!(error.hint.contains("key"));
         let context = fixture.context();

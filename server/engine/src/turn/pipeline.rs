@@ -138,6 +138,7 @@ impl Pipeline<'_> {
             known.iter().for_each(|known| self.session.workspace.recall(known));
         }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
+        self.session.look().await;
         let judged = self.look(tool.as_ref(), &plan, &self.call.input);
 
         trace(self.call, Stage::PreHook);
@@ -256,6 +257,7 @@ impl Pipeline<'_> {
                     ..error
                 };
                 let plan = self.plan(tool, input.clone(), context).await.map_err(of_hook)?;
+                self.session.look().await;
                 let judged = self.look(tool, &plan, input);
                 (plan, judged)
             }
@@ -379,7 +381,7 @@ impl Pipeline<'_> {
         unless_refused(plan, self.look(tool, plan, input))
     }
 
-    /// What is in force now says of a call.
+    /// What is in force now says of a call. The settings were looked at before.
     fn look(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Judged {
         self.session.judge(&self.case(tool, input, &plan.touches), self.mode())
     }
@@ -432,13 +434,17 @@ impl Pipeline<'_> {
             None if !answer.allow => Ok((plan, judged)),
             // Settings, mode and links may have changed while the user was thinking: a refusal wins, and what holds the
             // call back is never less than they were shown.
-            None => self.judge(tool, &plan, &self.call.input).map(|now| {
-                let sandbox = now.sandbox.or(judged.sandbox);
-                (plan, Judged { sandbox, ..now })
-            }),
+            None => {
+                self.session.look().await;
+                self.judge(tool, &plan, &self.call.input).map(|now| {
+                    let sandbox = now.sandbox.or(judged.sandbox);
+                    (plan, Judged { sandbox, ..now })
+                })
+            }
             // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
             Some(input) => {
                 let planned = self.plan(tool, input.clone(), context).await;
+                self.session.look().await;
                 planned.and_then(|plan| {
                     let held_before = judged.sandbox.is_some();
                     let judged = self.judge(tool, &plan, &input)?;
@@ -627,7 +633,7 @@ impl Pipeline<'_> {
         let place = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(cancelled()),
-            place = self.session.places.acquire() => place.map_err(|_| cancelled())?,
+            place = self.session.places.take() => place,
         };
         // A question that is asked again has begun nothing.
         if !matches!(self.call.again, Some(Again::Question(_))) {
@@ -733,6 +739,7 @@ impl Pipeline<'_> {
             shell: Arc::clone(&self.conversation.shell),
             sandbox: session.in_force().policy.sandbox.clone(),
             agents: Arc::new(session.known_agents()),
+            catalog: session.catalog(),
             may_read: session.may_read(self.mode()),
             cancel: self.cancel.child_token(),
             ask: Some(ask),

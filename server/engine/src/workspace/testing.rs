@@ -228,6 +228,7 @@ impl Rig {
             shell: Arc::new(Shell::new(root.clone())),
             sandbox: None,
             agents: Arc::default(),
+            catalog: Arc::default(),
             may_read: Arc::new(|_, _| true),
             ask: None,
             cancel: CancellationToken::new(),

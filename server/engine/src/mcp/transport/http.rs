@@ -1,7 +1,8 @@
 //! Servers in the network, in the form called Streamable HTTP.
 //!
 //! Rule: they are reached by the clients that models are reached by: no redirect is followed, so that no header goes where
-//! it was not meant to, and this machine is never reached through a proxy.
+//! it was not meant to, and this machine is never reached through a proxy. A command of the workspace that prints headers runs
+//! as the workspace's servers do; one of the user's with the user's rights.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,7 +20,8 @@ use crate::mcp::config::{Address, Definition, header};
 use crate::mcp::failure::Failure;
 use crate::mcp::servers::Surroundings;
 use crate::model::http;
-use crate::shell::helper::output_of;
+use crate::shell::helper;
+use crate::shell::served::ServedSpec;
 
 /// How long the command that prints headers may take.
 const HELPER_LIMIT: Duration = Duration::from_secs(10);
@@ -40,7 +42,11 @@ pub(crate) fn client(address: &Address) -> Result<Client, Failure> {
 ///
 /// # Errors
 /// Why there are none; nothing of their values is in it.
-pub(crate) async fn headers(address: &Address) -> Result<HashMap<HeaderName, HeaderValue>, Failure> {
+pub(crate) async fn headers(
+    definition: &Definition,
+    address: &Address,
+    surroundings: &Surroundings,
+) -> Result<HashMap<HeaderName, HeaderValue>, Failure> {
     let mut headers: HashMap<_, _> = address.headers.iter().cloned().collect();
     let Some(command) = &address.headers_helper else { return Ok(headers) };
     let wrong = |why: String| {
@@ -49,8 +55,14 @@ pub(crate) async fn headers(address: &Address) -> Result<HashMap<HeaderName, Hea
             "It has to print one JSON object of headers, such as {\"Authorization\": \"Bearer …\"}, and nothing else.",
         )
     };
-    let printed =
-        output_of(command, HELPER_LIMIT, HELPER_BYTES).await.map_err(|failure| wrong(failure.to_string()))?;
+    let printed = match definition.is_of_project {
+        true => {
+            let spec = helper_of_project(command, definition, surroundings);
+            helper::output_of_program(spec, HELPER_LIMIT, HELPER_BYTES).await
+        }
+        false => helper::output_of(command, HELPER_LIMIT, HELPER_BYTES).await,
+    };
+    let printed = printed.map_err(|failure| wrong(failure.to_string()))?;
     let Ok(Value::Object(printed)) = serde_json::from_str(&printed) else {
         return Err(wrong("printed something else than a JSON object".to_owned()));
     };
@@ -62,6 +74,20 @@ pub(crate) async fn headers(address: &Address) -> Result<HashMap<HeaderName, Hea
     Ok(headers)
 }
 
+/// The command of an entry of the workspace, to be run as servers of the workspace are.
+fn helper_of_project(command: &str, definition: &Definition, surroundings: &Surroundings) -> ServedSpec {
+    ServedSpec {
+        program: "sh".to_owned(),
+        arguments: vec!["-c".to_owned(), command.to_owned()],
+        directory: surroundings.project.clone(),
+        variables: surroundings.variables_of_programs(),
+        secrets: surroundings.secrets.clone(),
+        sandbox: surroundings.sandbox_of(definition),
+        network: definition.network,
+        writable: Vec::new(),
+    }
+}
+
 /// Opens the way to a server.
 ///
 /// # Errors
@@ -71,7 +97,7 @@ pub(crate) async fn open(
     address: &Address,
     surroundings: &Surroundings,
 ) -> Result<StreamableHttpClientTransport<AuthClient<Client>>, Failure> {
-    let (client, headers) = (client(address)?, headers(address).await?);
+    let (client, headers) = (client(address)?, headers(definition, address, surroundings).await?);
     let manager = auth::manager(definition, address, &surroundings.state).await?;
     let config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
         .custom_headers(headers)

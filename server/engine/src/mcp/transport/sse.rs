@@ -66,7 +66,7 @@ pub(crate) async fn open(
     surroundings: &Surroundings,
 ) -> Result<SseTransport, Failure> {
     let client = http::client(address)?;
-    let mut headers = header_map(http::headers(address).await?);
+    let mut headers = header_map(http::headers(definition, address, surroundings).await?);
     if let Some(token) = auth::token(definition, address, &surroundings.state).await?
         && !headers.contains_key("authorization")
     {

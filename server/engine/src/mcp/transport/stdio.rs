@@ -3,7 +3,7 @@
 //! Rule: what a server writes to its standard error is read to the end, so that it never blocks, and only the end of it is
 //! kept.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -25,9 +25,6 @@ const READ_SIZE: usize = 16 << 10;
 /// The exit code of shells for a program that is not there, and for one that cannot be started.
 const NOT_FOUND: i32 = 127;
 const NOT_STARTED: i32 = 126;
-
-/// The variable that tells programs which project they work for.
-const PROJECT_FOLDER: &str = "CLAUDE_PROJECT_DIR";
 
 /// The end of what a server wrote to its standard error.
 #[derive(Clone, Debug, Default)]
@@ -72,10 +69,8 @@ pub(crate) fn start(
     surroundings: &Surroundings,
     complaints: &Complaints,
 ) -> Result<(impl Transport<RoleClient> + use<>, ServedProcess), Failure> {
-    let sandbox = surroundings.sandbox.clone().filter(|_| definition.sandboxed);
-    let mut variables: BTreeMap<String, String> = surroundings.variables.iter().cloned().collect();
-    let project = surroundings.project.to_string();
-    variables.insert(PROJECT_FOLDER.to_owned(), project);
+    let sandbox = surroundings.sandbox_of(definition);
+    let mut variables = surroundings.variables_of_programs();
     let mut writable = Vec::new();
     if sandbox.is_some() {
         match surroundings.cache_of(definition) {

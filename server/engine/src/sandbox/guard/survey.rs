@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::regular;
+
 /// Names that are guarded wherever they are found.
 const NAMES: [&str; 12] = [
     ".kode",
@@ -214,10 +216,7 @@ fn pointed_to(path: &Path) -> Option<PathBuf> {
     if path.is_dir() {
         return path.canonicalize().ok();
     }
-    if fs::metadata(path).ok()?.len() > MAX_POINTER {
-        return None;
-    }
-    let text = fs::read_to_string(path).ok()?;
+    let text = regular::read_text(path, MAX_POINTER).ok()?;
     let folder = text.strip_prefix("gitdir:")?.trim();
     path.parent()?.join(folder).canonicalize().ok()
 }

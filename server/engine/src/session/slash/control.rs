@@ -255,7 +255,7 @@ impl Bench<'_> {
         if in_force.rules.is_empty() {
             text.push_str("\nThere are no rules.");
         }
-        let waiting = self.waiting().len();
+        let waiting = self.waiting().await.len();
         if waiting > 0 {
             let _ = write!(
                 text,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::command::{CommandSource, Report, Typed};
 use crate::event::NoticeLevel;
 use crate::extension::arguments::split;
-use crate::extension::{Catalog, Extension, ExtensionKind};
+use crate::extension::{Catalog, ExtensionKind};
 use crate::ids::{ItemId, TurnId};
 use crate::journal::Record;
 use crate::mcp::PromptPart;
@@ -153,13 +153,6 @@ impl Session {
         }
         let (found, roots) = (Catalog::clone(found), self.workspace.roots().to_vec());
         Arc::new(blocking(move || found.having_touched(&roots, &touched)).await)
-    }
-
-    /// What a file asks for and the user has not approved, by the keys of approvals.
-    #[must_use]
-    pub fn waiting_of(&self, extension: &Extension) -> Vec<String> {
-        let waiting = extension.wishes.iter().filter(|wish| !self.has_approved(wish));
-        waiting.map(|wish| wish.key.clone()).collect()
     }
 }
 

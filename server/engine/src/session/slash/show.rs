@@ -21,11 +21,11 @@ use crate::todo;
 const MAX_SHOWN: usize = 160;
 
 impl Bench<'_> {
-    pub(super) fn help(&self) -> Report {
+    pub(super) async fn help(&self) -> Report {
         let catalog = self.session.catalog();
         let wanted = self.arguments.trim_start_matches('/');
         if !wanted.is_empty() {
-            return self.help_on(wanted);
+            return self.help_on(wanted).await;
         }
         let mut text = "**Commands**\n\n".to_owned();
         for built_in in BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere) {
@@ -45,7 +45,7 @@ impl Bench<'_> {
         Report::text(text).with(json!({ "builtIn": built_in, "files": own }))
     }
 
-    fn help_on(&self, name: &str) -> Report {
+    async fn help_on(&self, name: &str) -> Report {
         if let Some(built_in) = BuiltIn::find(name) {
             let mut text = format!("{}: {}.", shown(built_in), built_in.description.trim_end_matches('.'));
             if !built_in.aliases.is_empty() {
@@ -63,7 +63,7 @@ impl Bench<'_> {
         for (label, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             let _ = write!(text, "\n- {label}: {}", code(list));
         }
-        for wish in one.wishes.iter().filter(|wish| !self.session.has_approved(wish)) {
+        for wish in self.session.unapproved(one.wishes.clone()).await {
             let _ = write!(text, "\n- Waits for your approval (`/trust`): {}", wish.key);
         }
         for note in &one.notes {
@@ -142,14 +142,14 @@ impl Bench<'_> {
         Report::text(text).with(json!({ "totalCostUsd": total, "models": models }))
     }
 
-    pub(super) fn status(&self) -> Report {
+    pub(super) async fn status(&self) -> Report {
         let session = self.session;
         let (id, title, model, effort, style) = {
             let state = session.state();
             let style = state.output_style.clone();
             (state.id.to_string(), state.title.clone(), state.model.clone(), state.effort, style)
         };
-        let in_force = session.in_force();
+        let (in_force, waiting) = (session.in_force(), self.waiting().await);
         let mode = in_force.mode(session.mode()).name();
         let models = session.models.now();
         let profile = models.profile(&model);
@@ -165,7 +165,7 @@ impl Bench<'_> {
              - Problems with settings: {}\n- Waiting for your approval: {}",
             code(&folders),
             in_force.problems.len(),
-            self.waiting().len()
+            waiting.len()
         );
         Report::text(text).with(json!({
             "sessionId": id, "version": version, "model": model, "mode": mode, "folders": folders, "sandbox": sandbox,
@@ -198,7 +198,7 @@ impl Bench<'_> {
         };
         text.push('\n');
         text.push_str(&bullets(&bad));
-        let waiting = self.waiting().len();
+        let waiting = self.waiting().await.len();
         if waiting > 0 {
             let _ = writeln!(text, "\n{waiting} wishes of files wait for your approval: `/trust`.");
         }

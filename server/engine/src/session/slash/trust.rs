@@ -20,7 +20,7 @@ impl Bench<'_> {
         if self.in_turn || !self.session.is_busy() {
             self.session.look_for_extensions().await;
         }
-        let waiting = self.waiting();
+        let waiting = self.waiting().await;
         if self.arguments.is_empty() {
             lock(&self.session.wishes_shown).clone_from(&waiting);
             return self.list(&waiting);
@@ -61,12 +61,11 @@ impl Bench<'_> {
     }
 
     /// What files of the workspace ask for and the user has not approved.
-    pub(super) fn waiting(&self) -> Vec<Wish> {
+    pub(super) async fn waiting(&self) -> Vec<Wish> {
         let in_force = self.session.in_force();
         let catalog = self.session.catalog();
         let of_settings = in_force.policy.withheld.iter().map(|withheld| withheld.wish.clone());
-        let of_files = catalog.all().flat_map(|one| one.wishes.iter().cloned());
-        let of_files = of_files.filter(|wish| !self.session.has_approved(wish));
+        let of_files = self.session.unapproved(catalog.wishes().cloned().collect()).await;
         of_settings.chain(of_files).collect()
     }
 
@@ -95,6 +94,10 @@ impl Bench<'_> {
 
     async fn approve(&self, wishes: Vec<Wish>) -> Result<(), String> {
         let source = self.session.policy_source();
-        blocking(move || source.approve_wishes(&wishes)).await.map_err(|error| error.to_string())
+        blocking(move || source.approve_wishes(&wishes)).await.map_err(|error| error.to_string())?;
+        // What has waited for it need not wait for the next prompt.
+        self.session.look().await;
+        self.session.servers().refresh().await;
+        Ok(())
     }
 }
