@@ -22,7 +22,7 @@ use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::equipment::Equipment;
-use crate::settings::{TrustWaiting, Withheld};
+use crate::settings::{TrustWaiting, Wish, Withheld};
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind, Touch};
 use crate::workspace::{Workspace, blocking};
@@ -59,6 +59,8 @@ pub(crate) struct Guard {
     /// The session's own folders, which need no question to be read.
     own: Vec<AbsPath>,
     in_force: Mutex<Option<Arc<InForce>>>,
+    /// What files of the workspace that are no settings ask for.
+    beside: Mutex<Arc<Vec<Wish>>>,
     told: Mutex<Told>,
 }
 
@@ -70,8 +72,20 @@ struct Told {
     contents: Option<Vec<(AbsPath, u64)>>,
     /// What was asked about, by its digest.
     asked: BTreeSet<String>,
+    /// What files that are no settings ask for, as it stood when it was looked at last.
+    beside: Beside,
     /// The policy whose variables commands get.
     policy: Option<Arc<Policy>>,
+}
+
+/// What files that are no settings ask for and the user has not approved, by one policy.
+#[derive(Debug, Default)]
+struct Beside {
+    wishes: Arc<Vec<Wish>>,
+    policy: Option<Arc<Policy>>,
+    waiting: Vec<Withheld>,
+    /// What of it is to be asked about, by its digest.
+    to_ask: Vec<String>,
 }
 
 /// A verdict, and what holds the call back if it runs: both from one picture.
@@ -101,7 +115,31 @@ impl fmt::Debug for Guard {
 impl Guard {
     /// What counts by `source`, with the session's `own` folders.
     pub(crate) fn new(source: Arc<dyn PolicySource>, own: impl IntoIterator<Item = AbsPath>) -> Self {
-        Self { source, own: own.into_iter().collect(), in_force: Mutex::default(), told: Mutex::default() }
+        let own = own.into_iter().collect();
+        Self { source, own, in_force: Mutex::default(), beside: Mutex::default(), told: Mutex::default() }
+    }
+
+    /// Takes in what files of the workspace ask for that are no settings.
+    pub(crate) fn know_wishes(&self, wishes: Vec<Wish>) {
+        let mut known = lock(&self.beside);
+        if **known != wishes {
+            *known = Arc::new(wishes);
+        }
+    }
+
+    /// What of that waits now. The same policy says the same of the same wishes.
+    fn look_beside(&self, beside: &mut Beside, policy: &Arc<Policy>) {
+        let wishes = Arc::clone(&lock(&self.beside));
+        let is_known = beside.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, policy))
+            && Arc::ptr_eq(&beside.wishes, &wishes);
+        if is_known {
+            return;
+        }
+        let waiting: Vec<&Wish> = wishes.iter().filter(|wish| !self.source.is_approved(wish)).collect();
+        let to_ask = waiting.iter().filter(|wish| !self.source.is_put_off(wish)).map(|wish| wish.digest());
+        let to_ask = to_ask.collect();
+        let waiting = waiting.into_iter().cloned().map(Withheld::of_file).collect();
+        *beside = Beside { wishes, policy: Some(Arc::clone(policy)), waiting, to_ask };
     }
 
     fn in_force(&self, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Arc<InForce> {
@@ -153,6 +191,15 @@ impl InForce {
         let mut equipment = self.equipment.clone();
         equipment.take(more.clone());
         let made = Self::new(Arc::clone(&self.policy), &self.grants, &equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture without anything that allows: no rule, and no answer of the user's.
+    fn without_allowance(&self, cwd: &AbsPath) -> Self {
+        let mut policy = Policy::clone(&self.policy);
+        policy.rules.retain(|rule| rule.behavior != Behavior::Allow);
+        let equipment = Equipment { allow: Vec::new(), ..self.equipment.clone() };
+        let made = Self::new(Arc::new(policy), &[], &equipment, cwd);
         Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
@@ -262,12 +309,13 @@ impl Session {
             told.policy = Some(Arc::clone(policy));
         }
         // What is wished for no more may be asked about again, should it come back.
-        told.asked.retain(|known| policy.to_ask.contains(known));
-        let before = told.asked.len();
-        told.asked.extend(policy.to_ask.iter().cloned());
-        if told.asked.len() > before {
-            self.publish(Event::TrustRequired { waiting: TrustWaiting::of(&policy.withheld) });
+        self.guard.look_beside(&mut told.beside, policy);
+        let to_ask: BTreeSet<String> = policy.to_ask.iter().chain(&told.beside.to_ask).cloned().collect();
+        if !to_ask.is_subset(&told.asked) {
+            let waiting = TrustWaiting::of(policy.withheld.iter().chain(&told.beside.waiting));
+            self.publish(Event::TrustRequired { waiting });
         }
+        told.asked = to_ask;
         in_force
     }
 
@@ -282,6 +330,14 @@ impl Session {
         lock(&self.guard.told).complaints.clone()
     }
 
+    /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.
+    #[must_use]
+    pub fn trust_waiting(&self) -> Option<TrustWaiting> {
+        let told = lock(&self.guard.told);
+        let waiting: Vec<_> = told.complaints.withheld.iter().chain(&told.beside.waiting).collect();
+        (!waiting.is_empty()).then(|| TrustWaiting::of(waiting))
+    }
+
     /// Looks at the settings files, and tells what has changed.
     pub fn look_at_settings(&self) {
         self.in_force();
@@ -292,10 +348,38 @@ impl Session {
         self.judge_in(&self.in_force(), case, mode)
     }
 
-    /// As [`Session::judge`], with what a skill or command brings along that is being put together.
+    /// What the gate goes by now, with more that a skill or command brings along.
+    pub(crate) fn in_force_with(&self, equipment: &Equipment) -> Arc<InForce> {
+        let in_force = self.in_force();
+        match equipment.is_empty() {
+            true => in_force,
+            false => Arc::new(in_force.with_equipment(equipment, &self.workspace.cwd())),
+        }
+    }
+
+    /// As [`Session::judge`], with more that a skill or command brings along.
     pub(crate) fn judge_with(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
-        let with = self.in_force().with_equipment(equipment, &self.workspace.cwd());
-        self.judge_in(&with, case, mode)
+        self.judge_in(&self.in_force_with(equipment), case, mode)
+    }
+
+    /// As [`Session::judge_with`], for a command in the text of a file: whoever plans runs only what looks, whatever rules
+    /// allow.
+    pub(crate) fn judge_embedded(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
+        let in_force = self.in_force_with(equipment);
+        let judged = self.judge_in(&in_force, case, mode);
+        let is_allowed = judged.verdict.decision == GateDecision::Allow;
+        if in_force.mode(mode) != Mode::Plan || !is_allowed {
+            return judged;
+        }
+        let without = in_force.without_allowance(&self.workspace.cwd());
+        let verdict = self.judge_in(&without, case, mode).verdict;
+        let verdict = match verdict.decision {
+            GateDecision::Allow => judged.verdict,
+            GateDecision::Ask | GateDecision::Deny => {
+                Verdict::deny("in plan mode the commands of a file run only where they change nothing")
+            }
+        };
+        Judged { verdict, ..judged }
     }
 
     fn judge_in(&self, in_force: &InForce, case: &Case<'_>, mode: Mode) -> Judged {
@@ -343,7 +427,12 @@ impl Session {
 
     /// Which files a search may look into: those that may be read without anybody being asked.
     pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
-        let (in_force, workspace) = (self.in_force(), Arc::clone(&self.workspace));
+        self.may_read_with(mode, &Equipment::default())
+    }
+
+    /// As [`Session::may_read`], with more that a skill or command brings along.
+    pub(crate) fn may_read_with(&self, mode: Mode, equipment: &Equipment) -> MayRead {
+        let (in_force, workspace) = (self.in_force_with(equipment), Arc::clone(&self.workspace));
         Arc::new(move |target, look| {
             in_force.within(mode, &workspace, &|_| None, |circumstances| {
                 gate::may_read(target, look, circumstances)
