@@ -147,9 +147,11 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
                     true if !is_reference(value) && !says_nothing(value) => {
                         format!("{}{}{MASK}", &found[1], &found[2])
                     }
-                    true => found[0].to_owned(),
                     // The value may set something in turn.
-                    false => format!("{}{}{}", &found[1], &found[2], masked_text(value)),
+                    false if value.contains(['=', ':']) => {
+                        format!("{}{}{}", &found[1], &found[2], masked_text(value))
+                    }
+                    true | false => found[0].to_owned(),
                 }
             },
         ),

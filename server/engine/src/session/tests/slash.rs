@@ -324,7 +324,8 @@ async fn what_a_skill_brings_along_counts_in_the_sub_agent_that_uses_it_alone() 
     // Who takes the session up finds it as it was.
     let id = session.id().clone();
     bench.engine.shutdown().await;
-    let again = Bench::in_home(bench.home, vec![]);
+    let policies = Arc::new(NoPolicies);
+    let again = Bench::with_policies(bench.home, vec![], Registry::built_in(), policies);
     let session = again.engine.load_session(&[again.root()], &id).await.unwrap();
     assert_eq!(brought(&session), expected);
 }
