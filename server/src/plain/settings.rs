@@ -360,7 +360,10 @@ fn listed(waiting: &[&Waiting], approved: &[&Approved]) -> Value {
     if lines.is_empty() {
         lines.push("The workspace asks for nothing.".to_owned());
     }
-    let wish = |digest: &str, wish: &Wish, waits: bool| json!({ "digest": digest, "key": wish.key, "text": wish.shown(), "file": wish.file.to_string(), "waits": waits });
+    let wish = |digest: &str, wish: &Wish, waits: bool| {
+        let (text, file) = (wish.shown(), wish.file.to_string());
+        json!({ "digest": digest, "key": wish.key, "text": text, "file": file, "waits": waits })
+    };
     let wishes = waiting.iter().map(|one| wish(&one.digest, &one.wish, true));
     let wishes: Vec<_> =
         wishes.chain(approved.iter().map(|one| wish(&one.digest, &one.wish, false))).collect();
