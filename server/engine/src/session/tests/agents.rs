@@ -29,7 +29,7 @@ impl Tool for Act {
 
 /// Settings of a user who has approved whatever files ask for.
 #[derive(Clone, Default)]
-struct Trusting(Arc<Policy>);
+pub(super) struct Trusting(Arc<Policy>);
 
 impl Policies for Trusting {
     fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
