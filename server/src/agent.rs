@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kode_engine::engine::{Attached, Engine, EngineOptions, NewSession, Policies, SessionError};
+use kode_engine::hooks::EndReason;
 use kode_engine::ids::SessionId;
 use kode_engine::input::complete::Completer;
 use kode_engine::model::models::{Pointer, ProfileLayer};
@@ -170,7 +171,7 @@ impl Agent {
         agent.watch_settings();
         trust::pull_configuration(&agent);
         let ending = Arc::clone(&agent);
-        shared.lifecycle.at_end(async move { ending.engine.shutdown().await });
+        shared.lifecycle.at_end(async move { ending.engine.shutdown_for(EndReason::PromptInputExit).await });
         Ok(agent)
     }
 

@@ -40,9 +40,9 @@ pub(crate) async fn state(agent: &Agent, roots: Vec<AbsPath>) -> TrustState {
     state.await.unwrap_or_default()
 }
 
-/// What skills and commands of a workspace ask for.
+/// What agents, skills and commands of a workspace ask for.
 async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<Wish> {
-    agent.engine.extensions(roots).now().await.catalog.wishes().cloned().collect()
+    agent.engine.extensions(roots).now().await.wishes().cloned().collect()
 }
 
 /// Does it about what these digests stand for, and says how many still stood in the files.

@@ -205,7 +205,7 @@ fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
     assert_eq!(desk.noted("PreCompact")[0]["trigger"], "manual");
     assert!(desk.noted("Compaction")[0]["messages_before"].as_u64().unwrap() > 2);
     assert!(desk.noted("PostCompact")[0]["compact_summary"].as_str().unwrap().len() > 10);
-    assert_eq!(desk.noted("SessionEnd")[0]["reason"], "other");
+    assert_eq!(desk.noted("SessionEnd")[0]["reason"], "prompt_input_exit");
 }
 
 #[test]
@@ -227,6 +227,38 @@ fn a_session_that_is_taken_up_begins_as_such_and_one_that_is_only_opened_begins_
     session.run("two");
     let sources: Vec<_> = desk.noted("start").iter().map(|start| start["source"].clone()).collect();
     assert_eq!(sources, ["startup", "resume"]);
+}
+
+#[test]
+fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
+    let desk = Desk::new(&Script::new([say("One."), say("Two."), say("Three."), say("Four.")]));
+    desk.hooks(&json!({
+        "SessionStart": [group(&desk.note("start"))], "SessionEnd": [group(&desk.note("end"))],
+    }));
+    let told = |name: &str, field: &str| -> Vec<String> {
+        desk.noted(name).iter().map(|one| one[field].as_str().unwrap().to_owned()).collect()
+    };
+    let client = desk.open();
+    let first = client.session();
+    first.run("one");
+    let answer = |session: &Session<'_>, text: &str| {
+        session.run(text);
+        let items = session.items();
+        let of = items.iter().rev().find(|item| item["body"]["type"] == "command").unwrap();
+        of["body"]["goTo"].as_str().unwrap().to_owned()
+    };
+    let cleared = Session::new(&client, &answer(&first, "/clear"));
+    assert_eq!(told("end", "reason"), ["clear"], "at once, although the session stays");
+    cleared.run("two");
+    assert_eq!(told("start", "source"), ["startup", "clear"]);
+    // Who goes back begins the first one again, and leaves the second.
+    assert_eq!(answer(&cleared, &format!("/resume {}", first.id)), first.id);
+    assert_eq!(told("end", "reason"), ["clear", "resume"]);
+    first.run("three");
+    assert_eq!(told("start", "source"), ["startup", "clear", "resume"]);
+    first.call("agent/session/close", json!({}));
+    client.shut_down();
+    assert_eq!(told("end", "reason"), ["clear", "resume", "prompt_input_exit"]);
 }
 
 /// What became of a call that a hook has looked at: whether it ran, what the model was told, and what the user was.
@@ -379,6 +411,93 @@ fn a_hook_answers_for_the_user_and_adds_rules_for_the_session() {
     session.run("go");
     let [(text, is_error)] = desk.project.model.last_results().try_into().unwrap();
     assert!(is_error && text.contains("A hook refused") && text.contains("not today"), "{text}");
+}
+
+#[test]
+fn what_a_hook_answers_in_the_users_place_is_decided_anew_and_guarded_places_are_the_users() {
+    let answers = |input: Value| {
+        let mut decision = json!({ "behavior": "allow" });
+        if !input.is_null() {
+            decision["updatedInput"] = input;
+        }
+        let output =
+            json!({ "hookSpecificOutput": { "hookEventName": "PermissionRequest", "decision": decision } });
+        format!("echo '{output}'")
+    };
+    let write = |path: &str| json!({ "file_path": format!("{{{{cwd}}}}/{path}"), "content": "x\n" });
+    // The hook leads a harmless call to a guarded place, to what an ask rule speaks of, and says yes to a guarded place.
+    let asked = json!({ "permissions": { "ask": ["Bash(touch asked)"] } });
+    for (call_of_model, output, shown, settings) in [
+        (
+            bash("touch one"),
+            json!({ "command": "touch .git/hooks/pre-commit" }),
+            "touch .git/hooks/pre-commit",
+            json!({}),
+        ),
+        (bash("touch one"), json!({ "command": "touch asked" }), "touch asked", asked.clone()),
+        (bash("touch asked"), Value::Null, "touch asked", asked),
+        (call("Write", write(".vscode/tasks.json")), Value::Null, ".vscode/tasks.json", json!({})),
+    ] {
+        let desk = Desk::new(&Script::new([call_of_model, say("Done.")]));
+        let mut settings = settings;
+        settings["hooks"] = json!({ "PermissionRequest": [group(&answers(output.clone()))] });
+        fs::write(desk.home().join(".claude/settings.json"), settings.to_string()).unwrap();
+        let client = desk.open();
+        let session = client.session();
+        let turn = session.prompt("go");
+        let prompt = session.wait_permission(0);
+        assert!(prompt.to_string().contains(shown), "{prompt}");
+        session.respond(&prompt, json!({ "decision": "deny" })).unwrap();
+        session.wait_done(&turn);
+        let [(text, is_error)] = desk.project.model.last_results().try_into().unwrap();
+        assert!(is_error && text.contains("The user refused"), "{text}");
+        for path in ["one", "asked", ".git/hooks/pre-commit", ".vscode/tasks.json"] {
+            assert!(!desk.project.path(path).exists(), "{path}");
+        }
+    }
+    // What nothing speaks against runs as the hook has made it.
+    let desk = Desk::new(&Script::new([bash("touch one"), say("Done.")]));
+    desk.hook("PermissionRequest", &answers(json!({ "command": "touch two" })));
+    let client = desk.open();
+    client.session().run("go");
+    assert!(desk.project.path("two").exists() && !desk.project.path("one").exists());
+}
+
+#[test]
+fn a_command_in_the_text_of_a_file_goes_through_hooks_and_the_users_answer() {
+    let desk = Desk::new(&Script::new([say("seen")]));
+    fs::create_dir_all(desk.home().join(".claude/commands")).unwrap();
+    let file = desk.home().join(".claude/commands/make.md");
+    fs::write(file, "Made: !`touch made; echo of-the-command`").unwrap();
+    let refuse = desk.script("guard.sh", "#!/bin/sh\ncat >> \"$0.log\"\necho 'no touching' >&2\nexit 2\n");
+    let command = |session: &Session<'_>| {
+        let items = session.items();
+        items.iter().rev().find(|item| item["body"]["type"] == "command").unwrap()["body"].clone()
+    };
+    desk.hook("PreToolUse", &format!("'{refuse}'"));
+    {
+        let client = desk.open();
+        let session = free(&client);
+        session.run("/make");
+        let told = command(&session);
+        assert!(told["failed"] == true && told["text"].as_str().unwrap().contains("no touching"), "{told}");
+        assert!(!desk.project.path("made").exists() && desk.project.model.requests().is_empty());
+    }
+    let noted = lines(Path::new(&format!("{refuse}.log")));
+    assert_eq!(noted[0]["tool_name"], "Bash");
+    assert_eq!(noted[0]["tool_input"]["command"], "touch made; echo of-the-command");
+
+    desk.hooks(&json!({ "PostToolUse": [group(&desk.note("after"))] }));
+    let client = desk.open();
+    let session = client.session();
+    let turn = session.prompt("/make");
+    let prompt = session.allow(0);
+    assert_eq!(prompt["preview"]["command"], "touch made; echo of-the-command", "{prompt}");
+    session.wait_done(&turn);
+    assert!(desk.project.path("made").exists());
+    let sent = desk.project.model.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("Made: of-the-command"), "{sent}");
+    assert_eq!(desk.noted("after").len(), 1);
 }
 
 #[test]

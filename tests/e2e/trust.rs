@@ -139,8 +139,66 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
         client.wait_for("the question", |received| received.of("window/showMessageRequest").next().cloned());
     assert!(request["params"]["message"].as_str().unwrap().contains("1 variable"), "{request}");
     assert!(!request["params"]["message"].as_str().unwrap().contains("allow rule"), "{request}");
+    // Nobody says yes to what they were not shown.
+    assert!(request["params"]["message"].as_str().unwrap().contains("env.ASKED \"two\""), "{request}");
     client.answer(&request, json!({ "title": "Trust" }));
     while client.call("agent/trust/list", json!({}))["approved"] == json!([]) {}
+}
+
+#[test]
+fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
+    const SECRET: &str = "s3cr3tXY9";
+    let desk = Desk::new();
+    let agent = "---\nname: dear\ndescription: Costs.\nmodel: dear-9\neffort: high\n---\nYou are dear.";
+    desk.project.write(".claude/agents/dear.md", agent);
+    let skill = format!("---\nallowed-tools: Bash(curl --token={SECRET} *)\n---\nGet it.");
+    desk.project.write(".claude/skills/get/SKILL.md", skill);
+    let url = format!("https://me:{SECRET}@example.com/hook");
+    let settings = json!({
+        "env": { "ANY": SECRET },
+        "permissions": { "deny": [format!("Bash(curl --password {SECRET} *)")] },
+        "hooks": { "Stop": [{ "hooks": [{ "type": "http", "url": url, "headers": { "x-any": SECRET } }] }] },
+    });
+    desk.project.write(".claude/settings.json", settings.to_string());
+    let client = desk.open(&Offer::kode());
+    let session = client.session();
+    let told = session.wait_event("trust_required", |event| {
+        event["type"] == "trust_required" && event["count"] == 4
+    });
+    let summary = told["summary"].as_str().unwrap();
+    assert!(summary.contains("1 choice of a model") && summary.contains("1 list of tools"), "{told}");
+    assert_eq!(session.snapshot()["trustRequired"]["count"], 4);
+    let listed = client.call("agent/trust/list", json!({}));
+    let keys: Vec<_> =
+        listed["waiting"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
+    for key in ["model", "allowedTools", "env.ANY", "hooks.Stop"] {
+        assert!(keys.contains(&key), "{listed}");
+    }
+    let execute = |command: &str| {
+        client.call("workspace/executeCommand", json!({ "command": command, "arguments": [] }))
+    };
+    let mut shown = vec![
+        listed,
+        execute("kode.trust"),
+        execute("kode.permissionRules"),
+        session.call("agent/config/get", json!({})),
+        session.call("agent/hooks/list", json!({})),
+        session.call("agent/permission/rules", json!({})),
+    ];
+    for command in ["/trust", "/permissions", "/hooks", "/config"] {
+        session.run(command);
+    }
+    shown.push(session.snapshot());
+    shown.extend(session.records());
+    shown.push(json!(desk.cli(&["trust"]).stdout));
+    shown.push(json!(desk.cli(&["doctor", "--json"]).stdout));
+    for shown in shown {
+        assert!(!shown.to_string().contains(SECRET), "{shown:#}");
+    }
+    // What was approved is the whole text all the same.
+    desk.project.write(".claude/agents/dear.md", agent.replace("dear-9", "dear-10"));
+    let before = client.call("agent/trust/list", json!({}));
+    assert!(before.to_string().contains("dear-10"), "{before}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::permission::rules::{Problem, names};
+use crate::settings::Wish;
 use crate::tools::{Registry, ToolError, ToolErrorKind};
 
 /// So many types there are at most.
@@ -75,6 +76,8 @@ pub struct AgentType {
     pub origin: Origin,
     /// The file it is from; `None` when it is built in.
     pub file: Option<AbsPath>,
+    /// What it asks for that needs the user's approval: a file of a project gets none of it by itself.
+    pub wishes: Vec<Wish>,
 }
 
 /// Where sub-agents of a type keep notes from one task to the next.
@@ -171,6 +174,11 @@ impl AgentTypes {
                 warn(format!("There is no tool `{tool}`.{}", meant.unwrap_or_default()));
             }
         }
+    }
+
+    /// What files of projects ask for that needs the user's approval.
+    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+        self.iter().flat_map(|agent| &agent.wishes)
     }
 
     /// The type of that name, whatever its letter case.

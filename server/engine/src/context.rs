@@ -28,8 +28,6 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
     let preferences = &in_force.policy.preferences;
     let state = session.state();
     let reminders = reminders::for_request(conversation, &state, &tools, preferences.todo_reminder_rounds);
-    let of_turn = state.equipment.effort.filter(|_| conversation.agent.is_none());
-    let chosen = of_turn.or(state.effort);
     ModelRequest {
         system: vec![system.text()],
         messages,
@@ -38,7 +36,7 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
         max_tokens: profile.max_tokens,
         temperature: profile.temperature,
         top_p: profile.top_p,
-        effort: conversation.effort(chosen).or(profile.effort).or(preferences.effort),
+        effort: conversation.effort(state.effort, &state).or(profile.effort).or(preferences.effort),
         cache_key: Some(cache_key(session.id(), conversation.agent.as_ref())),
     }
 }
@@ -47,7 +45,7 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
 fn fixed(conversation: &Conversation<'_>) -> (SystemPrompt, Vec<ToolDeclaration>) {
     let session = conversation.session;
     let catalog = session.catalog();
-    let in_force = session.in_force();
+    let in_force = session.in_force_with(&conversation.equipment());
     let can_diagnose = session.workspace.can_diagnose();
     let agents = session.agents.types();
     let standing = session.standing();

@@ -21,7 +21,7 @@ use crate::event::EventLog;
 use crate::extension::live::{Extensions, Loaded, WeakExtensions};
 use crate::extension::places::Places;
 use crate::extension::report::Report;
-use crate::hooks::{HookChain, HookLayer, Hooks, ToolHook};
+use crate::hooks::{EndReason, HookChain, HookLayer, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
@@ -548,13 +548,13 @@ impl Engine {
         blocking(move || act(&catalogue, &workspaces)).await
     }
 
-    /// Ends a live session; its journal stays.
+    /// Ends a live session because the user has closed it; its journal stays.
     ///
     /// # Errors
     /// [`SessionError::Unknown`].
     pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         if self.following(id).is_none() {
-            self.session(id)?.close();
+            self.session(id)?.close_for(EndReason::PromptInputExit);
         }
         self.end_following(id);
         Ok(())
@@ -568,9 +568,14 @@ impl Engine {
 
     /// Ends all sessions and waits until their commands are gone and their journals are written.
     pub async fn shutdown(&self) {
+        self.shutdown_for(EndReason::Other).await;
+    }
+
+    /// As [`Engine::shutdown`], and says to hooks why.
+    pub async fn shutdown_for(&self, reason: EndReason) {
         lock(&self.followed).drain().for_each(|(_, following)| following.stop());
         let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
-        sessions.iter().for_each(|session| session.close_with_server());
+        sessions.iter().for_each(|session| session.close_with_server(reason));
         for session in sessions {
             session.closed().await;
         }

@@ -554,7 +554,9 @@ impl Session {
     /// Looks for agents, skills, commands and styles; what is found is what the next turn has.
     async fn look_for_extensions(&self) {
         let found = self.extensions.now().await;
-        *lock(&self.catalog) = self.with_touched(&found.catalog).await;
+        let catalog = self.with_touched(&found.catalog).await;
+        self.guard.know_wishes(catalog.wishes().chain(found.agents.wishes()).cloned().collect());
+        *lock(&self.catalog) = catalog;
         self.agents.know(&found.agents);
         self.kept.know(&found.styles);
     }

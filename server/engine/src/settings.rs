@@ -8,6 +8,7 @@ mod editor;
 pub mod effective;
 pub mod keys;
 mod lock;
+pub mod mask;
 mod models;
 pub mod policy;
 mod preference;
@@ -128,6 +129,15 @@ pub struct Withheld {
     pub wish: Wish,
     /// Where it stands.
     pub source: Source,
+}
+
+impl Withheld {
+    /// What a file of the workspace asks for that is no file of settings.
+    #[must_use]
+    pub fn of_file(wish: Wish) -> Self {
+        let source = Source { layer: Layer::Project, file: Some(wish.file.clone()), place: None };
+        Self { wish, source }
+    }
 }
 
 /// Why settings cannot be written or approved.

@@ -8,6 +8,7 @@ mod attempt;
 mod candidates;
 pub(crate) mod compact;
 pub(crate) mod delegate;
+pub(crate) mod embed;
 mod ending;
 mod intent;
 pub mod limit;

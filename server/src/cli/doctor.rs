@@ -107,7 +107,7 @@ fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
         })
     });
     let withheld = policy.withheld.iter().map(|withheld| {
-        json!({ "key": withheld.wish.key, "value": withheld.wish.text, "file": withheld.wish.file })
+        json!({ "key": withheld.wish.key, "value": withheld.wish.shown(), "file": withheld.wish.file })
     });
     Ok(json!({
         "files": settings.files,

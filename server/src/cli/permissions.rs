@@ -16,6 +16,7 @@ use kode_engine::permission::explain::{Explanation, Question, Setting, explain};
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
 use kode_engine::settings::SettingsPolicy;
+use kode_engine::settings::mask::masked_text;
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::json;
 
@@ -141,14 +142,14 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
         let rules = rules.iter().map(|placed| {
             json!({
                 "behavior": placed.behavior.name(),
-                "rule": placed.rule.to_string(),
+                "rule": masked_text(&placed.rule.to_string()),
                 "layer": placed.source.layer.name(),
                 "file": placed.source.file,
                 "line": placed.source.place.map(|place| place.line + 1),
             })
         });
         let withheld = current.withheld.iter().map(|withheld| {
-            json!({ "key": withheld.wish.key, "value": withheld.wish.text, "file": withheld.wish.file })
+            json!({ "key": withheld.wish.key, "value": withheld.wish.shown(), "file": withheld.wish.file })
         });
         let listed = json!({
             "rules": rules.collect::<Vec<_>>(),
@@ -165,7 +166,9 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     for withheld in &current.withheld {
         let line = format!(
             "waits  {} {}  ({}): `kode-ls trust approve` lets it count",
-            withheld.wish.key, withheld.wish.text, withheld.source
+            withheld.wish.key,
+            withheld.wish.shown(),
+            withheld.source
         );
         let _ = writeln!(text, "{}", printable(&line));
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use kode_engine::extension::Catalog;
+use kode_engine::extension::live::Loaded;
 use kode_engine::extension::places::Places;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::policy::PolicySource;
@@ -55,8 +55,9 @@ enum Command {
 /// When approvals cannot be read or written, or a file was changed meanwhile.
 pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
-    let catalog = Catalog::found_in(&Places::usual(vec![folder.clone()]));
-    let policy = policies::of(&folder)?.with_wishes(catalog.wishes().cloned().collect());
+    // Which models there are has nothing to do with what files ask for.
+    let files = Loaded::read(&Places::usual(vec![folder.clone()]), &|_| true);
+    let policy = policies::of(&folder)?.with_wishes(files.wishes().cloned().collect());
     let state = policy.trust();
     let (file, approves) = match args.command.unwrap_or(Command::List) {
         Command::List => {
@@ -75,10 +76,10 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let is_meant = |found: &AbsPath| file.as_ref().is_none_or(|file| file == found);
     let chosen: Vec<(String, String)> = if approves {
         let waiting = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file));
-        waiting.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.text))).collect()
+        waiting.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.shown()))).collect()
     } else {
         let approved = state.approved.iter().filter(|approved| is_meant(&approved.wish.file));
-        approved.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.text))).collect()
+        approved.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.shown()))).collect()
     };
     anyhow::ensure!(!chosen.is_empty(), "nothing there {}", if approves { "waits" } else { "was approved" });
     let mut text = String::new();
@@ -100,14 +101,14 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
 fn listed(state: &TrustState) -> String {
     let mut text = String::new();
     for waiting in &state.waiting {
-        let line = format!("waits    {} {}  ({})", waiting.wish.key, waiting.wish.text, waiting.source);
+        let line = format!("waits    {} {}  ({})", waiting.wish.key, waiting.wish.shown(), waiting.source);
         let _ = writeln!(text, "{}", printable(&line));
         if let Some(earlier) = &waiting.earlier {
             let _ = writeln!(text, "         {}", printable(&format!("you approved before: {earlier}")));
         }
     }
     for approved in &state.approved {
-        let line = format!("approved {} {}  ({})", approved.wish.key, approved.wish.text, approved.source);
+        let line = format!("approved {} {}  ({})", approved.wish.key, approved.wish.shown(), approved.source);
         let _ = writeln!(text, "{}", printable(&line));
     }
     if text.is_empty() {

@@ -6,6 +6,7 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::explain::Explanation;
 use kode_engine::permission::rules::{Behavior, PlacedRule, Problem, Severity, Source};
 use kode_engine::session::rules::RulesInForce;
+use kode_engine::settings::mask::masked_text;
 use kode_engine::settings::{Standing, TrustState, TrustWaiting, Withheld, summary};
 use kode_protocol as wire;
 
@@ -78,7 +79,7 @@ pub fn problem(problem: Problem) -> wire::SettingsProblem {
 fn entry(placed: &PlacedRule) -> wire::RuleEntry {
     wire::RuleEntry {
         behavior: behavior(placed.behavior),
-        rule: placed.rule.to_string(),
+        rule: masked_text(&placed.rule.to_string()),
         source: source(&placed.source),
     }
 }
@@ -109,16 +110,16 @@ pub fn trust(state: TrustState) -> wire::ListTrustResult {
     let summary = summary(state.waiting.iter().map(|waiting| waiting.wish.key.as_str()));
     let waiting = state.waiting.into_iter().map(|waiting| wire::TrustWaiting {
         digest: waiting.digest,
+        text: waiting.wish.shown(),
         key: waiting.wish.key,
-        text: waiting.wish.text,
         source: source(&waiting.source),
         earlier: waiting.earlier,
         dismissed: waiting.is_dismissed,
     });
     let approved = state.approved.into_iter().map(|approved| wire::TrustApproved {
         digest: approved.digest,
+        text: approved.wish.shown(),
         key: approved.wish.key,
-        text: approved.wish.text,
         source: source(&approved.source),
     });
     wire::ListTrustResult {
@@ -134,7 +135,7 @@ pub fn trust(state: TrustState) -> wire::ListTrustResult {
 pub fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
     wire::WithheldSetting {
         key: withheld.wish.key.clone(),
-        value: withheld.wish.text.clone(),
+        value: withheld.wish.shown(),
         source: source(&withheld.source),
     }
 }

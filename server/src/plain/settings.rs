@@ -5,6 +5,7 @@
 //! Rule: a diagnostic stands as long as what it tells of is there; a message is told once, and a question asked once.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kode_engine::ids::SessionId;
@@ -12,7 +13,8 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::rules::{Place, Problem, Severity};
 use kode_engine::session::Session;
 use kode_engine::session::guard::Complaints;
-use kode_engine::settings::{Waiting, summary};
+use kode_engine::settings::mask::masked_text;
+use kode_engine::settings::{Approved, Waiting, Wish, summary};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{
     Diagnostic, DiagnosticSeverity, MessageActionItem, MessageType, Position, Range,
@@ -25,7 +27,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::backend::Shared;
 use crate::convert;
-use crate::display::{both_ends, printable, readable};
+use crate::display::{printable, readable};
 use crate::handlers::error::{self, Failure};
 use crate::lsp::PositionEncoding;
 use crate::trust::{self, Act};
@@ -48,8 +50,10 @@ const SOURCE: &str = "kode-ls";
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct TrustArgument {
     op: TrustOp,
-    /// The file that is meant; all when it is left out.
+    /// The file that is meant, by its path, whole or in a workspace folder; all when it is left out.
     file: Option<String>,
+    /// What is meant of it, as it was listed.
+    digests: Option<Vec<String>>,
     session_id: Option<SessionId>,
 }
 
@@ -60,7 +64,7 @@ enum TrustOp {
     /// It is listed.
     #[default]
     List,
-    /// What the client has been told of counts.
+    /// What was shown counts.
     Approve,
     /// What was approved counts no more.
     Revoke,
@@ -197,49 +201,82 @@ pub(crate) fn ask(shared: &Arc<Shared>, session: &Arc<Session>) {
 
 async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[Waiting]) {
     let client = &agent.shared.client;
-    let digests: Vec<_> = waiting.iter().map(|waiting| waiting.digest.clone()).collect();
     let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
     let text = format!("This workspace asks for {asked_for}. Nothing of it counts until you trust it.");
     if !agent.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
         let how = format!("The command {TRUST} lists it, and so does `kode-ls trust`.");
         return client.show_message(MessageType::WARNING, readable(&format!("{text} {how}"))).await;
     }
-    let title = |title: &str| MessageActionItem { title: title.to_owned(), properties: Default::default() };
-    for actions in [&[NOT_NOW, SHOW, TRUST_IT][..], &[NOT_NOW, TRUST_IT]] {
-        let asked = client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
-            typ: MessageType::WARNING,
-            message: readable(&text),
-            actions: Some(actions.iter().map(|action| title(action)).collect()),
-        });
-        let chosen = match asked.await {
-            Ok(chosen) => chosen.map(|chosen| chosen.title),
-            Err(error) => {
-                tracing::warn!(%error, "the user was not asked about the workspace's settings");
-                None
-            }
-        };
-        let act = match chosen.as_deref() {
-            Some(SHOW) => {
-                let lines = waiting.iter().map(waiting_line).collect::<Vec<_>>().join("\n");
-                client.show_message(MessageType::INFO, both_ends(&lines, SHOWN_LIMIT)).await;
-                continue;
-            }
-            Some(TRUST_IT) => Act::Approve,
-            Some(NOT_NOW) => Act::Dismiss,
-            Some(_) | None => return,
-        };
-        match trust::act(agent, roots, act, digests).await {
-            Ok(done) if act == Act::Approve && done < waiting.len() => {
-                let text = format!(
-                    "The files were changed meanwhile: {done} of {} count now. The command {TRUST} lists the others.",
-                    waiting.len()
-                );
-                client.show_message(MessageType::WARNING, text).await;
-            }
-            Ok(_) => {}
-            Err(error) => client.show_message(MessageType::ERROR, readable(&error.to_string())).await,
+    let lines: Vec<_> = waiting.iter().map(waiting_line).collect();
+    // Nobody says yes to what they were not shown.
+    let whole = format!("{text}\n{}", lines.join("\n"));
+    if whole.chars().count() <= SHOWN_LIMIT {
+        if let Some(act) =
+            choose(agent, &whole, &[NOT_NOW, TRUST_IT]).await.and_then(|chosen| act_of(&chosen))
+        {
+            take(agent, &roots, act, waiting).await;
         }
         return;
+    }
+    match choose(agent, &text, &[NOT_NOW, SHOW]).await.as_deref() {
+        Some(SHOW) => {}
+        Some(NOT_NOW) => return take(agent, &roots, Act::Dismiss, waiting).await,
+        Some(_) | None => return,
+    }
+    for (one, line) in waiting.iter().zip(lines) {
+        if line.chars().count() > SHOWN_LIMIT {
+            let text = format!("{}: too long to be shown here; `kode-ls trust` shows all of it.", one.source);
+            client.show_message(MessageType::WARNING, readable(&text)).await;
+            continue;
+        }
+        let text = format!("This workspace asks for\n{line}");
+        let Some(chosen) = choose(agent, &text, &[NOT_NOW, TRUST_IT]).await else { return };
+        if let Some(act) = act_of(&chosen) {
+            take(agent, &roots, act, std::slice::from_ref(one)).await;
+        }
+    }
+}
+
+/// Asks the user with a message; nothing when they close it.
+async fn choose(agent: &Arc<Agent>, text: &str, actions: &[&str]) -> Option<String> {
+    let title =
+        |title: &&str| MessageActionItem { title: (*title).to_owned(), properties: Default::default() };
+    let asked = agent.shared.client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
+        typ: MessageType::WARNING,
+        message: readable(text),
+        actions: Some(actions.iter().map(title).collect()),
+    });
+    match asked.await {
+        Ok(chosen) => chosen.map(|chosen| chosen.title),
+        Err(error) => {
+            tracing::warn!(%error, "the user was not asked about the workspace's settings");
+            None
+        }
+    }
+}
+
+fn act_of(chosen: &str) -> Option<Act> {
+    match chosen {
+        TRUST_IT => Some(Act::Approve),
+        NOT_NOW => Some(Act::Dismiss),
+        _ => None,
+    }
+}
+
+/// Does what the user has chosen about what they were shown.
+async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: Act, waiting: &[Waiting]) {
+    let client = &agent.shared.client;
+    let digests = waiting.iter().map(|waiting| waiting.digest.clone()).collect();
+    match trust::act(agent, roots.to_vec(), act, digests).await {
+        Ok(done) if act == Act::Approve && done < waiting.len() => {
+            let text = format!(
+                "The files were changed meanwhile: {done} of {} count now. The command {TRUST} lists the others.",
+                waiting.len()
+            );
+            client.show_message(MessageType::WARNING, text).await;
+        }
+        Ok(_) => {}
+        Err(error) => client.show_message(MessageType::ERROR, readable(&error.to_string())).await,
     }
 }
 
@@ -249,7 +286,7 @@ fn waiting_line(waiting: &Waiting) -> String {
     printable(&format!(
         "{} {} ({}){}",
         waiting.wish.key,
-        waiting.wish.text,
+        waiting.wish.shown(),
         waiting.source,
         earlier.unwrap_or_default()
     ))
@@ -264,38 +301,73 @@ fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, F
     .map_err(error::session)
 }
 
-/// Lists what files of the workspace ask for, or has it count or not: `{text, waiting, approved, changed}`.
+/// Lists what files of the workspace ask for: `{text, waiting, approved, wishes}`; or has what was shown of it count or not:
+/// `{changed}`.
 pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result<Value, Failure> {
     let roots = match &argument.session_id {
         Some(id) => agent.engine.session(id).map_err(error::session)?.roots(),
         None => agent.folders(),
     };
     let state = trust::state(agent, roots.clone()).await;
-    let is_meant =
-        |file: &AbsPath| argument.file.as_ref().is_none_or(|named| file.as_path().ends_with(named));
+    let is_meant = |file: &AbsPath| {
+        argument.file.as_deref().is_none_or(|named| {
+            file.as_path() == Path::new(named) || roots.iter().any(|root| root.join(named) == *file)
+        })
+    };
     let waiting: Vec<_> = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file)).collect();
     let approved: Vec<_> = state.approved.iter().filter(|approved| is_meant(&approved.wish.file)).collect();
-    let (act, digests): (_, Vec<String>) = match argument.op {
-        TrustOp::List => {
-            let mut lines: Vec<_> =
-                waiting.iter().map(|waiting| format!("waits {}", waiting_line(waiting))).collect();
-            lines.extend(approved.iter().map(|one| {
-                printable(&format!("trusted {} {} ({})", one.wish.key, one.wish.text, one.source))
-            }));
-            if lines.is_empty() {
-                lines.push("The workspace asks for nothing.".to_owned());
-            }
-            let (waiting, approved) = (waiting.len(), approved.len());
-            return Ok(json!({ "text": lines.join("\n"), "waiting": waiting, "approved": approved }));
+    let (act, there): (_, Vec<&String>) = match argument.op {
+        TrustOp::List => return Ok(listed(&waiting, &approved)),
+        TrustOp::Approve => (Act::Approve, waiting.iter().map(|waiting| &waiting.digest).collect()),
+        TrustOp::Revoke => (Act::Revoke, approved.iter().map(|approved| &approved.digest).collect()),
+    };
+    let digests = match (argument.digests, act) {
+        (Some(digests), _) => digests,
+        // Nothing is lost by taking back what was not shown.
+        (None, Act::Revoke) => there.iter().copied().cloned().collect(),
+        (None, Act::Approve | Act::Dismiss) => {
+            let message = "say which: `{\"op\": \"list\"}` shows every text with its digest";
+            return Err(error::invalid_params("digests", message));
         }
-        TrustOp::Approve => (Act::Approve, waiting.iter().map(|waiting| waiting.digest.clone()).collect()),
-        TrustOp::Revoke => (Act::Revoke, approved.iter().map(|approved| approved.digest.clone()).collect()),
     };
     if digests.is_empty() {
-        return Err(error::invalid_params("file", "nothing there waits, or was approved"));
+        return Err(error::invalid_params("digests", "nothing there waits, or was approved"));
     }
-    let changed = trust::act(agent, roots, act, digests).await.map_err(|error| error::keep(&error))?;
+    if !digests.iter().all(|digest| there.contains(&digest)) {
+        let message = "the text was changed since it was shown, and nothing was done; look at `{\"op\": \"list\"}` again";
+        return Err(error::invalid_params("digests", message));
+    }
+    let changed =
+        trust::act(agent, roots, act, digests.clone()).await.map_err(|error| error::keep(&error))?;
+    if changed < digests.len() {
+        let message = format!(
+            "of {} only {changed} still stood in the files as they were shown and count; look at `{{\"op\": \"list\"}}` again",
+            digests.len()
+        );
+        return Err(error::invalid_params("digests", &message));
+    }
     Ok(json!({ "changed": changed }))
+}
+
+/// What waits and what counts, for people and for programs.
+fn listed(waiting: &[&Waiting], approved: &[&Approved]) -> Value {
+    let mut lines: Vec<_> =
+        waiting.iter().map(|one| format!("waits {} [{}]", waiting_line(one), one.digest)).collect();
+    lines.extend(approved.iter().map(|one| {
+        let line = format!("trusted {} {} ({}) [{}]", one.wish.key, one.wish.shown(), one.source, one.digest);
+        printable(&line)
+    }));
+    if lines.is_empty() {
+        lines.push("The workspace asks for nothing.".to_owned());
+    }
+    let wish = |digest: &str, wish: &Wish, waits: bool| {
+        let (text, file) = (wish.shown(), wish.file.to_string());
+        json!({ "digest": digest, "key": wish.key, "text": text, "file": file, "waits": waits })
+    };
+    let wishes = waiting.iter().map(|one| wish(&one.digest, &one.wish, true));
+    let wishes: Vec<_> =
+        wishes.chain(approved.iter().map(|one| wish(&one.digest, &one.wish, false))).collect();
+    json!({ "text": lines.join("\n"), "waiting": waiting.len(), "approved": approved.len(), "wishes": wishes })
 }
 
 /// Lists the rules in force: `{text, mode, rules, withheld, problems}`.
@@ -307,11 +379,11 @@ pub(super) async fn rules(agent: &Arc<Agent>, list: &ListRules) -> Result<Value,
     if in_force.rules.is_empty() {
         lines.push("There are no rules.".to_owned());
     }
-    lines.extend(
-        in_force.rules.iter().map(|rule| format!("{} {} ({})", rule.behavior.name(), rule.rule, rule.source)),
-    );
+    lines.extend(in_force.rules.iter().map(|rule| {
+        format!("{} {} ({})", rule.behavior.name(), masked_text(&rule.rule.to_string()), rule.source)
+    }));
     lines.extend(in_force.withheld.iter().map(|withheld| {
-        format!("waits for approval: {} {} ({})", withheld.wish.key, withheld.wish.text, withheld.source)
+        format!("waits for approval: {} {} ({})", withheld.wish.key, withheld.wish.shown(), withheld.source)
     }));
     lines.extend(in_force.problems.iter().map(|problem| format!("! {}", problem.message)));
     let text = lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n");

@@ -101,8 +101,22 @@ fn a_projects_allow_rules_wait_for_approval_and_its_deny_rules_do_not() {
     assert_eq!(fate(&session, "stash").0, Fate::Refused);
     assert_eq!(diagnostics(&client, &desk.project.uri(".kode/settings.json"), 2)[0]["severity"], 3);
 
-    let trust = json!({ "op": "approve", "sessionId": session.id });
-    let approved = execute(&client, "kode.trust", trust.clone());
+    // Nothing is approved that was not shown, nor in another file than is named.
+    let trust = |more: Value| {
+        let mut argument = json!({ "op": "approve", "sessionId": session.id });
+        argument.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        client
+            .request("workspace/executeCommand", json!({ "command": "kode.trust", "arguments": [argument] }))
+    };
+    let shown = execute(&client, "kode.trust", json!({ "sessionId": session.id }));
+    let shown: Vec<_> = shown["wishes"].as_array().unwrap().iter().map(|one| one["digest"].clone()).collect();
+    assert!(trust(json!({})).unwrap_err().message.contains("list"));
+    let other = trust(json!({ "digests": shown, "file": "settings.json" }));
+    assert!(other.unwrap_err().message.contains("changed since it was shown"));
+    let swapped = trust(json!({ "digests": [shown[0], "0".repeat(64)] }));
+    assert!(swapped.unwrap_err().message.contains("changed since it was shown"));
+    assert_eq!(fate(&session, "tag").0, Fate::Asked);
+    let approved = trust(json!({ "digests": shown, "file": ".kode/settings.json" })).unwrap();
     assert_eq!(approved["changed"], 2, "{approved}");
     diagnostics(&client, &desk.project.uri(".kode/settings.json"), 0);
     assert_eq!(fate(&session, "tag").0, Fate::Ran);
@@ -110,9 +124,7 @@ fn a_projects_allow_rules_wait_for_approval_and_its_deny_rules_do_not() {
 
     let listed = execute(&client, "kode.permissionRules", json!({ "sessionId": session.id }));
     assert!(listed["text"].as_str().unwrap().contains("deny Bash(git stash:*)"), "{listed}");
-    let error =
-        client.request("workspace/executeCommand", json!({ "command": "kode.trust", "arguments": [trust] }));
-    assert!(error.unwrap_err().message.contains("nothing"));
+    assert!(trust(json!({ "digests": [] })).unwrap_err().message.contains("nothing"));
 }
 
 #[test]

@@ -71,5 +71,6 @@ fn built_in(
         memory: None,
         origin: Origin::BuiltIn,
         file: None,
+        wishes: Vec::new(),
     }
 }

@@ -12,11 +12,13 @@ use crate::agents::{AgentMemory, AgentType};
 use crate::extension::front_matter;
 use crate::extension::places::{Origin, Place, check_within};
 use crate::extension::problem::Fault;
+use crate::extension::template::model_wish;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::permission::rules::Problem;
 use crate::regular;
+use crate::settings::Wish;
 
 /// The most bytes of a file.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -111,7 +113,10 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
     };
     let text = text.unwrap_or_default();
     let (agent, faults) = match parsed {
-        Ok((agent, faults)) => (Some(agent), faults),
+        Ok((mut agent, faults)) => {
+            agent.wishes = wishes(&agent, &file, place);
+            (Some(agent), faults)
+        }
         Err(fault) => {
             let message = format!("This agent is left out: {}.", fault.message);
             (None, vec![Fault { message, ..fault }])
@@ -119,6 +124,14 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
     };
     let problems = faults.into_iter().map(|fault| fault.of(&file, &text)).collect();
     FromFile { agent, problems, file }
+}
+
+/// What the file of a project asks for.
+fn wishes(agent: &AgentType, file: &AbsPath, place: &Place) -> Vec<Wish> {
+    // The folder that the folder of settings lies in, in which that of agents does.
+    let root = place.folder.parent().and_then(|settings| settings.parent());
+    let Some(root) = root.filter(|_| place.origin == Origin::Project) else { return Vec::new() };
+    model_wish(&root, file, agent.model.as_deref(), agent.effort).into_iter().collect()
 }
 
 fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
@@ -168,6 +181,7 @@ pub(super) fn parse(text: &str, file: &AbsPath, origin: Origin) -> Result<(Agent
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
         origin,
         file: Some(file.clone()),
+        wishes: Vec::new(),
     };
     Ok((agent, faults))
 }

@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 
 use crate::engine::{Engine, NewSession};
+use crate::hooks::StartSource;
 use crate::ids::SessionId;
 use crate::session::{Configuration, Session};
 use crate::sessions::{ListSessions, SessionSummary, Workspaces};
@@ -17,7 +18,7 @@ const MAX_LISTED: usize = 200;
 /// The other sessions.
 #[async_trait]
 pub(crate) trait Desk: Send + Sync {
-    /// Begins a session in the same folders, with the same mode, model and style.
+    /// Begins a session in the place of one that is cleared: in the same folders, with the same mode, model and style.
     ///
     /// # Errors
     /// Why there is none, for people.
@@ -57,6 +58,7 @@ impl Desk for Engine {
             output_style: Some(output_style),
             ..Configuration::default()
         });
+        begun.begin_as(StartSource::Clear);
         Ok(begun.id().clone())
     }
 

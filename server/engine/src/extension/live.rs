@@ -19,6 +19,7 @@ use crate::extension::watch::{Watch, settled};
 use crate::extension::{Catalog, ExtensionKind};
 use crate::paths::AbsPath;
 use crate::permission::rules::Problem;
+use crate::settings::Wish;
 use crate::style::Styles;
 use crate::workspace::blocking;
 
@@ -143,6 +144,11 @@ impl Loaded {
             tracing::warn!(file, "{}", problem.message);
         }
         loaded
+    }
+
+    /// What files of the workspace ask for that needs the user's approval.
+    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+        self.catalog.wishes().chain(self.agents.wishes())
     }
 
     /// What a session tells of it.

@@ -135,13 +135,17 @@ impl Report {
         findings.extend(memory.loaded().iter().map(of_instructions));
         let declared = &policy.declared;
         for (subject, entries) in [
-            (Subject::Plugin, &declared.plugins),
             (Subject::Hook, &declared.hooks),
             (Subject::Server, &declared.servers),
             (Subject::Variable, &declared.env),
-            (Subject::Helper, &declared.helpers),
         ] {
             findings.extend(entries.iter().map(|entry| of_entry(subject, entry)));
+        }
+        for (subject, entries) in [(Subject::Plugin, &declared.plugins), (Subject::Helper, &declared.helpers)]
+        {
+            let unused = || Fate::LeftOut("kode-ls has no use for it".to_owned());
+            findings
+                .extend(entries.iter().map(|entry| Finding { fate: unused(), ..of_entry(subject, entry) }));
         }
         let mut problems = loaded.problems();
         findings.extend(problems.iter().filter_map(left_out));

@@ -7,6 +7,9 @@ use std::fmt::Write;
 
 use super::arguments::Filler;
 use super::{Extension, ExtensionKind};
+use crate::model::Effort;
+use crate::model::models::Pointer;
+use crate::paths::AbsPath;
 use crate::settings::{Wish, contents_of_named};
 
 /// What an approval of embedded commands is kept under.
@@ -14,6 +17,9 @@ pub(crate) const SHELL_KEY: &str = "shell";
 
 /// What an approval of tools that run unasked is kept under.
 pub(crate) const TOOLS_KEY: &str = "allowedTools";
+
+/// What an approval of a model, and of how hard it thinks, is kept under.
+pub(crate) const MODEL_KEY: &str = "model";
 
 /// How a block of commands begins.
 const FENCE: &str = "```!";
@@ -101,7 +107,9 @@ impl Template {
         });
         let tools = &extension.allowed_tools;
         let tools = (!tools.is_empty()).then(|| wish(TOOLS_KEY, tools.join(", ")));
-        shell.into_iter().chain(tools).collect()
+        let model =
+            model_wish(&extension.root, &extension.path, extension.model.as_deref(), extension.effort);
+        shell.into_iter().chain(tools).chain(model).collect()
     }
 
     fn commands(&self) -> impl Iterator<Item = &str> {
@@ -122,6 +130,22 @@ impl Template {
             ExtensionKind::Command | ExtensionKind::Skill => 0,
         }
     }
+}
+
+/// What a file of a workspace asks for that names a model or how hard it thinks: both cost money, and a model may be of
+/// another provider. The roles that the user has given models to are no wish.
+pub(crate) fn model_wish(
+    root: &AbsPath,
+    file: &AbsPath,
+    model: Option<&str>,
+    effort: Option<Effort>,
+) -> Option<Wish> {
+    let model = model.filter(|name| Pointer::parse(name).is_none());
+    let model = model.map(|name| format!("model: {name}"));
+    let effort = effort.map(|effort| format!("effort: {}", effort.name()));
+    let text = model.into_iter().chain(effort).collect::<Vec<_>>().join("\n");
+    let (root, file) = (root.clone(), file.clone());
+    (!text.is_empty()).then(|| Wish { root, file, key: MODEL_KEY.to_owned(), text })
 }
 
 /// Takes a line in: `` !`command` `` at its start or after a blank is a command.

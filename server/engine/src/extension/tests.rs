@@ -147,7 +147,8 @@ fn a_head_says_all_that_counts_in_the_turn() {
     assert!(catalog.listing(ExtensionKind::Skill).unwrap().contains("mine"));
     let keys =
         |extension: &Extension| extension.wishes.iter().map(|wish| wish.key.clone()).collect::<Vec<_>>();
-    assert_eq!(keys(all), ["shell", "allowedTools"]);
+    assert_eq!(keys(all), ["shell", "allowedTools", "model"]);
+    assert_eq!(all.wishes[2].text, "effort: high", "`opus` is what the user has given a model to");
     // Another script is another wish.
     let before = all.read().unwrap().0.wishes;
     fs::write(folders.project.join("check.sh").as_path(), "two").unwrap();

@@ -20,6 +20,7 @@ use crate::permission::{GateDecision, Mode};
 use crate::session::equipment::Equipment;
 use crate::session::guard::InForce;
 use crate::settings::declared::{Approval, Declared, Entry};
+use crate::settings::mask::masked_text;
 use crate::workspace::Workspace;
 
 /// The most handlers of all files together.
@@ -154,7 +155,7 @@ impl Action {
         }
     }
 
-    /// The beginning of what is run, in one line for people.
+    /// The beginning of what is run, in one line for people, without secrets.
     #[must_use]
     pub fn head(&self) -> String {
         let text = match self {
@@ -163,7 +164,7 @@ impl Action {
             Self::Http { url, .. } => url.clone(),
             Self::Prompt { prompt, .. } => prompt.clone(),
         };
-        head_of(&text)
+        head_of(&masked_text(&text))
     }
 }
 
@@ -369,7 +370,7 @@ fn listed(entry: &Entry, matcher: Option<&Value>, handler: Option<&Value>) -> Li
             other => other.to_string(),
         }),
         kind: text("type").unwrap_or_else(|| "command".to_owned()),
-        head: head_of(&head.unwrap_or_default()),
+        head: head_of(&masked_text(&head.unwrap_or_default())),
         source: entry.source.clone(),
         approval: entry.approval.clone(),
         problem: None,

@@ -163,8 +163,11 @@ impl Conversation<'_> {
         put("cwd", json!(session.workspace.cwd().to_string()));
         put("permission_mode", json!(mode_name(self.mode(session.mode()))));
         put("hook_event_name", json!(moment.event.name()));
-        let effort = session.state().effort.or(in_force.policy.preferences.effort);
-        if let Some(effort) = self.effort(effort) {
+        let effort = {
+            let state = session.state();
+            self.effort(state.effort.or(in_force.policy.preferences.effort), &state)
+        };
+        if let Some(effort) = effort {
             put("effort", json!({ "level": effort }));
         }
         if let Some(agent) = &self.agent {

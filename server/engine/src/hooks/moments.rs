@@ -61,6 +61,13 @@ impl Session {
         self.close();
     }
 
+    /// Tells hooks that the user goes on in another session. What is said in this one after that begins it again.
+    pub(crate) async fn leave_for(&self, reason: EndReason) {
+        self.hooks.end_with(reason);
+        self.fire_session_end().await;
+        self.hooks.begin_again();
+    }
+
     /// Tells the user, once, that hooks of the workspace wait for their approval.
     pub(crate) fn tell_waiting_hooks(&self, turn: &TurnId) {
         let in_force = self.in_force();

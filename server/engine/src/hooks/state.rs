@@ -39,7 +39,7 @@ pub enum EndReason {
     Clear,
     /// Another one is taken up in its place.
     Resume,
-    /// The user is gone.
+    /// The user has closed it, or has left the editor.
     PromptInputExit,
     /// Anything else.
     #[default]
@@ -147,6 +147,15 @@ impl HookState {
 
     pub(super) fn end_reason(&self) -> EndReason {
         *lock(&self.end)
+    }
+
+    /// Has what comes after an end begin the session again.
+    pub(super) fn begin_again(&self) {
+        let has_started = std::mem::take(&mut *lock(&self.has_started));
+        if has_started {
+            *lock(&self.start) = Some(StartSource::Resume);
+        }
+        *lock(&self.end) = EndReason::default();
     }
 
     /// Notes that a hook stops a turn.

@@ -8,14 +8,15 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::HookEvent;
 use super::fire::{Fired, Moment};
 use super::in_process::{HookCall, PreDecision};
 use super::output::Choice;
-use super::{HookEvent, update};
+use super::update::{self, Updates};
 use crate::context::reminder;
 use crate::ids::{CallId, TurnId};
 use crate::permission::gate::Case;
-use crate::permission::{Answer, Grant, Offer, Scope};
+use crate::permission::{Answer, Offer, Scope};
 use crate::session::conversation::Conversation;
 use crate::tools::{ToolError, ToolErrorKind, ToolOutput};
 use crate::workspace::Workspace;
@@ -52,8 +53,8 @@ pub(crate) struct Before {
 /// The answer of a hook to a permission prompt.
 pub(crate) struct Answered {
     pub(crate) answer: Answer,
-    /// What it allows from now on.
-    pub(crate) grants: Vec<Grant>,
+    /// What it changes of the permissions, where its yes counts.
+    pub(crate) updates: Updates,
     /// Whether the turn ends.
     pub(crate) interrupt: bool,
 }
@@ -121,19 +122,14 @@ impl Conversation<'_> {
         let Some(said) = fired.permission.take() else {
             return is_stopped.then(|| Answered {
                 answer: answer(false, None, Some("A hook stopped the turn.".to_owned())),
-                grants: Vec::new(),
+                updates: Updates::default(),
                 interrupt: false,
             });
         };
-        let (grants, problems) = match said.allow {
-            true => self.session.take_updates(said.updates, &fired).await,
-            false => (Vec::new(), Vec::new()),
-        };
-        for problem in problems {
-            tracing::warn!(problem, "what a hook changes of the permissions is not done");
-        }
+        let is_of_workspace = fired.permission_is_of_workspace;
+        let updates = Updates { entries: said.updates, is_of_workspace };
         let answer = answer(said.allow, said.updated_input, said.message);
-        Some(Answered { answer, grants, interrupt: said.interrupt && !said.allow })
+        Some(Answered { answer, updates, interrupt: said.interrupt && !said.allow })
     }
 
     /// Has hooks look at how a call ended, and adds what they say to its result.

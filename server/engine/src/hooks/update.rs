@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fire::Fired;
 use crate::paths::AbsPath;
 use crate::permission::rules::{Behavior, Layer, PlacedRule, Rule};
 use crate::permission::{Grant, Mode, Offer, Scope};
@@ -37,6 +36,14 @@ pub(crate) enum Update {
     Mode(Mode),
     /// These folders may be read.
     Folders(Vec<AbsPath>),
+}
+
+/// What a hook changes of the permissions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Updates {
+    pub(crate) entries: Vec<Update>,
+    /// Whether a file of the workspace has the hook run.
+    pub(crate) is_of_workspace: bool,
 }
 
 /// The arguments a hook gives in the place of a call's, if they can be arguments.
@@ -148,15 +155,19 @@ pub(crate) fn suggestions(offers: &[Offer]) -> Value {
 }
 
 impl Session {
-    /// Makes the changes of an answer. Answers what counts for the session from now on, and tells what was not done.
-    pub(crate) async fn take_updates(
-        &self,
-        updates: Vec<Update>,
-        fired: &Fired,
-    ) -> (Vec<Grant>, Vec<String>) {
+    /// Makes the changes of an answer. Answers what counts for the session from now on; what was not done is in the log.
+    pub(crate) async fn take_updates(&self, updates: Updates) -> Vec<Grant> {
+        let (grants, problems) = self.update(updates).await;
+        for problem in problems {
+            tracing::warn!(problem, "what a hook changes of the permissions is not done");
+        }
+        grants
+    }
+
+    async fn update(&self, updates: Updates) -> (Vec<Grant>, Vec<String>) {
         let (mut grants, mut problems) = (Vec::new(), Vec::new());
-        let is_of_workspace = fired.permission_is_of_workspace;
-        for update in updates {
+        let Updates { entries, is_of_workspace } = updates;
+        for update in entries {
             match update {
                 Update::Mode(Mode::BypassPermissions) if is_of_workspace => {
                     problems.push("a hook of the workspace cannot switch permissions off".to_owned());

@@ -18,6 +18,7 @@ use crate::permission::rules::{Behavior, PlacedRule, Rules, Subject};
 use crate::permission::sensitive::Sensitive;
 use crate::permission::shell::{Analysis, CommandPattern};
 use crate::permission::{Delivery, Grant};
+use crate::settings::mask::masked_text;
 use crate::tools::{Look, ToolKind, Touch};
 
 /// What is to happen with a call.
@@ -58,7 +59,7 @@ pub struct Verdict {
 /// A rule as it is named to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cited {
-    /// Its text.
+    /// Its text, without secrets.
     pub text: String,
     /// What it does.
     pub behavior: Behavior,
@@ -298,8 +299,9 @@ impl Verdict {
             Decision::Ask => "asks for it",
             Decision::Deny => "denies it",
         };
-        let cited =
-            Cited { text: placed.rule.to_string(), behavior: placed.behavior, source: placed.source.clone() };
+        // It reaches people and the model.
+        let text = masked_text(&placed.rule.to_string());
+        let cited = Cited { text, behavior: placed.behavior, source: placed.source.clone() };
         Self {
             decision,
             reason: format!("the rule {} in {} {verb}", cited.text, cited.source),

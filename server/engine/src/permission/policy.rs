@@ -171,6 +171,11 @@ pub trait PolicySource: Send + Sync {
         false
     }
 
+    /// Whether the user does not want to be asked about this again.
+    fn is_put_off(&self, _wish: &Wish) -> bool {
+        false
+    }
+
     /// Approves exactly these, which files of the workspace ask for that are no settings.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::event::Item;
 use crate::ids::{AgentId, CallId, TurnId};
 use crate::model::Usage;
 use crate::session::changes::lock;
+use crate::session::equipment::Equipment;
 use crate::session::thread::Thread;
 use crate::session::transcript::Part;
 use crate::session::{Session, SessionState};
@@ -41,6 +42,9 @@ pub struct Agent {
     pub turn: Option<TurnId>,
     /// What its models have taken for that work.
     pub charged: Usage,
+    /// What the skills bring along that it has used for that work.
+    #[serde(default)]
+    pub equipment: Equipment,
     /// Its conversation.
     pub thread: Thread,
 }

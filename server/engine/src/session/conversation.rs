@@ -18,11 +18,14 @@ use crate::model::profile::Profile;
 use crate::model::{Block, Effort, Usage};
 use crate::paths::AbsPath;
 use crate::permission::Mode;
+use crate::permission::gate::Case;
 use crate::session::changes::lock;
+use crate::session::equipment::Equipment;
+use crate::session::guard::Judged;
 use crate::session::thread::Thread;
-use crate::session::{Session, new_item};
+use crate::session::{Session, SessionState, new_item};
 use crate::shell::Shell;
-use crate::tools::Registry;
+use crate::tools::{MayRead, Registry};
 use crate::turn::Spent;
 use crate::turn::phases::{Phase, Phases};
 use crate::workspace::KnownText;
@@ -64,6 +67,8 @@ pub(crate) struct Assignment {
     pub(crate) model: Option<String>,
     /// How hard its model thinks, where its type says so.
     pub(crate) effort: Option<Effort>,
+    /// What the skills bring along that the sub-agents above it have used.
+    pub(crate) inherited: Equipment,
     /// How many conversations stand above it.
     pub(crate) depth: usize,
     /// Is told the titles of the calls that begin to run.
@@ -119,17 +124,61 @@ impl<'a> Conversation<'a> {
 
     /// The name of its model profile.
     pub(crate) fn model(&self) -> String {
-        let own = self.assignment.as_ref().and_then(|assignment| assignment.model.clone());
-        own.unwrap_or_else(|| {
-            let state = self.session.state();
-            let of_turn = state.equipment.model.as_ref().filter(|_| self.agent.is_none());
-            of_turn.unwrap_or(&state.model).clone()
-        })
+        let state = self.session.state();
+        let of_turn = self.equipped(&state).and_then(|equipment| equipment.model.as_ref());
+        let own = self.assignment.as_ref().and_then(|assignment| assignment.model.as_ref());
+        of_turn.or(own).unwrap_or(&state.model).clone()
     }
 
-    /// How hard its model is to think, where the type of a sub-agent or the user has said so.
-    pub(crate) fn effort(&self, chosen: Option<Effort>) -> Option<Effort> {
-        self.assignment.as_ref().and_then(|assignment| assignment.effort).or(chosen)
+    /// How hard its model is to think, where a skill, the type of a sub-agent or the user, who has `chosen`, has said so.
+    pub(crate) fn effort(&self, chosen: Option<Effort>, state: &SessionState) -> Option<Effort> {
+        let of_turn = self.equipped(state).and_then(|equipment| equipment.effort);
+        let own = self.assignment.as_ref().and_then(|assignment| assignment.effort);
+        of_turn.or(own).or(chosen)
+    }
+
+    /// Lets what a skill or command brings along count in this conversation until its turn ends.
+    pub(crate) fn equip(&self, turn: &TurnId, equipment: Equipment) {
+        if !equipment.is_empty() {
+            self.commit(Record::Equipped { turn: turn.clone(), equipment });
+        }
+    }
+
+    /// What the skills and commands of its turn bring along; of a sub-agent, of its own turn alone.
+    fn equipped<'s>(&self, state: &'s SessionState) -> Option<&'s Equipment> {
+        match &self.agent {
+            None => Some(&state.equipment),
+            Some(agent) => state.agents.get(agent).map(|agent| &agent.equipment),
+        }
+    }
+
+    /// What counts here beside what counts in the whole session: what a sub-agent's own skills bring along, and those of the
+    /// sub-agents above it.
+    pub(crate) fn equipment(&self) -> Equipment {
+        let Some(agent) = &self.agent else { return Equipment::default() };
+        let inherited = self.assignment.as_ref().map(|assignment| assignment.inherited.clone());
+        let mut equipment = inherited.unwrap_or_default();
+        if let Some(agent) = self.session.state().agents.get(agent) {
+            equipment.take(agent.equipment.clone());
+        }
+        equipment
+    }
+
+    /// Judges a call of this conversation by everything that is in force now.
+    pub(crate) fn judge(&self, case: &Case<'_>) -> Judged {
+        self.session.judge_with(case, self.mode(self.session.mode()), &self.equipment())
+    }
+
+    /// Judges a command that stands in the text of a file, with what that file brings along.
+    pub(crate) fn judge_embedded(&self, case: &Case<'_>, of_file: &Equipment) -> Judged {
+        let mut equipment = self.equipment();
+        equipment.take(of_file.clone());
+        self.session.judge_embedded(case, self.mode(self.session.mode()), &equipment)
+    }
+
+    /// Which files its searches may look into.
+    pub(crate) fn may_read(&self) -> MayRead {
+        self.session.may_read_with(self.mode(self.session.mode()), &self.equipment())
     }
 
     /// How many conversations stand above it.

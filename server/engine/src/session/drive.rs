@@ -139,6 +139,9 @@ pub(super) async fn drive(
 pub(super) async fn follow_extensions(session: Arc<Session>) {
     let mut read = session.extensions.subscribe();
     let mut told: Option<Arc<Loaded>> = read.borrow_and_update().clone();
+    if let Some(known) = &told {
+        look_at_wishes(&session, known).await;
+    }
     loop {
         tokio::select! {
             () = session.cancel.cancelled() => return,
@@ -150,8 +153,15 @@ pub(super) async fn follow_extensions(session: Arc<Session>) {
         if told.is_some() || !problems.is_empty() {
             session.publish(now.event());
         }
+        look_at_wishes(&session, &now).await;
         told = Some(now);
     }
+}
+
+/// Tells what files of agents, skills and commands ask for, where that is news.
+async fn look_at_wishes(session: &Arc<Session>, loaded: &Loaded) {
+    session.guard.know_wishes(loaded.wishes().cloned().collect());
+    session.look().await;
 }
 
 /// Looks up what goes with the prompt of a turn, then runs the turn; or goes on with one that was taken up.

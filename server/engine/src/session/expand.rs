@@ -1,32 +1,23 @@
 //! Makes the text of a skill or command: arguments put in, its own commands run, and what it brings along settled.
 //!
-//! Rule: a command in a file of the workspace runs only as the user has approved it, and every one goes through the gate and
-//! the sandbox like a call of the model. Whatever cannot be done breaks it off with the reason, before the model hears of it.
-
-use std::time::Duration;
+//! Rule: a command in a file of the workspace runs only as the user has approved it, and every one goes the whole way of a
+//! call of Bash. Whatever cannot be done breaks it off with the reason, before the model hears of it.
 
 use tokio_util::sync::CancellationToken;
 
-use crate::edit::ledger::Change;
-use crate::extension::template::{SHELL_KEY, Segment, TOOLS_KEY};
+use crate::extension::template::{MODEL_KEY, SHELL_KEY, Segment, TOOLS_KEY};
 use crate::extension::{CommandShell, Extension};
-use crate::ids::{CallId, ChangeId, TurnId};
-use crate::permission::GateDecision;
-use crate::permission::gate::Case;
+use crate::ids::TurnId;
+use crate::model::models::Pointer;
+use crate::model::{Effort, ModelError};
+use crate::paths::Target;
 use crate::permission::rules::{Behavior, Rule};
 use crate::session::Session;
+use crate::session::conversation::Conversation;
 use crate::session::equipment::Equipment;
-use crate::session::review::HunkKind;
 use crate::settings::Wish;
-use crate::shell::{CommandSpec, Exit};
-use crate::tools::{ToolKind, Touch};
+use crate::turn::embed;
 use crate::workspace::blocking;
-
-/// So long one command may take.
-const COMMAND_TIME: Duration = Duration::from_secs(30);
-
-/// The most bytes that one command's output may have; more of it breaks the text off.
-const MAX_OUTPUT: usize = 64 << 10;
 
 /// What stands where a command would have run, where that is switched off.
 const DISABLED: &str = "[not run: disableSkillShellExecution is set]";
@@ -46,13 +37,25 @@ pub(crate) struct Expanded {
     pub(crate) notes: Vec<String>,
 }
 
+/// What counts of the model and the effort that a file names.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    /// The name of the profile, or why there is none; `None` where the file names none that counts.
+    pub(crate) model: Option<Result<String, ModelError>>,
+    /// How hard it thinks.
+    pub(crate) effort: Option<Effort>,
+    /// Whether some of it waits for the user's approval.
+    pub(crate) waits: bool,
+}
+
 impl Session {
-    /// Makes the text of a skill or command, for a turn.
+    /// Makes the text of a skill or command, for a turn of a conversation.
     ///
     /// # Errors
     /// Why it cannot be used, for the user.
     pub(crate) async fn expand(
         &self,
+        conversation: &Conversation<'_>,
         turn: &TurnId,
         extension: &Extension,
         arguments: &str,
@@ -73,7 +76,7 @@ impl Session {
                 "SESSION_ID" => id.clone(),
                 "SKILL_DIR" => folder.clone(),
                 "PROJECT_DIR" => project.to_string(),
-                "EFFORT" => effort.map_or("auto", crate::model::Effort::name).to_owned(),
+                "EFFORT" => effort.map_or("auto", Effort::name).to_owned(),
                 _ => return None,
             })
         };
@@ -82,6 +85,7 @@ impl Session {
         if runs && !is_disabled {
             may_embed(&extension, &waiting)?;
         }
+        let place = self.display(&Target::File(extension.path.clone()));
         let (mut text, mut words) = (String::new(), String::new());
         for segment in segments {
             match segment {
@@ -91,7 +95,8 @@ impl Session {
                 }
                 Segment::Command(_) if is_disabled => text.push_str(DISABLED),
                 Segment::Command(command) => {
-                    text.push_str(&self.embed(turn, &command, &equipment, cancel).await?);
+                    let of_file = (place.as_str(), command.as_str());
+                    text.push_str(&embed::run(conversation, turn, of_file, &equipment, cancel).await?);
                     words.push(' ');
                 }
             }
@@ -119,11 +124,7 @@ impl Session {
     /// What a skill or command brings along, and what of it does not count. `waiting` is what waits for the user.
     fn equipment_of(&self, extension: &Extension, waiting: &[Wish]) -> (Equipment, Vec<String>) {
         let mut notes = extension.notes.clone();
-        let mut equipment = Equipment {
-            deny: extension.disallowed_tools.clone(),
-            effort: extension.effort,
-            ..Equipment::default()
-        };
+        let mut equipment = Equipment { deny: extension.disallowed_tools.clone(), ..Equipment::default() };
         if waiting.iter().any(|wish| wish.key == TOOLS_KEY) {
             notes.push(format!(
                 "`allowed-tools` of {} waits for your approval (`/trust`); until then these tools ask as usual",
@@ -143,79 +144,32 @@ impl Session {
                 }
             });
         }
-        if let Some(name) = &extension.model {
-            match self.model_named(name) {
-                Ok(model) => equipment.model = Some(model),
-                Err(error) => notes.push(format!("its `model` does not count: {error}")),
-            }
+        let chosen = self.chosen(extension.model.as_deref(), extension.effort, waiting);
+        if chosen.waits {
+            notes.push(format!(
+                "`model` and `effort` of {} wait for your approval (`/trust`); until then those of the session count",
+                extension.path
+            ));
+        }
+        equipment.effort = chosen.effort;
+        match chosen.model {
+            Some(Ok(model)) => equipment.model = Some(model),
+            Some(Err(error)) => notes.push(format!("its `model` does not count: {error}")),
+            None => {}
         }
         (equipment, notes)
     }
 
-    /// Runs a command of a text and gives what it puts out.
-    async fn embed(
-        &self,
-        turn: &TurnId,
-        command: &str,
-        equipment: &Equipment,
-        cancel: &CancellationToken,
-    ) -> Result<String, String> {
-        let directory = self.workspace.cwd();
-        let input = serde_json::json!({ "command": command });
-        let touches = [Touch::Command {
-            command: command.to_owned(),
-            directory: directory.clone(),
-            outside_sandbox: false,
-        }];
-        let case = Case { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches };
-        self.look().await;
-        let judged = self.judge_with(&case, self.mode(), equipment);
-        match judged.verdict.decision {
-            GateDecision::Allow => {}
-            GateDecision::Ask => {
-                return Err(format!(
-                    "`{command}` would have to be asked for ({}); allow it by a rule, or in the `allowed-tools` of the file",
-                    judged.verdict.reason
-                ));
-            }
-            GateDecision::Deny => return Err(format!("`{command}` is refused: {}", judged.verdict.reason)),
+    /// What counts of the model and the effort that a file names which asks for these things. Until the user has approved
+    /// it, a file of the workspace can name the roles that the user has given models to, and nothing else. `waiting` is what of
+    /// it waits for the user.
+    pub(crate) fn chosen(&self, model: Option<&str>, effort: Option<Effort>, waiting: &[Wish]) -> Chosen {
+        let waits = waiting.iter().any(|wish| wish.key == MODEL_KEY);
+        if !waits {
+            return Chosen { model: model.map(|name| self.model_named(name)), effort, waits };
         }
-        // What it changes is entered as the agent's, and must not be taken for what another call changes.
-        let _alone = self.agents.alone().await;
-        let _until_its_changes_are_entered = self.command_runs();
-        let scan = self.before_command().await;
-        let shell = self.shell.elsewhere(directory.clone());
-        let spec = CommandSpec {
-            command: command.to_owned(),
-            directory,
-            timeout: COMMAND_TIME,
-            sandbox: judged.sandbox,
-            call: None,
-        };
-        let ran = shell.run(spec, |_| {}, cancel).await;
-        let change = Change {
-            id: ChangeId::generate(),
-            turn: turn.clone(),
-            call: CallId::generate(),
-            kind: HunkKind::Text,
-            permission: None,
-        };
-        self.after_command(scan, &change).await;
-        match ran {
-            Ok(outcome) if outcome.exit == Exit::Code(0) => {
-                let text = outcome.output.text.trim_end();
-                if text.len() > MAX_OUTPUT {
-                    return Err(format!("`{command}` put out more than {MAX_OUTPUT} bytes"));
-                }
-                Ok(text.to_owned())
-            }
-            Ok(outcome) => {
-                let text = outcome.output.text.trim();
-                let shown: String = text.chars().take(1_000).collect();
-                Err(format!("`{command}` failed ({}):\n{shown}", ended(&outcome.exit)))
-            }
-            Err(error) => Err(format!("`{command}` could not be run: {error}")),
-        }
+        let role = model.and_then(Pointer::parse);
+        Chosen { model: role.map(|role| Ok(self.pointer(role))), effort: None, waits }
     }
 }
 
@@ -232,14 +186,5 @@ fn may_embed(extension: &Extension, waiting: &[Wish]) -> Result<(), String> {
         CommandShell::PowerShell => {
             Err(format!("{} is written for PowerShell, which is not started here", extension.path))
         }
-    }
-}
-
-fn ended(exit: &Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::TimedOut => format!("it took longer than {} s", COMMAND_TIME.as_secs()),
-        Exit::Cancelled => "cancelled".to_owned(),
-        Exit::Signal(signal) => format!("ended by signal {signal}"),
     }
 }

@@ -24,7 +24,7 @@ use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::equipment::Equipment;
-use crate::settings::{TrustWaiting, Withheld};
+use crate::settings::{TrustWaiting, Wish, Withheld};
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind, Touch};
 use crate::workspace::{Workspace, blocking};
@@ -64,6 +64,8 @@ pub(crate) struct Guard {
     looking: Arc<tokio::sync::Mutex<()>>,
     /// What was seen last. Never held while a file is looked at.
     in_force: Mutex<Option<Arc<InForce>>>,
+    /// What files of the workspace that are no settings ask for.
+    beside: Mutex<Arc<Vec<Wish>>>,
     told: Mutex<Told>,
 }
 
@@ -83,8 +85,20 @@ struct Told {
     contents: Option<Vec<(AbsPath, u64)>>,
     /// What was asked about, by its digest.
     asked: BTreeSet<String>,
+    /// What files that are no settings ask for, as it stood when it was looked at last.
+    beside: Beside,
     /// The policy whose variables commands get.
     policy: Option<Arc<Policy>>,
+}
+
+/// What files that are no settings ask for and the user has not approved, by one policy.
+#[derive(Debug, Default)]
+struct Beside {
+    wishes: Arc<Vec<Wish>>,
+    policy: Option<Arc<Policy>>,
+    waiting: Vec<Withheld>,
+    /// What of it is to be asked about, by its digest.
+    to_ask: Vec<String>,
 }
 
 /// A verdict, and what holds the call back if it runs: both from one picture.
@@ -115,8 +129,33 @@ impl Guard {
     /// What counts by `source`, with the session's `own` folders.
     pub(crate) fn new(source: Arc<dyn PolicySource>, own: impl IntoIterator<Item = AbsPath>) -> Self {
         let own = own.into_iter().collect();
-        let (looking, in_force, told) = Default::default();
-        Self { source, own, looking, in_force, told }
+        let (looking, in_force, beside, told) = Default::default();
+        Self { source, own, looking, in_force, beside, told }
+    }
+
+    /// Takes in what files of the workspace ask for that are no settings.
+    pub(crate) fn know_wishes(&self, wishes: Vec<Wish>) {
+        let mut known = lock(&self.beside);
+        if **known != wishes {
+            *known = Arc::new(wishes);
+        }
+    }
+
+    /// What of that waits now, unless that is known: the same policy says the same of the same wishes. Waits for the disk.
+    fn look_beside(&self, policy: &Arc<Policy>) -> Option<Beside> {
+        let wishes = Arc::clone(&lock(&self.beside));
+        {
+            let known = &lock(&self.told).beside;
+            let is_same = |known: &Arc<Policy>| Arc::ptr_eq(known, policy);
+            if known.policy.as_ref().is_some_and(is_same) && Arc::ptr_eq(&known.wishes, &wishes) {
+                return None;
+            }
+        }
+        let waiting: Vec<&Wish> = wishes.iter().filter(|wish| !self.source.is_approved(wish)).collect();
+        let to_ask = waiting.iter().filter(|wish| !self.source.is_put_off(wish)).map(|wish| wish.digest());
+        let to_ask = to_ask.collect();
+        let waiting = waiting.into_iter().cloned().map(Withheld::of_file).collect();
+        Some(Beside { wishes, policy: Some(Arc::clone(policy)), waiting, to_ask })
     }
 
     /// Looks at the files; what is seen counts from now on. Waits for the disk.
@@ -190,6 +229,15 @@ impl InForce {
         let mut equipment = self.equipment.clone();
         equipment.take(more.clone());
         let made = Self::new(Arc::clone(&self.policy), &self.grants, &equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture without anything that allows: no rule, and no answer of the user's.
+    fn without_allowance(&self, cwd: &AbsPath) -> Self {
+        let mut policy = Policy::clone(&self.policy);
+        policy.rules.retain(|rule| rule.behavior != Behavior::Allow);
+        let equipment = Equipment { allow: Vec::new(), ..self.equipment.clone() };
+        let made = Self::new(Arc::new(policy), &[], &equipment, cwd);
         Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
@@ -281,8 +329,13 @@ impl Session {
         let (guard, added) = (Arc::clone(&self.guard), self.added());
         let looking = Arc::clone(&guard.looking).lock_owned().await;
         // It is told before anybody else looks: of two looks the newer is told last.
-        let (in_force, _looking) = blocking(move || (guard.look(&added), looking)).await;
-        self.tell_settings(&in_force);
+        let look = move || {
+            let in_force = guard.look(&added);
+            let beside = guard.look_beside(&in_force.policy);
+            (in_force, beside, looking)
+        };
+        let (in_force, beside, _looking) = blocking(look).await;
+        self.tell_settings(&in_force, beside);
         in_force
     }
 
@@ -312,8 +365,11 @@ impl Session {
     }
 
     /// Tells what has changed since it was told last.
-    fn tell_settings(&self, in_force: &InForce) {
+    fn tell_settings(&self, in_force: &InForce, beside: Option<Beside>) {
         let mut told = lock(&self.guard.told);
+        if let Some(beside) = beside {
+            told.beside = beside;
+        }
         let policy = &in_force.policy;
         let known = told.contents.replace(policy.contents.clone());
         let files = known.map(|known| changed(&known, &policy.contents)).unwrap_or_default();
@@ -329,12 +385,12 @@ impl Session {
             told.policy = Some(Arc::clone(policy));
         }
         // What is wished for no more may be asked about again, should it come back.
-        told.asked.retain(|known| policy.to_ask.contains(known));
-        let before = told.asked.len();
-        told.asked.extend(policy.to_ask.iter().cloned());
-        if told.asked.len() > before {
-            self.publish(Event::TrustRequired { waiting: TrustWaiting::of(&policy.withheld) });
+        let to_ask: BTreeSet<String> = policy.to_ask.iter().chain(&told.beside.to_ask).cloned().collect();
+        if !to_ask.is_subset(&told.asked) {
+            let waiting = TrustWaiting::of(policy.withheld.iter().chain(&told.beside.waiting));
+            self.publish(Event::TrustRequired { waiting });
         }
+        told.asked = to_ask;
     }
 
     /// What was told last of what is wrong with the settings. Looks at no file.
@@ -343,15 +399,51 @@ impl Session {
         lock(&self.guard.told).complaints.clone()
     }
 
+    /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.
+    #[must_use]
+    pub fn trust_waiting(&self) -> Option<TrustWaiting> {
+        let told = lock(&self.guard.told);
+        let waiting: Vec<_> = told.complaints.withheld.iter().chain(&told.beside.waiting).collect();
+        (!waiting.is_empty()).then(|| TrustWaiting::of(waiting))
+    }
+
     /// Judges a call by what is in force, and says what is to hold it back by the same settings.
     pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
         self.judge_in(&self.in_force(), case, mode)
     }
 
-    /// As [`Session::judge`], with what a skill or command brings along that is being put together.
+    /// What the gate goes by now, with more that a skill or command brings along.
+    pub(crate) fn in_force_with(&self, equipment: &Equipment) -> Arc<InForce> {
+        let in_force = self.in_force();
+        match equipment.is_empty() {
+            true => in_force,
+            false => Arc::new(in_force.with_equipment(equipment, &self.workspace.cwd())),
+        }
+    }
+
+    /// As [`Session::judge`], with more that a skill or command brings along.
     pub(crate) fn judge_with(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
-        let with = self.in_force().with_equipment(equipment, &self.workspace.cwd());
-        self.judge_in(&with, case, mode)
+        self.judge_in(&self.in_force_with(equipment), case, mode)
+    }
+
+    /// As [`Session::judge_with`], for a command in the text of a file: whoever plans runs only what looks, whatever rules
+    /// allow.
+    pub(crate) fn judge_embedded(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
+        let in_force = self.in_force_with(equipment);
+        let judged = self.judge_in(&in_force, case, mode);
+        let is_allowed = judged.verdict.decision == GateDecision::Allow;
+        if in_force.mode(mode) != Mode::Plan || !is_allowed {
+            return judged;
+        }
+        let without = in_force.without_allowance(&self.workspace.cwd());
+        let verdict = self.judge_in(&without, case, mode).verdict;
+        let verdict = match verdict.decision {
+            GateDecision::Allow => judged.verdict,
+            GateDecision::Ask | GateDecision::Deny => {
+                Verdict::deny("in plan mode the commands of a file run only where they change nothing")
+            }
+        };
+        Judged { verdict, ..judged }
     }
 
     fn judge_in(&self, in_force: &InForce, case: &Case<'_>, mode: Mode) -> Judged {
@@ -399,7 +491,12 @@ impl Session {
 
     /// Which files a search may look into: those that may be read without anybody being asked.
     pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
-        let (in_force, workspace) = (self.in_force(), Arc::clone(&self.workspace));
+        self.may_read_with(mode, &Equipment::default())
+    }
+
+    /// As [`Session::may_read`], with more that a skill or command brings along.
+    pub(crate) fn may_read_with(&self, mode: Mode, equipment: &Equipment) -> MayRead {
+        let (in_force, workspace) = (self.in_force_with(equipment), Arc::clone(&self.workspace));
         Arc::new(move |target, look| {
             in_force.within(mode, &workspace, &|_| None, |circumstances| {
                 gate::may_read(target, look, circumstances)

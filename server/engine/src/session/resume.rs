@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::event::Item;
 use crate::event::{CallState, ItemBody, NoticeKind, NoticeLevel, ResumeStrategy, SealedCall, TurnEnd};
+use crate::hooks::EndReason;
 use crate::ids::{AgentId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
@@ -62,12 +63,12 @@ impl Default for Resumption {
 impl Session {
     /// As [`Session::close`], because the server ends: what waits for the user then is not cancelled, but asked again when
     /// the session is loaded. A turn that the user has cancelled before ends all the same.
-    pub(crate) fn close_with_server(&self) {
+    pub(crate) fn close_with_server(&self, reason: EndReason) {
         let goes_on = self.active().as_ref().is_some_and(|active| !active.cancel.is_cancelled());
         if goes_on {
             self.resumption.is_left.store(true, Ordering::SeqCst);
         }
-        self.close();
+        self.close_for(reason);
     }
 
     /// Whether the server ends, so that what waits for the user is not at an end.

@@ -10,7 +10,7 @@ use crate::permission::policy::KeepError;
 use crate::permission::rules::{Behavior, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope};
 use crate::session::Session;
-use crate::settings::{TrustState, TrustWaiting, Withheld};
+use crate::settings::{TrustState, Withheld};
 use crate::workspace::blocking;
 
 /// What is in force, and what is not and why.
@@ -107,12 +107,5 @@ impl Session {
     #[must_use]
     pub fn shows_ignored_files(&self) -> bool {
         !self.in_force().policy.preferences.respect_gitignore
-    }
-
-    /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.
-    #[must_use]
-    pub fn trust_waiting(&self) -> Option<TrustWaiting> {
-        let withheld = self.complaints().withheld;
-        (!withheld.is_empty()).then(|| TrustWaiting::of(&withheld))
     }
 }

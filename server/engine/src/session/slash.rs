@@ -23,6 +23,7 @@ use crate::extension::nearest;
 use crate::ids::{ItemId, TurnId};
 use crate::journal::Record;
 use crate::model::Block;
+use crate::session::conversation::Conversation;
 use crate::session::equipment::Equipment;
 use crate::session::state::Attaching;
 use crate::session::{Prompt, Session, new_item};
@@ -76,7 +77,7 @@ impl Session {
         };
         let arguments = typed.arguments;
         if let Some((text, equipment)) = asked(built_in.which, arguments) {
-            self.equip(turn, equipment);
+            Conversation::main(self).equip(turn, equipment);
             self.say(turn, &item, typed, CommandSource::BuiltIn, text);
             return Taken::Words(Prompt { text: arguments.to_owned(), ..prompt });
         }
@@ -127,13 +128,6 @@ impl Session {
         let command = Some(CommandUse { name, arguments, source });
         let (turn, item) = (turn.clone(), item.clone());
         self.commit(Record::Commanded { turn, item, command, content });
-    }
-
-    /// Lets what a skill or command brings along count until the turn ends.
-    pub(crate) fn equip(&self, turn: &TurnId, equipment: Equipment) {
-        if !equipment.is_empty() {
-            self.commit(Record::Equipped { turn: turn.clone(), equipment });
-        }
     }
 
     /// Puts what a command says into the transcript.

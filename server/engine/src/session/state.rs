@@ -443,11 +443,17 @@ impl SessionState {
                 let agent = self.agent_mut(id.clone());
                 agent.usage += *usage;
                 (agent.turn, agent.charged) = (None, Usage::default());
+                agent.equipment = Equipment::default();
                 let (ok, duration_ms) = (*reason == TurnEnd::EndTurn, figures.duration_ms);
                 Some(Event::SubagentEnded { agent: id.clone(), ok, usage: *usage, duration_ms })
             }
             Record::Prompt { turn, .. } => {
-                self.agent_mut(id.clone()).turn = Some(turn.clone());
+                let agent = self.agent_mut(id.clone());
+                (agent.turn, agent.equipment) = (Some(turn.clone()), Equipment::default());
+                None
+            }
+            Record::Equipped { turn: _, equipment } => {
+                self.agent_mut(id.clone()).equipment.take(equipment.clone());
                 None
             }
             Record::Charged { turn, model, usage, cost, context } => {

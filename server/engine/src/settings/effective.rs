@@ -1,25 +1,13 @@
 //! What counts of all settings, key by key, with the place it comes from.
 //!
-//! Rule: what is told is what the files state and the reader lets count; keys to models, tokens and the like are masked
-//! before anything leaves here.
+//! Rule: what is told is what the files state and the reader lets count; secrets are masked before anything leaves here.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::keys::{KEYS, Key, Shape};
+use super::mask::{masked, masked_variable};
 use super::statement::{Standing, Statement};
 use super::{Settings, Source};
-
-/// What stands for a text that is nobody's business.
-pub const MASK: &str = "••••••";
-
-/// Parts of names of values that are masked.
-const SECRET_NAMES: [&str; 9] =
-    ["apikey", "api_key", "token", "secret", "password", "passwd", "credential", "authorization", "private"];
-/// Names of objects all of whose values are masked.
-const SECRET_OBJECTS: [&str; 1] = ["headers"];
-/// Names that look like secret ones and hold none.
-const OPEN_NAMES: [&str; 5] =
-    ["apikeyhelper", "apikeyhelperttlms", "apikeyenv", "maxtokens", "maxoutputtokens"];
 
 /// What counts of one key, or of one name in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +72,10 @@ pub fn effective(settings: &Settings) -> Vec<Effective> {
 }
 
 fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> Effective {
-    let shown = |statement: &Statement| masked(name.map_or(key.name(), String::as_str), &statement.value);
+    let shown = |statement: &Statement| match (key.path, name) {
+        ("env", Some(name)) => masked_variable(name, &statement.value),
+        (_, name) => masked(name.map_or(key.name(), String::as_str), &statement.value),
+    };
     let mut counting = statements.iter().filter(|one| one.standing == Standing::InForce);
     let (value, source) = match key.shape {
         Shape::Texts | Shape::Objects | Shape::ListsByName => {
@@ -122,53 +113,5 @@ fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> Ef
         value: value.or_else(|| key.default_value()),
         source,
         stated: stated.collect(),
-    }
-}
-
-/// A value without the secrets in it. `name` is what it stands under. References to variables are no secrets.
-#[must_use]
-pub fn masked(name: &str, value: &Value) -> Value {
-    let name = name.to_ascii_lowercase();
-    let is_open = OPEN_NAMES.contains(&name.as_str());
-    let is_secret = !is_open && SECRET_NAMES.iter().any(|secret| name.contains(secret));
-    let hides_all = SECRET_OBJECTS.contains(&name.as_str());
-    match value {
-        Value::String(text) if is_secret && !is_reference(text) => Value::String(MASK.to_owned()),
-        Value::Object(entries) => {
-            let entries = entries.iter().map(|(name, value)| {
-                let value = if hides_all { masked(SECRET_NAMES[0], value) } else { masked(name, value) };
-                (name.clone(), value)
-            });
-            Value::Object(entries.collect::<Map<_, _>>())
-        }
-        Value::Array(items) => items.iter().map(|item| masked(&name, item)).collect(),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-    }
-}
-
-fn is_reference(text: &str) -> bool {
-    text.is_empty() || text.starts_with("${") && text.ends_with('}') && !text.contains(":-")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn secrets_are_masked_wherever_they_stand() {
-        let value = json!({
-            "a": { "apiKey": "sk-1", "headers": { "x-anything": "s", "y": "${Y}" }, "model": "m", "maxTokens": 5 },
-            "b": [{ "env": { "GITHUB_TOKEN": "t", "PATH": "/bin", "DB_PASSWORD": "p" } }],
-            "c": { "apiKeyHelper": "vault", "apiKeyEnv": "NAME", "apiKey": { "fromEnv": "NAME" } },
-        });
-        let expected = json!({
-            "a": { "apiKey": MASK, "headers": { "x-anything": MASK, "y": "${Y}" }, "model": "m", "maxTokens": 5 },
-            "b": [{ "env": { "GITHUB_TOKEN": MASK, "PATH": "/bin", "DB_PASSWORD": MASK } }],
-            "c": { "apiKeyHelper": "vault", "apiKeyEnv": "NAME", "apiKey": { "fromEnv": "NAME" } },
-        });
-        assert_eq!(masked("modelProfiles", &value), expected);
-        assert_eq!(masked("GITHUB_TOKEN", &json!("t")), json!(MASK));
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::effective::{Effective, effective};
 use super::{
-    Change, Editor, Layer, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
-    Source, Sourced, TrustState, Values, Wish, Withheld,
+    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Severity,
+    Sourced, TrustState, Values, Wish, Withheld,
 };
 use crate::engine::Policies;
 use crate::model::models::{ModelSources, ProfileLayer};
@@ -193,8 +193,7 @@ impl SettingsPolicy {
     fn load(&self) -> Loaded {
         let mut settings = self.sources.load();
         for wish in &self.beside {
-            let source = Source { layer: Layer::Project, file: Some(wish.file.clone()), place: None };
-            let asked = Withheld { wish: wish.clone(), source };
+            let asked = Withheld::of_file(wish.clone());
             match self.sources.trust().is_approved(wish) {
                 true => settings.approved.push(asked),
                 false => settings.withheld.push(asked),
@@ -397,6 +396,10 @@ impl PolicySource for SettingsPolicy {
         self.sources.trust().is_approved(wish)
     }
 
+    fn is_put_off(&self, wish: &Wish) -> bool {
+        self.sources.trust().is_dismissed(wish)
+    }
+
     fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
         self.sources.trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
     }
@@ -424,6 +427,7 @@ impl PolicySource for SettingsPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permission::rules::{Layer, Source};
 
     fn network_of(allowed: &[&str], denied: &[&str]) -> (Network, Vec<Severity>) {
         let source = Source { layer: Layer::User, file: None, place: None };

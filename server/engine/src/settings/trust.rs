@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::editor::Editor;
 use super::lock::Lock;
+use super::mask::masked_wish;
 use super::text::is_absence;
 use super::{Settings, SettingsError, Withheld};
 use crate::paths::AbsPath;
@@ -45,7 +46,7 @@ pub struct Wish {
     pub file: AbsPath,
     /// What is asked for: the setting's key, such as `permissions.allow`.
     pub key: String,
-    /// The value, as text.
+    /// The value, as text, with whatever secrets are in it; [`Wish::shown`] is for people.
     pub text: String,
 }
 
@@ -74,10 +75,11 @@ pub struct TrustWaiting {
 impl TrustWaiting {
     /// How much of this waits.
     #[must_use]
-    pub fn of(withheld: &[Withheld]) -> Self {
-        let files: BTreeSet<_> = withheld.iter().map(|withheld| withheld.wish.file.clone()).collect();
-        let summary = summary(withheld.iter().map(|withheld| withheld.wish.key.as_str()));
-        Self { count: withheld.len(), files: files.into_iter().collect(), summary }
+    pub fn of<'w>(withheld: impl IntoIterator<Item = &'w Withheld>) -> Self {
+        let wishes: Vec<&Wish> = withheld.into_iter().map(|withheld| &withheld.wish).collect();
+        let files: BTreeSet<_> = wishes.iter().map(|wish| wish.file.clone()).collect();
+        let summary = summary(wishes.iter().map(|wish| wish.key.as_str()));
+        Self { count: wishes.len(), files: files.into_iter().collect(), summary }
     }
 }
 
@@ -93,7 +95,9 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
             ("env", _) => ("variable", "variables"),
             (_, "permissions.allow") => ("allow rule", "allow rules"),
             (_, "permissions.additionalDirectories") => ("further folder", "further folders"),
-            (_, "statusLine") => ("status line command", "status line commands"),
+            ("shell", _) => ("file with commands in it", "files with commands in them"),
+            ("allowedTools", _) => ("list of tools that run unasked", "lists of tools that run unasked"),
+            ("model" | "effortLevel", _) => ("choice of a model", "choices of models"),
             _ => ("other setting", "other settings"),
         };
         match counts.iter_mut().find(|known| known.0 == one) {
@@ -117,7 +121,7 @@ pub struct Waiting {
     pub wish: Wish,
     /// Where it stands.
     pub source: Source,
-    /// What was approved in its place before; perhaps only its beginning.
+    /// What was approved in its place before, without secrets; perhaps only its beginning.
     pub earlier: Option<String>,
     /// Whether the user has said "not now".
     pub is_dismissed: bool,
@@ -179,6 +183,12 @@ impl Wish {
         })
     }
 
+    /// What is asked for, as it may be shown: without secrets.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        masked_wish(&self.key, &self.text)
+    }
+
     fn kept(&self) -> Kept {
         let mut end = self.text.len().min(MAX_KEPT);
         while !self.text.is_char_boundary(end) {
@@ -233,6 +243,12 @@ impl Trust {
         self.lock().approved.contains(&digest)
     }
 
+    /// Whether the user does not want to be asked about this again, as far as was read last.
+    #[must_use]
+    pub fn is_dismissed(&self, wish: &Wish) -> bool {
+        self.lock().dismissed.contains(&wish.digest())
+    }
+
     /// Whether the editor distrusts the workspace.
     #[must_use]
     pub fn is_distrusted(&self) -> bool {
@@ -256,7 +272,11 @@ impl Trust {
             };
             Waiting {
                 is_dismissed: stored.dismissed.contains(&digest),
-                earlier: stored.texts.values().find(is_earlier).map(|kept| kept.text.clone()),
+                earlier: stored
+                    .texts
+                    .values()
+                    .find(is_earlier)
+                    .map(|kept| masked_wish(&kept.key, &kept.text)),
                 digest,
                 wish: wish.clone(),
                 source: source.clone(),

@@ -68,8 +68,9 @@ pub(super) fn run<'a>(
             place = agents.place(parent.depth()) => place,
         };
         let mut conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
+        let beginning = beginning(&conversation, call, kind, cancel).await;
         if let Some(assignment) = &mut conversation.assignment {
-            assignment.prompt.push_str(&beginning(parent, call, kind, cancel).await);
+            assignment.prompt.push_str(&beginning);
         }
         let work = async {
             match again {
@@ -122,14 +123,17 @@ fn conversation<'a>(
 ) -> Result<Conversation<'a>, ToolError> {
     let depth = parent.depth() + 1;
     let tools = kind.registry(&parent.tools, depth < MAX_DEPTH)?;
+    // A project's file may name a model of another provider, or one that costs more.
+    let waiting = parent.session.unapproved(kind.wishes.clone()).await;
+    let chosen = parent.session.chosen(kind.model.as_deref(), kind.effort, &waiting);
     let known = parent.session.state().agents.get(&id).and_then(|agent| agent.model.clone());
     let model = match &delegation.model {
         Some(named) => Some(parent.session.model_named(named).map_err(|error| {
             let hint = "Leave `model` out to use the type's own.";
             ToolError::new(ToolErrorKind::InvalidInput, error.to_string(), hint)
         })?),
-        // A file may name a model of another provider: it is then that of the session.
-        None => known.or_else(|| parent.session.model_named(kind.model.as_deref()?).ok()).or_else(|| {
+        // A file may name a model that is not there: it is then that of the session.
+        None => known.or_else(|| chosen.model?.ok()).or_else(|| {
             // Where nothing is said about sub-agents, they have the model of the session.
             let task = parent.session.pointer(Pointer::Task);
             (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
@@ -144,7 +148,8 @@ fn conversation<'a>(
             (mode, limit) => mode.or(limit),
         },
         model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
-        effort: kind.effort.or_else(|| parent.assignment.as_ref()?.effort),
+        effort: chosen.effort.or_else(|| parent.assignment.as_ref()?.effort),
+        inherited: parent.equipment(),
         depth,
         tell: teller(progress),
     };
@@ -153,16 +158,16 @@ fn conversation<'a>(
 
 /// What stands behind the prompt of its type: the skills that it begins with, and its notes.
 async fn beginning(
-    parent: &Conversation<'_>,
+    conversation: &Conversation<'_>,
     call: &Call,
     kind: &AgentType,
     cancel: &CancellationToken,
 ) -> String {
-    let (session, mut text) = (parent.session, String::new());
+    let (session, mut text) = (conversation.session, String::new());
     let catalog = session.catalog();
     for name in &kind.skills {
         let expanded = match catalog.find(ExtensionKind::Skill, name) {
-            Some(skill) => session.expand(&call.turn, skill, "", cancel).await,
+            Some(skill) => session.expand(conversation, &call.turn, skill, "", cancel).await,
             None => Err("there is no such skill".to_owned()),
         };
         match expanded {

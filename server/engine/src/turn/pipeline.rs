@@ -28,12 +28,13 @@ use crate::model::Block;
 use crate::paths::AbsPath;
 use crate::permission::gate::{Case, Standing, Verdict};
 use crate::permission::{
-    Answer, Answered, Decision, GateDecision, Mode, Offer, Outcome, PermissionPrompt, Scope,
+    Answer, Answered, Decision, GateDecision, Grant, Mode, Offer, Outcome, PermissionPrompt, Scope,
 };
 use crate::question::{Draft, Reply};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
 use crate::session::conversation::Conversation;
+use crate::session::equipment::Equipment;
 use crate::session::guard::Judged;
 use crate::session::proposal::{Accepted, Proposal};
 use crate::session::review::HunkKind;
@@ -68,8 +69,15 @@ pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: Can
     let session = conversation.session;
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
-    let pipeline =
-        Pipeline { conversation, session, call: &call, cancel: &cancel, asks: &asks, asked: &asked };
+    let pipeline = Pipeline {
+        conversation,
+        session,
+        call: &call,
+        cancel: &cancel,
+        asks: &asks,
+        asked: &asked,
+        embedded: None,
+    };
     let mut instructed = Vec::new();
     // A fault in a tool ends its call and nothing else.
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
@@ -85,6 +93,25 @@ pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: Can
     format_result(conversation, &call, (result, instructed), duration_ms);
 }
 
+/// Has a call go the whole way that stands in the text of a file and in no transcript; `equipment` is what that file brings
+/// along.
+pub(super) async fn run_embedded(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    tool: Arc<dyn ErasedTool>,
+    equipment: &Equipment,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let session = conversation.session;
+    let (asks, asked) = mpsc::channel(1);
+    let asked = tokio::sync::Mutex::new(asked);
+    let embedded = Some(equipment);
+    let pipeline = Pipeline { conversation, session, call, cancel, asks: &asks, asked: &asked, embedded };
+    let result = pipeline.run_with(tool, &mut Vec::new()).await;
+    session.forget_call(&call.id);
+    result
+}
+
 fn trace(call: &Call, stage: Stage) {
     tracing::debug!(call = %call.id, tool = %call.name, ?stage, "pipeline");
 }
@@ -98,6 +125,22 @@ struct Confirmed {
     names: Vec<HunkId>,
     /// What holds its commands back, whatever the settings say by now.
     sandbox: Option<Arc<Sandbox>>,
+}
+
+/// What became of a call that hooks were asked about in the user's place.
+enum ByHook {
+    /// It may be carried out.
+    Settled(Confirmed),
+    /// The user decides.
+    Open(Box<Open>),
+}
+
+/// A call that the user is to decide about.
+struct Open {
+    plan: Plan,
+    judged: Judged,
+    /// The arguments, where a hook has changed them.
+    input: Option<Value>,
 }
 
 /// A call that hooks have looked at.
@@ -121,6 +164,8 @@ struct Pipeline<'a> {
     /// What the running call asks the user, with where the answer goes.
     asks: &'a mpsc::Sender<Ask>,
     asked: &'a tokio::sync::Mutex<mpsc::Receiver<Ask>>,
+    /// What the file brings along in whose text the call stands; `None` for a call that stands in the transcript.
+    embedded: Option<&'a Equipment>,
 }
 
 /// A question of a running call, with where the answer goes.
@@ -131,6 +176,15 @@ impl Pipeline<'_> {
     async fn run(&self, instructed: &mut Vec<AbsPath>) -> Result<ToolOutput, ToolError> {
         trace(self.call, Stage::Discovery);
         let tool = self.discover()?;
+        self.run_with(tool, instructed).await
+    }
+
+    /// Goes through the stages behind the discovery.
+    async fn run_with(
+        &self,
+        tool: Arc<dyn ErasedTool>,
+        instructed: &mut Vec<AbsPath>,
+    ) -> Result<ToolOutput, ToolError> {
         let context = self.context();
 
         trace(self.call, Stage::Permission);
@@ -201,7 +255,7 @@ impl Pipeline<'_> {
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
         if let Some(input) = changed {
-            output.model_text.insert_str(0, &format!("A hook changed the arguments to {input}\n"));
+            output.model_text.insert_str(0, &changed_by_hook(&input));
         }
         let agent = self.conversation.agent.as_ref();
         let beside = match read {
@@ -252,11 +306,8 @@ impl Pipeline<'_> {
         let (plan, judged) = match &input {
             None => (plan, judged),
             Some(input) => {
-                let of_hook = |error: ToolError| ToolError {
-                    message: format!("A hook changed the arguments to {input}\n{}", error.message),
-                    ..error
-                };
-                let plan = self.plan(tool, input.clone(), context).await.map_err(of_hook)?;
+                let plan = self.plan(tool, input.clone(), context).await;
+                let plan = plan.map_err(|error| of_hook(input, error))?;
                 self.session.look().await;
                 let judged = self.look(tool, &plan, input);
                 (plan, judged)
@@ -383,12 +434,100 @@ impl Pipeline<'_> {
 
     /// What is in force now says of a call. The settings were looked at before.
     fn look(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Judged {
-        self.session.judge(&self.case(tool, input, &plan.touches), self.mode())
+        let case = self.case(tool, input, &plan.touches);
+        match self.embedded {
+            Some(equipment) => self.conversation.judge_embedded(&case, equipment),
+            None => self.conversation.judge(&case),
+        }
+    }
+
+    /// Has hooks answer, then the user. A hook speaks for the user only where they are asked because nothing allows the
+    /// call as it stands by then: rules that ask and guarded places are for the user, whatever a hook has made of the call.
+    async fn confirm(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        judged: Judged,
+        context: &CallContext,
+    ) -> Result<Confirmed, ToolError> {
+        match self.confirm_by_hook(tool, plan, judged, context).await? {
+            ByHook::Settled(confirmed) => Ok(confirmed),
+            ByHook::Open(open) => {
+                let Open { plan, judged, input } = *open;
+                let Some(input) = input else {
+                    return self.confirm_by_user(tool, plan, judged, context).await;
+                };
+                // The user is shown what would run, and what stands from then on is that.
+                let remark = changed_by_hook(&input);
+                let call = Call { input, ..self.call.clone() };
+                let pipeline = Pipeline { call: &call, ..*self };
+                let mut confirmed = pipeline.confirm_by_user(tool, plan, judged, context).await?;
+                confirmed.remark.insert_str(0, &remark);
+                Ok(confirmed)
+            }
+        }
+    }
+
+    /// Has hooks answer in the user's place, as far as they may.
+    async fn confirm_by_hook(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        judged: Judged,
+        context: &CallContext,
+    ) -> Result<ByHook, ToolError> {
+        if !self.session.has_hooks(HookEvent::PermissionRequest) {
+            return Ok(ByHook::Open(Box::new(Open { plan, judged, input: None })));
+        }
+        let answered = {
+            let offers = prompt::offers(self.conversation, tool, &self.call.input, &plan, &judged.verdict);
+            let case = self.case(tool, &self.call.input, &plan.touches);
+            self.conversation.answer_for_user(self.looked(&case), &offers, self.cancel).await
+        };
+        let Some(HookAnswer { answer, updates, interrupt }) = answered else {
+            return Ok(ByHook::Open(Box::new(Open { plan, judged, input: None })));
+        };
+        if interrupt {
+            self.conversation.ask_to_stop();
+        }
+        if !answer.allow {
+            self.note_answer(prompt::id(self.call), &answer, Vec::new()).await;
+            let reason = answer.feedback.as_deref().unwrap_or("it gives no reason");
+            return Err(refused_by_hook(&plan.title, reason, &[]));
+        }
+        let input = answer.updated_input.clone();
+        let (plan, judged) = match &input {
+            // Settings, mode and links may have changed meanwhile.
+            None => {
+                self.session.look().await;
+                self.judge_again(tool, plan, judged)?
+            }
+            Some(input) => {
+                let changed = self.plan(tool, input.clone(), context).await;
+                self.session.look().await;
+                let changed = changed.and_then(|plan| {
+                    let now = self.judge(tool, &plan, input)?;
+                    stays_held(judged.sandbox.is_some(), &now, &plan)?;
+                    Ok((plan, now))
+                });
+                changed.map_err(|error| of_hook(input, error))?
+            }
+        };
+        let speaks_for_user =
+            judged.verdict.decision == GateDecision::Allow || is_only_unspoken_for(&judged.verdict);
+        if !speaks_for_user {
+            tracing::info!(call = %self.call.id, reason = judged.verdict.reason, "a hook's yes is not enough");
+            return Ok(ByHook::Open(Box::new(Open { plan, judged, input })));
+        }
+        let grants = self.session.take_updates(updates).await;
+        self.note_answer(prompt::id(self.call), &answer, grants).await;
+        let remark = input.as_ref().map(changed_by_hook).unwrap_or_default();
+        Ok(ByHook::Settled(Confirmed { plan, remark, names: Vec::new(), sandbox: judged.sandbox }))
     }
 
     /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
     /// gave instead; the model is told which.
-    async fn confirm(
+    async fn confirm_by_user(
         &self,
         tool: &dyn ErasedTool,
         plan: Plan,
@@ -398,13 +537,7 @@ impl Pipeline<'_> {
         let prompt = prompt::prompt(self.conversation, tool, self.call, &plan, &judged);
         let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
-        let answered_by_hook = {
-            let case = self.case(tool, &self.call.input, &plan.touches);
-            self.conversation.answer_for_user(self.looked(&case), &offers, self.cancel).await
-        };
-        let is_by_hook = answered_by_hook.is_some();
         let proposal = match &plan.action {
-            _ if is_by_hook => Proposal::default(),
             Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
             Action::Run(_)
             | Action::Ask(_)
@@ -413,55 +546,64 @@ impl Pipeline<'_> {
             | Action::Delegate(_)
             | Action::Use(_) => Proposal::default(),
         };
-        let mut hook_grants = Vec::new();
-        let answer = match answered_by_hook {
-            Some(HookAnswer { answer, grants, interrupt }) => {
-                hook_grants = grants;
-                if interrupt {
-                    self.conversation.ask_to_stop();
-                }
-                answer
-            }
-            None => match self.ask_user(prompt, self.known_texts(&plan)).await {
-                Some(answer) => answer,
-                None => {
-                    self.session.withdraw_proposals(&proposal.names());
-                    return Err(cancelled());
-                }
-            },
+        let Some(answer) = self.ask_user(prompt, self.known_texts(&plan)).await else {
+            self.session.withdraw_proposals(&proposal.names());
+            return Err(cancelled());
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
             None if !answer.allow => Ok((plan, judged)),
-            // Settings, mode and links may have changed while the user was thinking: a refusal wins, and what holds the
-            // call back is never less than they were shown.
             None => {
                 self.session.look().await;
-                self.judge(tool, &plan, &self.call.input).map(|now| {
-                    let sandbox = now.sandbox.or(judged.sandbox);
-                    (plan, Judged { sandbox, ..now })
-                })
+                self.judge_again(tool, plan, judged)
             }
             // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
             Some(input) => {
                 let planned = self.plan(tool, input.clone(), context).await;
                 self.session.look().await;
                 planned.and_then(|plan| {
-                    let held_before = judged.sandbox.is_some();
                     let judged = self.judge(tool, &plan, &input)?;
-                    stays_held(is_by_hook && held_before, &judged, &plan)?;
                     offers = prompt::offers(self.conversation, tool, &input, &plan, &judged.verdict);
                     Ok((plan, judged))
                 })
             }
         };
-        let mut grants = match &planned {
+        let grants = match &planned {
             // What stands from now on is what runs now, not what the model had asked for.
             Ok((plan, _)) if answer.allow && answer.scope != Scope::Once => {
                 prompt::grants(self.session, plan)
             }
             _ => Vec::new(),
         };
-        grants.extend(hook_grants);
+        if !grants.is_empty() && matches!(answer.scope, Scope::Project | Scope::User) {
+            self.keep(&answer, &offers).await;
+        }
+        // Even if no file could be written, the same call is not asked for again.
+        self.note_answer(id, &answer, grants).await;
+        let accepted = self.accepted(&answer, proposal);
+        self.session.reject_proposals(&accepted.rejected);
+        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
+        let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
+        if !answer.allow || nothing_is_left {
+            return Err(refused(&plan.title, answer.feedback.as_deref()));
+        }
+        Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
+    }
+
+    /// Judges a call anew that somebody has allowed: a refusal wins, and what holds the call back is never less than what
+    /// was shown.
+    fn judge_again(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        before: Judged,
+    ) -> Result<(Plan, Judged), ToolError> {
+        let now = self.judge(tool, &plan, &self.call.input)?;
+        let sandbox = now.sandbox.or(before.sandbox);
+        Ok((plan, Judged { sandbox, ..now }))
+    }
+
+    /// Records an answer to a prompt.
+    async fn note_answer(&self, id: PermissionId, answer: &Answer, grants: Vec<Grant>) {
         let decision = Decision {
             id,
             call: self.call.id.clone(),
@@ -470,28 +612,8 @@ impl Pipeline<'_> {
             by: answer.by.clone(),
             feedback: answer.feedback.clone(),
         };
-        if !grants.is_empty() && matches!(answer.scope, Scope::Project | Scope::User) {
-            self.keep(&answer, &offers).await;
-        }
-        // Even if no file could be written, the same call is not asked for again.
         self.session.commit(Record::Decided { decision, grants });
         self.session.sync().await;
-        let accepted = self.accepted(&answer, proposal);
-        self.session.reject_proposals(&accepted.rejected);
-        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
-        let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
-        if !answer.allow || nothing_is_left {
-            let feedback = answer.feedback.as_deref();
-            return Err(match is_by_hook {
-                true => refused_by_hook(&plan.title, feedback.unwrap_or("it gives no reason"), &[]),
-                false => refused(&plan.title, feedback),
-            });
-        }
-        let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
-        if is_by_hook {
-            confirmed.remark = confirmed.remark.replacen("The user", "A hook", 1);
-        }
-        Ok(confirmed)
     }
 
     /// What of the proposed hunks the answer takes and what it refuses.
@@ -513,7 +635,9 @@ impl Pipeline<'_> {
 
     /// Asks the user; nothing when the call was cancelled first.
     async fn ask_user(&self, prompt: PermissionPrompt, known: Vec<KnownText>) -> Option<Answer> {
-        self.conversation.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
+        if self.embedded.is_none() {
+            self.conversation.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
+        }
         let message = format!("kode-ls needs your permission to use {}: {}", prompt.tool, prompt.title);
         self.session.notify("permission_prompt", "Permission needed", message);
         self.session.begin_waiting();
@@ -584,6 +708,13 @@ impl Pipeline<'_> {
         }
     }
 
+    /// Notes in the transcript that the call begins to run.
+    fn begins(&self, title: &str) {
+        if self.embedded.is_none() {
+            self.conversation.call_begins(&self.call.item, title);
+        }
+    }
+
     async fn execute(
         &self,
         tool: &dyn ErasedTool,
@@ -596,12 +727,12 @@ impl Pipeline<'_> {
             // These take no place: what comes of them has its own.
             Action::Delegate(delegation) => {
                 if !self.goes_on() {
-                    self.conversation.call_begins(&self.call.item, &title);
+                    self.begins(&title);
                 }
                 (None, Some(*delegation))
             }
             Action::Use(wanted) => {
-                self.conversation.call_begins(&self.call.item, &title);
+                self.begins(&title);
                 match uses::expand(self.conversation, self.call, &wanted, self.cancel).await? {
                     Used::Told(output) => return Ok(output),
                     Used::Delegated(delegation) => (None, Some(*delegation)),
@@ -637,7 +768,7 @@ impl Pipeline<'_> {
         };
         // A question that is asked again has begun nothing.
         if !matches!(self.call.again, Some(Again::Question(_))) {
-            self.conversation.call_begins(&self.call.item, &title);
+            self.begins(&title);
         }
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
@@ -740,7 +871,7 @@ impl Pipeline<'_> {
             sandbox: session.in_force().policy.sandbox.clone(),
             agents: Arc::new(session.known_agents()),
             catalog: session.catalog(),
-            may_read: session.may_read(self.mode()),
+            may_read: self.conversation.may_read(),
             cancel: self.cancel.child_token(),
             ask: Some(ask),
             progress: Arc::new(move |text| {
@@ -798,6 +929,16 @@ fn unless_refused(plan: &Plan, judged: Judged) -> Result<Judged, ToolError> {
 /// Whether a call is asked about only because nothing allows it: no rule asks for it, and it is at no guarded place.
 fn is_only_unspoken_for(verdict: &Verdict) -> bool {
     verdict.rule.is_none() && verdict.standing == Standing::Rule
+}
+
+/// What the model is told where a hook has changed a call.
+fn changed_by_hook(input: &Value) -> String {
+    format!("A hook changed the arguments to {input}\n")
+}
+
+/// An error that comes of what a hook has made of a call.
+fn of_hook(input: &Value, error: ToolError) -> ToolError {
+    ToolError { message: format!("{}{}", changed_by_hook(input), error.message), ..error }
 }
 
 fn refused_by_hook(title: &str, reason: &str, told: &[String]) -> ToolError {

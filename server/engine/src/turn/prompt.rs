@@ -34,10 +34,7 @@ pub(super) fn prompt(
     let mut scopes = vec![Scope::Once];
     scopes.extend(offers.iter().map(|offer| offer.scope));
     PermissionPrompt {
-        id: match &call.again {
-            Some(Again::Permission(id, _)) => id.clone(),
-            Some(Again::Question(_) | Again::Agent(..)) | None => PermissionId::generate(),
-        },
+        id: id(call),
         call: call.id.clone(),
         item: call.item.clone(),
         agent: conversation.agent.clone(),
@@ -55,6 +52,14 @@ pub(super) fn prompt(
         offers,
         input: call.input.clone(),
         timestamp: jiff::Timestamp::now(),
+    }
+}
+
+/// What the prompt for a call goes by: one that waited when the server ended is the same prompt.
+pub(super) fn id(call: &Call) -> PermissionId {
+    match &call.again {
+        Some(Again::Permission(id, _)) => id.clone(),
+        Some(Again::Question(_) | Again::Agent(..)) | None => PermissionId::generate(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A skill or command that the model uses.
 //!
 //! Rule: the same text, made by the same rules, as when the user types its name; what it asks for beyond that it gets
-//! only by the rules that hold for everybody.
+//! only by the rules that hold for everybody, and in the conversation that uses it alone.
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,8 @@ pub(super) async fn expand(
     cancel: &CancellationToken,
 ) -> Result<Used, ToolError> {
     let (session, name) = (conversation.session, &wanted.extension.name);
-    let expanded = session.expand(&call.turn, &wanted.extension, &wanted.arguments, cancel).await;
+    let expanded =
+        session.expand(conversation, &call.turn, &wanted.extension, &wanted.arguments, cancel).await;
     if cancel.is_cancelled() {
         return Err(cancelled());
     }
@@ -59,7 +60,7 @@ pub(super) async fn expand(
     if let Some(kind) = extension.agent {
         may_delegate(conversation, call, &kind)?;
         let model = equipment.model.clone();
-        session.equip(&call.turn, Equipment { model: None, effort: None, ..equipment });
+        conversation.equip(&call.turn, Equipment { model: None, effort: None, ..equipment });
         let description = format!("/{name}");
         return Ok(Used::Delegated(Box::new(Delegation {
             kind,
@@ -69,7 +70,7 @@ pub(super) async fn expand(
             resume: None,
         })));
     }
-    session.equip(&call.turn, equipment);
+    conversation.equip(&call.turn, equipment);
     if let Some(mentioned) = session.mentioned(&words, cancel).await {
         text.push_str("\n\n");
         text.push_str(&mentioned);
@@ -99,8 +100,7 @@ fn may_delegate(conversation: &Conversation<'_>, call: &Call, kind: &str) -> Res
     let input = json!({ "subagent_type": kind });
     let touches = [Touch::Named { tool: TASK, name: kind.to_owned() }];
     let case = Case { tool: TASK, kind: ToolKind::ReadOnly, input: &input, touches: &touches };
-    let session = conversation.session;
-    let verdict = session.judge(&case, conversation.mode(session.mode())).verdict;
+    let verdict = conversation.judge(&case).verdict;
     match verdict.decision {
         GateDecision::Allow => Ok(()),
         GateDecision::Ask | GateDecision::Deny => Err(refused(verdict.reason)),

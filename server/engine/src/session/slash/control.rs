@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::command::Report;
 use crate::edit::{Author, ChangeSet, FileChange, TextEdit};
+use crate::hooks::EndReason;
 use crate::journal::Record;
 use crate::model::Effort;
 use crate::paths::{AbsPath, Target};
@@ -17,6 +18,7 @@ use crate::session::Configuration;
 use crate::session::review::{RestoreWhat, UserEdits};
 use crate::session::slash::Bench;
 use crate::session::slash::show::code;
+use crate::settings::mask::masked_text;
 use crate::tools::{ToolKind, Touch};
 use crate::workspace::{ReadError, blocking};
 
@@ -29,13 +31,14 @@ const MAX_EXPORT: usize = 100_000;
 impl Bench<'_> {
     pub(super) async fn clear(&self) -> Report {
         match self.desk.begin_like(self.session).await {
-            Ok(id) => Report {
-                go_to: Some(id),
-                ..Report::text(format!(
+            Ok(id) => {
+                self.session.leave_for(EndReason::Clear).await;
+                let text = format!(
                     "A new session begins. This one stays: `/resume {}` goes on with it.",
                     self.session.id()
-                ))
-            },
+                );
+                Report { go_to: Some(id), ..Report::text(text) }
+            }
             Err(error) => Report::failure(format!("No session was begun: {error}")),
         }
     }
@@ -82,10 +85,11 @@ impl Bench<'_> {
             _ => by_id,
         };
         match found.as_slice() {
-            [one] => Report {
-                go_to: Some(one.id.clone()),
-                ..Report::text(format!("Going on with `{}` {}.", one.id, one.title))
-            },
+            [one] => {
+                self.session.leave_for(EndReason::Resume).await;
+                let text = format!("Going on with `{}` {}.", one.id, one.title);
+                Report { go_to: Some(one.id.clone()), ..Report::text(text) }
+            }
             [] => Report::failure(format!("There is no session `{}`; `/resume` lists them.", self.arguments)),
             several => {
                 let named: Vec<_> =
@@ -250,7 +254,13 @@ impl Bench<'_> {
         let in_force = session.rules_in_force();
         let mut text = format!("Mode: **{}**\n", in_force.mode.name());
         for rule in &in_force.rules {
-            let _ = write!(text, "\n- {} `{}` ({})", rule.behavior.name(), rule.rule, rule.source);
+            let _ = write!(
+                text,
+                "\n- {} `{}` ({})",
+                rule.behavior.name(),
+                masked_text(&rule.rule.to_string()),
+                rule.source
+            );
         }
         if in_force.rules.is_empty() {
             text.push_str("\nThere are no rules.");
@@ -266,7 +276,7 @@ impl Bench<'_> {
         let rules: Vec<_> = in_force
             .rules
             .iter()
-            .map(|rule| json!({ "behavior": rule.behavior.name(), "rule": rule.rule.to_string() }))
+            .map(|rule| json!({ "behavior": rule.behavior.name(), "rule": masked_text(&rule.rule.to_string()) }))
             .collect();
         Report::text(text).with(json!({ "mode": in_force.mode.name(), "rules": rules }))
     }

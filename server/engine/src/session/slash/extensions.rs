@@ -51,7 +51,8 @@ impl Session {
             ExtensionKind::Command => CommandSource::Command,
             ExtensionKind::Skill => CommandSource::Skill,
         };
-        let expanded = match self.expand(turn, extension, typed.arguments, cancel).await {
+        let conversation = Conversation::main(self);
+        let expanded = match self.expand(&conversation, turn, extension, typed.arguments, cancel).await {
             Ok(expanded) => expanded,
             Err(reason) => {
                 self.note_command(turn, item, typed, source, Vec::new());
@@ -63,7 +64,7 @@ impl Session {
         let Expanded { extension, text, words, equipment, notes } = expanded;
         if !notes.is_empty() {
             let said = format!("`/{}`: {}.", typed.name, notes.join("; "));
-            Conversation::main(self).notice(turn, NoticeLevel::Warning, said, None);
+            conversation.notice(turn, NoticeLevel::Warning, said, None);
         }
         if let Some(kind) = extension.agent {
             let said = format!(
@@ -73,10 +74,10 @@ impl Session {
             self.say(turn, item, typed, source, said);
             let (description, model) = (format!("/{}", typed.name), equipment.model.clone());
             // It works by the same rules; model and effort are its own.
-            self.equip(turn, Equipment { model: None, effort: None, ..equipment });
+            conversation.equip(turn, Equipment { model: None, effort: None, ..equipment });
             return Taken::Delegated(Delegation { kind, description, prompt: text, model, resume: None });
         }
-        self.equip(turn, equipment);
+        conversation.equip(turn, equipment);
         self.say(turn, item, typed, source, text);
         Taken::Words(Prompt { text: words, ..prompt.clone() })
     }

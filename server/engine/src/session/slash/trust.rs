@@ -65,7 +65,9 @@ impl Bench<'_> {
         let in_force = self.session.in_force();
         let catalog = self.session.catalog();
         let of_settings = in_force.policy.withheld.iter().map(|withheld| withheld.wish.clone());
-        let of_files = self.session.unapproved(catalog.wishes().cloned().collect()).await;
+        let agents = self.session.agents.types();
+        let of_files = catalog.wishes().chain(agents.wishes()).cloned().collect();
+        let of_files = self.session.unapproved(of_files).await;
         of_settings.chain(of_files).collect()
     }
 
@@ -81,13 +83,13 @@ impl Bench<'_> {
                 let _ = writeln!(text, "\n**{}** asks for", self.path(&wish.file));
                 file = Some(&wish.file);
             }
-            let shown: String = wish.text.chars().take(MAX_SHOWN).collect();
+            let shown: String = wish.shown().chars().take(MAX_SHOWN).collect();
             let _ = writeln!(text, "\n{}:\n\n~~~text\n{}\n~~~", wish.key, shown.replace("~~~", "~ ~ ~"));
         }
         text.push_str("\n`/trust FILE` approves what a file asks for, `/trust all` everything above.");
         let wishes: Vec<_> = wishes
             .iter()
-            .map(|wish| json!({ "file": wish.file.to_string(), "key": wish.key, "text": wish.text }))
+            .map(|wish| json!({ "file": wish.file.to_string(), "key": wish.key, "text": wish.shown() }))
             .collect();
         Report::text(text.trim_start()).with(json!({ "wishes": wishes }))
     }

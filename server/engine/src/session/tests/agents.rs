@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::course::{asked_or_done, reply};
 use super::*;
 use crate::ids::AgentId;
+use crate::permission::policy::{Policy, PolicySource};
 use crate::question::LIMIT_GO_ON;
+use crate::settings::Wish;
 use crate::turn::limit::{Budget, TurnOptions};
 
 /// A tool with effects: it notes how many of it run at once.
@@ -25,6 +27,26 @@ impl Tool for Act {
     }
 }
 
+/// Settings of a user who has approved whatever files ask for.
+#[derive(Clone, Default)]
+pub(super) struct Trusting(Arc<Policy>);
+
+impl Policies for Trusting {
+    fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
+        Arc::new(self.clone())
+    }
+}
+
+impl PolicySource for Trusting {
+    fn current(&self) -> Arc<Policy> {
+        Arc::clone(&self.0)
+    }
+
+    fn is_approved(&self, _wish: &Wish) -> bool {
+        true
+    }
+}
+
 struct Team {
     bench: Bench,
     act: Act,
@@ -37,13 +59,22 @@ impl Team {
     }
 
     fn in_home(home: tempfile::TempDir, main: Vec<Say>, tasks: Vec<(&str, Vec<Say>)>) -> Self {
+        Self::with_policies(home, main, tasks, Arc::new(NoPolicies))
+    }
+
+    fn with_policies(
+        home: tempfile::TempDir,
+        main: Vec<Say>,
+        tasks: Vec<(&str, Vec<Say>)>,
+        policies: Arc<dyn Policies>,
+    ) -> Self {
         let (safe, act) = (Probe { safe: true, ..Probe::default() }, Act::default());
         let mut tools = Registry::default();
         tools.add(Probe::default());
         tools.add(safe.clone());
         tools.add(act.clone());
         tools.add(crate::tools::task::Task);
-        let bench = Bench { safe, ..Bench::with_tools(home, main, tools) };
+        let bench = Bench { safe, ..Bench::with_policies(home, main, tools, policies) };
         let tasks = tasks.into_iter().map(|(task, script)| (task.to_owned(), script.into()));
         *bench.model.tasks.lock().unwrap() = tasks.collect();
         Self { bench, act }
@@ -411,18 +442,26 @@ async fn the_effort_of_a_type_is_that_of_its_agents_and_of_those_they_call() {
         task("t2", json!({ "subagent_type": "plain", "prompt": "plain work" })),
     ];
     let deeper = task("p0", json!({ "subagent_type": "plain", "prompt": "deeper work" }));
-    let team = Team::new(vec![Say::Answer(calls)], vec![("quick work", vec![Say::Answer(vec![deeper])])])
-        .with_type("quick", "tools: Task\neffort: low\n")
-        .with_type("plain", "");
-    let session = team.bench.session();
-    session.configure_all(Configuration { effort: Some(Some(Effort::High)), ..Configuration::default() });
-    let mut events = session.events().subscribe(0, vec![]);
-    session.submit(prompt("go")).unwrap();
-    until(&mut events, is_done).await;
-    let effort = |task: &str| team.asked(task).first().unwrap().effort;
-    assert_eq!(effort("go"), Some(Effort::High));
-    assert_eq!(effort("plain work"), Some(Effort::High));
-    assert_eq!((effort("quick work"), effort("deeper work")), (Some(Effort::Low), Some(Effort::Low)));
+    // What a project's file says of it counts once the user has approved it.
+    let policies: [(Arc<dyn Policies>, Effort); 2] =
+        [(Arc::new(Trusting::default()), Effort::Low), (Arc::new(NoPolicies), Effort::High)];
+    for (policies, expected) in policies {
+        let home = tempfile::tempdir().unwrap();
+        let tasks = vec![("quick work", vec![Say::Answer(vec![deeper.clone()])])];
+        let team = Team::with_policies(home, vec![Say::Answer(calls.clone())], tasks, policies)
+            .with_type("quick", "tools: Task\neffort: low\n")
+            .with_type("plain", "");
+        let session = team.bench.session();
+        let effort = Some(Some(Effort::High));
+        session.configure_all(Configuration { effort, ..Configuration::default() });
+        let mut events = session.events().subscribe(0, vec![]);
+        session.submit(prompt("go")).unwrap();
+        until(&mut events, is_done).await;
+        let effort = |task: &str| team.asked(task).first().unwrap().effort;
+        assert_eq!(effort("go"), Some(Effort::High));
+        assert_eq!(effort("plain work"), Some(Effort::High));
+        assert_eq!((effort("quick work"), effort("deeper work")), (Some(expected), Some(expected)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

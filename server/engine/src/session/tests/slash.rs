@@ -5,6 +5,7 @@ use super::*;
 use crate::command::CommandUse;
 use crate::paths::Target;
 use crate::permission::policy::{KeepError, Policy, PolicySource};
+use crate::session::equipment::Equipment;
 use crate::settings::Declared;
 use crate::settings::declared::Switches;
 
@@ -246,8 +247,15 @@ async fn what_a_command_may_not_run_breaks_it_off_and_what_it_may_changes_files_
     let session = bench.session();
     run(&session, "/trust").await;
     run(&session, "/trust all").await;
-    let asks = run(&session, "/make").await;
-    assert!(asks.failed && asks.text.contains("allowed-tools"), "{}", asks.text);
+    let asks = refused(&session, "/make").await;
+    assert!(asks.failed && asks.text.contains("The user refused"), "{}", asks.text);
+    session.configure(Some(Mode::DontAsk), None);
+    assert!(run(&session, "/make").await.failed, "nobody is asked");
+    // Whoever plans changes nothing, whatever rules allow.
+    session.configure(Some(Mode::Plan), None);
+    let plans = run(&session, "/may").await;
+    assert!(plans.failed && plans.text.contains("in plan mode"), "{}", plans.text);
+    session.configure(Some(Mode::Default), None);
     let fails = run(&session, "/fails").await;
     assert!(fails.failed && fails.text.contains("nowhere.txt"), "{}", fails.text);
     assert!(bench.requests().is_empty() && !bench.root().join("made.txt").as_path().exists());
@@ -257,6 +265,110 @@ async fn what_a_command_may_not_run_breaks_it_off_and_what_it_may_changes_files_
         session.review().iter().any(|file| session.display(&file.target) == "made.txt"),
         "it can be undone"
     );
+}
+
+/// Hands in a prompt, refuses what it asks for, and gives what it says then.
+async fn refused(session: &Arc<Session>, text: &str) -> Said {
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    session.submit(prompt(text)).unwrap();
+    until(&mut events, |event| matches!(event, Event::PermissionRequired { .. })).await;
+    let asked = session.pending().remove(0);
+    assert_eq!((asked.tool.as_str(), asked.input["command"].as_str()), ("Bash", Some("cp a.txt made.txt")));
+    let no = Answer {
+        allow: false,
+        scope: crate::permission::Scope::Once,
+        feedback: None,
+        updated_input: None,
+        rules: None,
+        hunks: None,
+        by: "test".into(),
+    };
+    session.respond(&asked.id, no).unwrap();
+    until(&mut events, is_done).await;
+    answers(session).pop().unwrap()
+}
+
+#[tokio::test]
+async fn what_a_skill_brings_along_counts_in_the_sub_agent_that_uses_it_alone() {
+    let skill = json!({ "skill": "maker" });
+    let skill = Block::ToolUse { id: "s0".into(), name: "Skill".into(), input: skill, input_error: None };
+    let work = json!({ "description": "make it", "prompt": "make one" });
+    let work = Block::ToolUse { id: "t0".into(), name: "Task".into(), input: work, input_error: None };
+    let script = vec![Say::Answer(vec![work]), bash("c1", "touch two.txt")];
+    let bench = approving(script, Policy::default());
+    let make =
+        vec![Say::Answer(vec![skill]), bash("c0", "touch one.txt"), bash("c2", "cp one.txt three.txt")];
+    *bench.model.tasks.lock().unwrap() = HashMap::from([("make one".to_owned(), make.into())]);
+    let head = "---\nallowed-tools: Bash(touch:*)\ndisallowed-tools: WebFetch\n---\nMake.";
+    bench.write(".claude/skills/maker/SKILL.md", head);
+    let session = bench.session();
+    run(&session, "/trust").await;
+    run(&session, "/trust all").await;
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    session.submit(prompt("go")).unwrap();
+    until(&mut events, |event| matches!(event, Event::PermissionRequired { .. })).await;
+    assert!(bench.root().join("one.txt").as_path().exists(), "{:?}", notices(&session));
+    let asked = session.pending().remove(0);
+    assert_eq!(asked.input["command"], "cp one.txt three.txt");
+    let agent = asked.agent.unwrap();
+    let brought = |session: &Session| {
+        let state = session.state();
+        let of_agent = state.agents[&agent].equipment.clone();
+        (state.equipment.clone(), of_agent.allow, of_agent.deny)
+    };
+    let expected = (Equipment::default(), vec!["Bash(touch:*)".to_owned()], vec!["WebFetch".to_owned()]);
+    assert_eq!(brought(&session), expected);
+    let offers = |request: &ModelRequest| request.tools.iter().any(|tool| tool.name == "WebFetch");
+    let offered: Vec<_> = bench.requests().iter().map(offers).collect();
+    assert_eq!(offered, [true, true, false, false]);
+    // Who takes the session up finds it as it was.
+    let id = session.id().clone();
+    bench.engine.shutdown().await;
+    let policies = Arc::new(NoPolicies);
+    let again = Bench::with_policies(bench.home, vec![], Registry::built_in(), policies);
+    let session = again.engine.load_session(&[again.root()], &id).await.unwrap();
+    assert_eq!(brought(&session), expected);
+}
+
+#[tokio::test]
+async fn a_model_and_an_effort_of_the_project_wait_for_the_users_word() {
+    let bench = approving(vec![], Policy::default());
+    bench.write(".claude/commands/think.md", "---\neffort: high\nmodel: nowhere-9\n---\nThink.");
+    let session = bench.session();
+    ask(&session, prompt("/think")).await;
+    assert_eq!(bench.requests()[0].effort, None);
+    let told = format!("{:?}", notices(&session));
+    assert!(told.contains("wait for your approval") && !told.contains("nowhere-9"), "{told}");
+    let shown = run(&session, "/trust").await;
+    assert!(shown.text.contains("model: nowhere-9\neffort: high"), "{}", shown.text);
+    run(&session, "/trust all").await;
+    ask(&session, prompt("/think")).await;
+    assert_eq!(bench.requests()[1].effort, Some(Effort::High));
+    assert!(format!("{:?}", notices(&session)).contains("nowhere-9"), "there is no such model");
+}
+
+#[tokio::test]
+async fn what_a_skill_asks_for_is_told_once_for_each_change() {
+    let bench = approving(vec![], Policy::default());
+    bench.write(".claude/skills/maker/SKILL.md", "---\nallowed-tools: Bash(touch:*)\n---\nMake.");
+    let session = bench.session();
+    let mut events = session.events().subscribe(0, vec![]);
+    let mut seen = Vec::new();
+    for text in ["one", "two"] {
+        session.submit(prompt(text)).unwrap();
+        seen.extend(until(&mut events, is_done).await);
+    }
+    bench.write(".claude/skills/maker/SKILL.md", "---\nallowed-tools: Bash(touch:*), Read\n---\nMake.");
+    session.submit(prompt("three")).unwrap();
+    seen.extend(until(&mut events, is_done).await);
+    let asked = seen.iter().filter_map(|record| match &record.event {
+        Event::TrustRequired { waiting } => Some((waiting.count, waiting.summary.as_str())),
+        _ => None,
+    });
+    assert_eq!(asked.collect::<Vec<_>>(), [(1, "1 list of tools that run unasked"); 2]);
+    assert_eq!(session.trust_waiting().unwrap().count, 1);
+    run(&session, "/trust").await;
+    run(&session, "/trust all").await;
 }
 
 #[tokio::test]

@@ -255,7 +255,7 @@ pub const KEYS: &[Key] = &[
     behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
     interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files")
         .by_default("true"),
-    interface("statusLine", Anything, Approved, "A command whose output is shown in the status line"),
+    foreign("statusLine", Reach::Ignored("the editor's status bar shows what `agent/*` tells")),
     behavior("webSearch", Anything, Approved, "The service that searches the web"),
     // Models.
     api("modelProfiles", Anything, Own, "Model profiles: an object by name, or a list"),

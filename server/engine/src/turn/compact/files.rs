@@ -81,7 +81,7 @@ pub(super) async fn recover(
 ) -> Vec<Recovered> {
     let workspace = &conversation.session.workspace;
     let mut room = room.min(MAX_TOKENS).min(before.profile.context_window / WINDOW_PART);
-    let may_read = conversation.session.may_read(conversation.mode(conversation.session.mode()));
+    let may_read = conversation.may_read();
     let mut recovered = Vec::new();
     for target in ranked(conversation, &before.messages).into_iter().take(MAX_CANDIDATES) {
         if recovered.len() >= MAX_FILES || room < MIN_ROOM {

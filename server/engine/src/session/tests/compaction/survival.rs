@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::profile::Profile;
 use crate::model::validity;
+use crate::session::tests::agents::Trusting;
 
 /// The probe tools, of which one waits until it is let go.
 fn probes() -> (Probe, Registry) {
@@ -273,10 +274,11 @@ async fn the_conversation_of_a_sub_agent_is_compacted_by_its_own_window() {
     let small =
         Profile { name: "small".into(), context_window: 20_000, max_tokens: 1_000, ..Profile::demo() };
     let model = Copyist::saying(script);
-    let office =
-        Office::with(200_000, model, tools, Arc::new(NoEditor), Arc::new(NoPolicies), |models, own| {
-            models.with_another(small, Arc::clone(own) as Arc<dyn Model>)
-        });
+    // The user has approved the model that the file names.
+    let policies = Arc::new(Trusting::default());
+    let office = Office::with(200_000, model, tools, Arc::new(NoEditor), policies, |models, own| {
+        models.with_another(small, Arc::clone(own) as Arc<dyn Model>)
+    });
     let folder = office.home.path().join(".claude/agents");
     std::fs::create_dir_all(&folder).unwrap();
     let kind = "---\nname: reader\ndescription: Reads.\nmodel: small\n---\nYou read.\n";
