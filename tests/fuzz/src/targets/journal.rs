@@ -2,12 +2,10 @@
 //!
 //! Rule: reading ends; what is read and what is skipped is all there is; reading from the end line by line finds the same
 //! last line.
-#![no_main]
 
 use kode_engine::journal::{Lines, read};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let path = std::env::temp_dir().join(format!("kode-fuzz-{}.jsonl", std::process::id()));
     std::fs::write(&path, bytes).expect("a temporary file");
     let whole = read(&path).expect("a regular file");
@@ -15,4 +13,4 @@ fuzz_target!(|bytes: &[u8]| {
     let counted = lines.by_ref().map(|line| line.expect("a regular file")).count();
     assert_eq!(counted, whole.records.len());
     assert!(lines.at() <= bytes.len() as u64);
-});
+}
