@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Installs the cargo commands that look at the dependencies and prints the folder their programs are in: cargo-deny for
-# licences, bans, sources and advisories, cargo-machete for what is not used, cargo-cyclonedx for the list of what is in
-# the program.
+# licenses, bans, sources and advisories, cargo-machete for what is not used.
 #
 # Rule: versions are named here, and each is built with the lock file it was published with.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/common.sh"
 
-wanted='cargo-machete@0.9.2 cargo-cyclonedx@0.5.9 cargo-deny@0.20.2'
+wanted='cargo-machete@0.9.2 cargo-deny@0.20.2'
 prefix=$tools/cargo
 
 if ! installed "$prefix" "$wanted"; then
