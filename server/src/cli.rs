@@ -10,6 +10,7 @@ pub mod mcp;
 pub mod models;
 pub mod permissions;
 mod questions;
+pub mod reference;
 pub mod run;
 pub mod sandbox;
 pub mod scripted;
@@ -72,6 +73,8 @@ enum Command {
     Sessions(sessions::SessionsArgs),
     /// Say what keeps commands in check on this machine, and which models there are
     Doctor(doctor::DoctorArgs),
+    /// Print the reference of settings, commands or tools as Markdown
+    Reference(reference::ReferenceArgs),
     /// Serve a scripted model on loopback, for tests of clients
     ScriptedModel(scripted::ScriptedArgs),
 }
@@ -140,6 +143,7 @@ pub fn main() -> ExitCode {
         Some(Command::Models(args)) => models::run(&args),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Reference(args)) => reference::run(args),
         Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
     };
     outcome.unwrap_or_else(|error| {

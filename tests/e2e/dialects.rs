@@ -42,8 +42,11 @@ fn copy(from: &Path, to: &Path) {
 impl Dialect {
     fn project(&self, script: &Script) -> (Project, PathBuf) {
         let project = Project::new(script);
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dialects").join(self.name);
+        let dialects = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dialects");
+        let fixtures = dialects.join(self.name);
         copy(&fixtures.join("work"), &project.workspace());
+        // The server that all of them name is the same.
+        project.write("tools/tickets.py", fs::read(dialects.join("tickets.py")).unwrap());
         let home = project.outside().join("user");
         copy(&fixtures.join("home"), &home);
         (project, home)

@@ -229,6 +229,14 @@ impl Connection {
         lock(&self.responders).insert(method.to_owned(), Box::new(responder));
     }
 
+    /// Forgets every message and event that came so far; for clients that live so long that they would fill up.
+    pub fn forget(&self) {
+        let mut received = self.lock();
+        received.messages.clear();
+        received.events.clear();
+        received.answers.clear();
+    }
+
     /// Looks at what was received so far.
     pub fn look<T>(&self, look: impl FnOnce(&Received) -> T) -> T {
         look(&self.lock())

@@ -18,6 +18,8 @@ mod process;
 mod project;
 mod script;
 mod session;
+pub mod system;
+pub mod trend;
 
 pub use aimock::Aimock;
 pub use binary::binary;
@@ -26,7 +28,7 @@ pub use connection::{Connection, Received, Reply, RpcError, conforms, frame};
 pub use editor::{Act, Editor, Policy, ReceivedEdit, SaveReason, Typing, Writer};
 pub use model::{ScriptedModel, results_of, text_of};
 pub use position::{Encoding, offset_of, position_of};
-pub use process::{Output, Process, run};
+pub use process::{Output, Process, run, run_program};
 pub use project::Project;
 pub use script::{Script, Step, call, say, step, summarize};
 pub use session::Session;

@@ -1,7 +1,7 @@
 //! Measuring for the benchmarks: many runs after a warm-up, their median with minimum and maximum, and a table of them.
 //!
 //! Rule: a time stands beside a floor that was measured by turns with it, because the time of one machine says nothing
-//! about another. What is measured is only printed and never judged.
+//! about another. What is measured is only printed: a mark says whether a budget is met, and nothing fails by it.
 
 #![allow(clippy::print_stdout, reason = "its table is what it is for")]
 
@@ -57,6 +57,9 @@ pub fn by_turns<const N: usize>(
     runs: usize,
     mut measure: [&mut dyn FnMut() -> Duration; N],
 ) -> [Vec<Duration>; N] {
+    // To see whether a benchmark works, one run is enough.
+    let is_tiny = std::env::var("KODE_BENCH_TINY").is_ok_and(|value| !value.is_empty());
+    let (warm_up, runs) = if is_tiny { (0, 1) } else { (warm_up, runs) };
     let mut times = [const { Vec::new() }; N];
     for run in 0..warm_up + runs {
         for (times, measure) in times.iter_mut().zip(&mut measure) {
@@ -76,10 +79,23 @@ pub fn heading(what: &str) {
 
 /// A line of times in the table.
 pub fn row(what: &str, spread: &Spread, budget: &str) {
-    println!("{what:<52}{spread}  {budget}");
+    let (value, unit) = budget.split_once(' ').unwrap_or((budget, ""));
+    let second = [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)].into_iter().find(|(name, _)| *name == unit);
+    let limit = second.and_then(|(_, second)| Some(value.parse::<f64>().ok()? * second));
+    println!("{what:<52}{spread}  {budget}{}", mark(spread.median, limit));
 }
 
 /// A line that is one figure in the table: a ratio, a size, an exponent.
 pub fn figure(what: &str, value: f64, unit: &str, budget: &str) {
-    println!("{what:<52}{:>12}{:24}  {budget}", format!("{value:.2}{unit}"), "");
+    let limit = budget.strip_suffix(unit).and_then(|limit| limit.parse().ok());
+    println!("{what:<52}{:>12}{:24}  {budget}{}", format!("{value:.2}{unit}"), "", mark(value, limit));
+}
+
+/// How a figure that has a limit stands to it.
+fn mark(value: f64, limit: Option<f64>) -> &'static str {
+    match limit {
+        Some(limit) if value > limit => "  OVER",
+        Some(_) => "  ok",
+        None => "",
+    }
 }

@@ -148,7 +148,22 @@ impl Drop for Process {
 /// When it does not end within [`LIMIT`].
 #[must_use]
 pub fn run(arguments: &[&str], cwd: Option<&Path>, environment: &[(&str, &str)], input: &str) -> Output {
-    let mut process = Process::start(arguments, cwd, environment);
+    run_program(&binary(), arguments, cwd, environment, input)
+}
+
+/// As [`run`], for another program.
+///
+/// # Panics
+/// When it does not end within [`LIMIT`].
+#[must_use]
+pub fn run_program(
+    program: &Path,
+    arguments: &[&str],
+    cwd: Option<&Path>,
+    environment: &[(&str, &str)],
+    input: &str,
+) -> Output {
+    let mut process = Process::start_program(program, arguments, cwd, environment);
     let child = process.child();
     let mut stdin = child.stdin.take().expect("stdin is a pipe");
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -159,7 +174,7 @@ pub fn run(arguments: &[&str], cwd: Option<&Path>, environment: &[(&str, &str)],
     });
     let stdout = thread::spawn(move || read_all(stdout.expect("stdout is a pipe")));
     let stderr = thread::spawn(move || read_all(stderr.expect("stderr is a pipe")));
-    let code = process.wait(&format!("kode-ls {}", arguments.join(" ")));
+    let code = process.wait(&format!("{} {}", program.display(), arguments.join(" ")));
     let joined = |reader: thread::JoinHandle<String>| reader.join().expect("reading does not panic");
     Output { code, stdout: joined(stdout), stderr: joined(stderr) }
 }

@@ -5,7 +5,7 @@
 
 pub mod arguments;
 mod find;
-pub(crate) mod front_matter;
+pub mod front_matter;
 pub mod live;
 pub mod places;
 pub(crate) mod problem;

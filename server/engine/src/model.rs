@@ -17,6 +17,7 @@ mod keyed;
 pub mod models;
 pub mod price;
 pub mod profile;
+pub mod recorded;
 pub mod responses;
 pub mod retry;
 pub mod scripted;

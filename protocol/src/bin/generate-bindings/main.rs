@@ -1,9 +1,11 @@
-//! Writes `protocol/generated/`: the JSON Schema of the wire types, and the types for TypeScript and Lua.
+//! Writes `protocol/generated/`: the JSON Schema of the wire types, and the types for TypeScript and Lua; and the reference
+//! of methods and events.
 //!
 //! Rule: the files are committed and a test compares them with what is made here; nothing but the schema document
 //! feeds the printers, so that all languages say the same.
 
 mod lua;
+mod markdown;
 mod outline;
 mod schema;
 mod typescript;
@@ -22,6 +24,9 @@ const COMMAND: &str = "cargo run -p kode-protocol --bin generate-bindings";
 
 /// The copy that the Neovim client brings along: it is installed without the rest.
 const NEOVIM: &str = "../../editors/neovim/lua/kode/wire.lua";
+
+/// The page for people.
+const REFERENCE: &str = "../../server/docs/reference/events.md";
 
 fn main() -> anyhow::Result<()> {
     for file in files()? {
@@ -52,6 +57,7 @@ fn files() -> anyhow::Result<Vec<File>> {
     let hash = format!("{schema_hash}\n");
     let stamp = Stamp { protocol_version: PROTOCOL_VERSION, schema_hash };
     Ok(vec![
+        File { name: REFERENCE, text: markdown::print(&outline) },
         File { name: "schema.json", text: schema },
         File { name: "schema.hash", text: hash },
         File { name: "kode.ts", text: typescript::print(&outline, &stamp) },

@@ -53,6 +53,14 @@ impl Default for FrontMatter {
     }
 }
 
+/// What of the head of a skill's or command's file is not followed, for people.
+///
+/// # Errors
+/// Why the file is left out, for people, as it goes on after the file's name.
+pub fn notes(head: &str) -> Result<Vec<String>, String> {
+    FrontMatter::parse(head).map(|front| front.notes)
+}
+
 /// As it is written.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
@@ -249,7 +257,8 @@ fn with_quotes(text: &str) -> String {
 }
 
 /// The head of a file, if it has one, and the rest.
-pub(crate) fn split(text: &str) -> (Option<&str>, &str) {
+#[must_use]
+pub fn split(text: &str) -> (Option<&str>, &str) {
     let first_line = |text: &str| text.split_inclusive('\n').next().map(str::len).unwrap_or_default();
     let begin = first_line(text);
     if text[..begin].trim_end() != "---" {

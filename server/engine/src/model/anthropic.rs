@@ -14,7 +14,7 @@ mod wire;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::answer::Answer;
+pub(super) use self::answer::Answer;
 use super::exchange::{Exchange, KeyHeader};
 use super::profile::Profile;
 use super::{Capabilities, DeltaSink, Model, ModelError, ModelRequest, ModelResponse, Wire};

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::answer::Answer;
+pub(super) use self::answer::Answer;
 use self::request::Dialect;
 use super::exchange::{Exchange, KeyHeader};
 use super::profile::Profile;

@@ -280,6 +280,25 @@ impl Exchange {
     }
 }
 
+/// What the bytes of a stream mean that came in these pieces and then ended.
+pub(super) fn replay<'a, A: Answer>(
+    mut answer: A,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    on_delta: &mut DeltaSink<'_>,
+) -> Result<ModelResponse, ModelError> {
+    let mut events = EventReader::new("the recording");
+    let read = || {
+        for piece in pieces {
+            if events.feed(piece, &mut answer, on_delta)? == Progress::Done {
+                return Ok(());
+            }
+        }
+        events.end(&answer)
+    };
+    let ended = read();
+    conclude(answer, ended)
+}
+
 /// The way from the bytes of a stream to the answer; needs no connection.
 struct EventReader<'a> {
     host: &'a str,

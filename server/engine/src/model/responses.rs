@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::answer::ResponsesAnswer;
+pub(super) use self::answer::ResponsesAnswer;
 use self::kept::Kept;
 use self::request::{Bookmark, Features};
 use super::exchange::{Exchange, KeyHeader};

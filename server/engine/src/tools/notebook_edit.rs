@@ -112,6 +112,14 @@ impl Tool for NotebookEdit {
     }
 }
 
+/// The edits that a call makes in the text of a notebook, shown to people as `path`.
+///
+/// # Errors
+/// What the model is told when the call does not fit the notebook.
+pub fn edits(input: &NotebookEditInput, text: &str, path: &str) -> Result<Vec<TextEdit>, ToolError> {
+    Change::new(input, text, path).map(|change| change.edits)
+}
+
 const DESCRIPTION: &str = "\
 Changes one cell of a Jupyter notebook (.ipynb): replaces its source, inserts a new cell or deletes one.
 
@@ -266,6 +274,16 @@ mod tests {
         let rig = rig_with(BOOK).await;
         edit(&rig, json!({"cell_id": "cell-0", "new_source": "# Tea\n"})).await.unwrap();
         assert_eq!(rig.text("book.ipynb"), with("\"# Caf\\u00e9\"", "\"# Tea\\n\""));
+    }
+
+    #[tokio::test]
+    async fn of_a_source_that_is_written_twice_the_one_that_counts_is_replaced() {
+        let source = "\"source\": \"# Caf\\u00e9\"";
+        let twice = with(source, &format!("\"source\": \"old\",\n   {source}"));
+        let rig = rig_with(&twice).await;
+        edit(&rig, json!({"cell_id": "intro", "new_source": "# Tea"})).await.unwrap();
+        let book: Value = serde_json::from_str(&rig.text("book.ipynb")).unwrap();
+        assert_eq!(book["cells"][0]["source"], "# Tea");
     }
 
     #[tokio::test]

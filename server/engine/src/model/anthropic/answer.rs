@@ -19,7 +19,7 @@ use crate::model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, 
 
 /// What has arrived of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(in crate::model) struct Answer {
     id: Option<String>,
     blocks: Vec<OpenBlock>,
     call_ids: CallIds,
@@ -58,7 +58,7 @@ enum Content {
 
 impl Answer {
     /// The answer to come to `history`.
-    pub(super) fn to(history: &[Message]) -> Self {
+    pub(in crate::model) fn to(history: &[Message]) -> Self {
         Self { call_ids: CallIds::of(history), ..Self::default() }
     }
 }

@@ -27,7 +27,7 @@ const GIVEN_UP: [&str; 3] = ["insufficient_system_resource", "error", "abort"];
 
 /// What has arrived of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(in crate::model) struct Answer {
     id: Option<String>,
     blocks: Vec<Content>,
     call_ids: CallIds,
@@ -63,7 +63,7 @@ struct Call {
 
 impl Answer {
     /// The answer to come to `history`.
-    pub(super) fn to(history: &[Message]) -> Self {
+    pub(in crate::model) fn to(history: &[Message]) -> Self {
         Self { call_ids: CallIds::of(history), ..Self::default() }
     }
 

@@ -10,27 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::{Answer, EventReader, Progress, conclude};
-use crate::model::{DeltaSink, ModelError, ModelResponse};
-
-/// What the bytes of a stream mean that came in these chunks and then ended.
-pub(in crate::model) fn replay<'a, A: Answer>(
-    mut answer: A,
-    chunks: impl IntoIterator<Item = &'a [u8]>,
-    on_delta: &mut DeltaSink<'_>,
-) -> Result<ModelResponse, ModelError> {
-    let mut events = EventReader::new("the recording");
-    let read = || {
-        for chunk in chunks {
-            if events.feed(chunk, &mut answer, on_delta)? == Progress::Done {
-                return Ok(());
-            }
-        }
-        events.end(&answer)
-    };
-    let ended = read();
-    conclude(answer, ended)
-}
+use super::Answer;
+pub(in crate::model) use super::replay;
+use crate::model::{ModelError, ModelResponse};
 
 /// Checks that a recorded stream means the same wherever it is cut in two, and byte by byte; gives what it means.
 pub(in crate::model) fn replay_every_cut<A: Answer>(

@@ -28,7 +28,7 @@ const DONE_MARK: &str = "[DONE]";
 
 /// What has arrived of an answer.
 #[derive(Debug, Default)]
-pub(super) struct ResponsesAnswer {
+pub(in crate::model) struct ResponsesAnswer {
     id: Option<String>,
     /// By their number in the output.
     items: BTreeMap<usize, Item>,
@@ -55,7 +55,7 @@ enum End {
 
 impl ResponsesAnswer {
     /// The answer to come to `history`. At its end `resumable` is set if the server's copy of it says the same.
-    pub(super) fn to(history: &[Message], resumable: Arc<AtomicBool>) -> Self {
+    pub(in crate::model) fn to(history: &[Message], resumable: Arc<AtomicBool>) -> Self {
         Self { call_ids: CallIds::of(history), resumable, ..Self::default() }
     }
 

@@ -323,8 +323,9 @@ impl<'text> Notebook<'text> {
 }
 
 impl Members<'_> {
+    /// A member's value; of one that is written twice the last, which is the one that readers of JSON take.
     fn get(&self, name: &str) -> Option<&RawValue> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
+        self.0.iter().rfind(|(key, _)| key == name).map(|(_, value)| *value)
     }
 
     fn text(&self, name: &str) -> Option<String> {

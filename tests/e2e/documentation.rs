@@ -1,0 +1,238 @@
+//! What the documentation tells people to type works: every shell block of every page is run, line by line.
+//!
+//! Rule: a block of commands is a block of `sh`. A command that cannot be run here stands in a table with what runs it
+//! instead; one that is neither run nor in the table fails the test, and so does an entry that no page has.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kode_e2e::{Output, Project, Script, binary, run_program, say};
+use serde_json::json;
+
+/// Commands that other tests run, and which.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("tests/run", "this test is a part of it"),
+    ("tests/run --no-editors", "this test is a part of it"),
+    ("tests/fuzz/run", "tests/run, for a few seconds"),
+    ("tests/soak/run 10", "tests/run, for a minute"),
+    ("tests/supply", "tests/run"),
+    ("tests/bench", "tests/run, with --tiny"),
+    ("server/release", "it tests itself: the demo of the packed program is run"),
+    ("cargo build --release", "tests/run builds the same in another profile"),
+    ("cargo run -p kode-protocol --bin generate-bindings", "a test of kode-protocol compares what it makes"),
+    ("cargo install --path server --locked", "server/release builds the same"),
+    ("cargo run --release -- demo", "it asks in a terminal; the same with --yes is run here"),
+    ("nvim -u editors/neovim/demo.lua", "tests/neovim/run"),
+    ("npm ci", "tests/vscode/run"),
+    ("npm run build", "tests/vscode/run"),
+    ("npm run check && npm test", "tests/vscode/run"),
+    ("node package.mjs --vsce vsce", "tests/vscode/run"),
+    (
+        "node package.mjs --vsce vsce --server ../../target/release/kode-ls --target linux-x64",
+        "server/release",
+    ),
+];
+
+/// What blocks of commands are called that are not `sh`.
+const OTHER_SHELLS: [&str; 5] = ["bash", "console", "shell", "zsh", "fish"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository").to_owned()
+}
+
+/// The pages, by their paths from the root.
+fn pages() -> Vec<String> {
+    let mut pages: Vec<String> =
+        ["README.md", "protocol/README.md", "editors/README.md"].map(str::to_owned).into();
+    for folder in ["server/docs", "server/docs/reference"] {
+        let files = fs::read_dir(root().join(folder)).unwrap().map(|file| file.unwrap().file_name());
+        let files = files.map(|name| format!("{folder}/{}", name.into_string().unwrap()));
+        pages.extend(files.filter(|name| name.ends_with(".md")));
+    }
+    pages.extend(["neovim", "vscode"].map(|editor| format!("editors/{editor}/README.md")));
+    pages.sort();
+    pages
+}
+
+fn text_of(page: &str) -> String {
+    fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+/// The fenced blocks of a page: what each is said to be, and its text.
+fn blocks(text: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("```"), &mut open) {
+            (Some(kind), None) => open = Some((kind.trim().to_owned(), String::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some((_, text))) => text.extend([line, "\n"]),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+/// The commands of a block, without their remarks.
+fn commands(block: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut begun = String::new();
+    for line in block.lines() {
+        let command = line.split("  #").next().unwrap_or_default().trim();
+        if command.is_empty() || command.starts_with('#') {
+            continue;
+        }
+        begun.push_str(command);
+        if begun.ends_with('|') || begun.ends_with("&&") {
+            begun.push(' ');
+        } else if begun.ends_with('\\') {
+            begun.pop();
+        } else {
+            commands.push(std::mem::take(&mut begun));
+        }
+    }
+    assert!(begun.is_empty(), "a command has no end: {begun}");
+    commands
+}
+
+/// The commands of all pages, with the page they are on.
+fn documented() -> Vec<(String, Vec<String>)> {
+    let of_page = |page: String| {
+        let blocks = blocks(&text_of(&page)).into_iter();
+        let commands = blocks.filter(|(kind, _)| kind == "sh").flat_map(|(_, text)| commands(&text));
+        let commands = commands.collect();
+        (page, commands)
+    };
+    pages().into_iter().map(of_page).collect()
+}
+
+/// A place in which documented commands mean something: a repository with a change, a server of the Model Context Protocol
+/// that is called `files`, and a session whose id begins with what the pages write.
+struct World {
+    project: Project,
+    session: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let project = Project::new(&Script::new([say("Because of a typo.")]));
+        let home = project.outside().join("user");
+        fs::create_dir_all(home.join(".kode-ls")).unwrap();
+        let server = env!("CARGO_BIN_EXE_fault-mcp-server");
+        let files = json!({ "command": server, "args": [""], "sandbox": false });
+        let settings = json!({ "mcpServers": { "files": files } });
+        fs::write(home.join(".kode-ls/settings.json"), settings.to_string()).unwrap();
+        project.write("src/cache.rs", "fn cache() {}\n");
+        let mut world = Self { project, session: String::new() };
+        for command in [
+            "git init -q . && git add . && git -c user.name=A -c user.email=a@example.com commit -q -m Begin",
+            "echo '// connection reset' >> src/cache.rs",
+            "kode-ls run 'what is a connection reset?'",
+        ] {
+            let output = world.run(command);
+            assert_eq!(output.code, 0, "{command}: {output:?}");
+        }
+        let listed = world.run("kode-ls sessions list --json");
+        let at = listed.stdout.find("ses_").unwrap_or_else(|| panic!("no session: {listed:?}"));
+        world.session = listed.stdout[at..].chars().take_while(|char| *char != '"').collect();
+        world
+    }
+
+    fn run(&self, command: &str) -> Output {
+        let home = self.project.outside().join("user");
+        let folder = binary().parent().unwrap().to_owned();
+        // `KODE_LS_BIN` may be called anything; what people type is `kode-ls`.
+        let links = self.project.outside().join("bin");
+        if !links.exists() {
+            fs::create_dir(&links).unwrap();
+            std::os::unix::fs::symlink(binary(), links.join("kode-ls")).unwrap();
+        }
+        let system = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{}:{system}", links.display(), folder.display());
+        let state = self.project.home();
+        let environment = [
+            ("HOME", home.to_str().unwrap()),
+            ("PATH", &path),
+            ("KODE_LS_HOME", state.to_str().unwrap()),
+            ("ANTHROPIC_BASE_URL", self.project.model.base_url()),
+            ("ANTHROPIC_API_KEY", "test-key"),
+        ];
+        let command = format!("set -o pipefail; {command}");
+        let workspace = self.project.workspace();
+        run_program(Path::new("bash"), &["-c", &command], Some(&workspace), &environment, "")
+    }
+
+    /// The command as it has to be typed here.
+    fn here(&self, command: &str) -> String {
+        let command = command.replace("cargo run --release --", "kode-ls").replace("cargo run --", "kode-ls");
+        // What goes into a file of the repository goes to the screen instead.
+        let command = command.split(" > server/docs/").next().unwrap_or_default().to_owned();
+        command.replace("019a", &self.session)
+    }
+}
+
+#[test]
+fn every_documented_command_works() {
+    let is_elsewhere = |command: &String| ELSEWHERE.iter().any(|(known, _)| known == command);
+    let mut failed = Vec::new();
+    for (page, commands) in documented() {
+        let commands: Vec<&String> = commands.iter().filter(|command| !is_elsewhere(command)).collect();
+        if commands.is_empty() {
+            continue;
+        }
+        let world = World::new();
+        for command in commands {
+            let output = world.run(&world.here(command));
+            if output.code != 0 {
+                failed.push(format!("{page} says to type `{command}`: {output:?}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn commands_stand_in_blocks_that_are_run() {
+    for page in pages() {
+        for (kind, text) in blocks(&text_of(&page)) {
+            let first = kind.split([' ', ',']).next().unwrap_or_default();
+            assert!(!OTHER_SHELLS.contains(&first), "{page}: a block is `{kind}` and not `sh`:\n{text}");
+            let is_command = |line: &str| {
+                ["$ ", "kode-ls ", "cargo ", "tests/"].iter().any(|start| line.starts_with(start))
+            };
+            let found = text.lines().find(|line| kind.is_empty() && is_command(line));
+            assert_eq!(found, None, "{page}: a command in a block that is not `sh`");
+        }
+    }
+}
+
+#[test]
+fn what_is_said_to_be_run_elsewhere_is_documented_somewhere() {
+    let all: BTreeSet<String> = documented().into_iter().flat_map(|(_, commands)| commands).collect();
+    for (command, by) in ELSEWHERE {
+        assert!(all.contains(*command), "no page has `{command}` (run by {by})");
+    }
+}
+
+#[test]
+fn every_command_line_that_is_named_in_a_sentence_is_there() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let mut known = BTreeSet::new();
+    for page in pages() {
+        let text = text_of(&page);
+        for (at, _) in text.match_indices("`kode-ls ") {
+            let line: String = text[at + 1..].chars().take_while(|char| *char != '`').collect();
+            let words = line.split_whitespace().skip(1);
+            let is_name = |word: &&str| word.chars().all(|char| char.is_ascii_lowercase() || char == '-');
+            let names: Vec<&str> =
+                words.take_while(|word| is_name(word) && !word.starts_with('-')).take(1).collect();
+            if names.is_empty() || !known.insert(names.concat()) {
+                continue;
+            }
+            let output = project.run(&[&names[..], &["--help"]].concat(), "");
+            assert_eq!(output.code, 0, "{page} names `{line}`: {output:?}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What reads bytes that others write, each with what must hold of it whatever the bytes are.
+//!
+//! Rule: a target takes any bytes, ends, and panics only when something does not hold. The seeds in `seeds/` are written
+//! by hand; `tests/replay.rs` runs them all, `tests/fuzz/run` lets libFuzzer go on from them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a target tells what it found by panicking")]
+
+mod input;
+mod targets;
+
+use targets::{
+    answers, edits, frames, front_matter, globs, journal, notebook, positions, rules, shell, sse, sync,
+};
+
+/// What is fuzzed: its name, and what is done with any bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All there are.
+pub const TARGETS: [Target; 12] = [
+    ("answers", answers::run),
+    ("edits", edits::run),
+    ("frames", frames::run),
+    ("front_matter", front_matter::run),
+    ("globs", globs::run),
+    ("journal", journal::run),
+    ("notebook", notebook::run),
+    ("positions", positions::run),
+    ("rules", rules::run),
+    ("shell", shell::run),
+    ("sse", sse::run),
+    ("sync", sync::run),
+];

@@ -1,0 +1,26 @@
+//! Streams of every provider, in pieces of any size: a number for the wire format, the sizes of pieces, the stream.
+//!
+//! Rule: where a stream is cut makes no difference to what it means; an answer that is given has whole calls only.
+
+use kode_engine::model::recorded::replay;
+use kode_engine::model::{Block, Wire};
+
+use crate::input::Input;
+
+const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::ChatCompletions, Wire::Responses];
+
+pub(crate) fn run(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let wire = WIRES[input.below(WIRES.len())];
+    let sizes = input.bytes();
+    let whole = replay(wire, [input.rest()], &mut |_| {});
+    let in_pieces = replay(wire, input.pieces(sizes), &mut |_| {});
+    assert_eq!(whole, in_pieces);
+    if let Ok(response) = whole {
+        for block in &response.content {
+            if let Block::ToolUse { name, .. } = block {
+                assert!(!name.is_empty(), "{response:?}");
+            }
+        }
+    }
+}

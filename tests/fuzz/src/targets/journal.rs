@@ -1,0 +1,16 @@
+//! Journals with any bytes in them.
+//!
+//! Rule: reading ends; what is read and what is skipped is all there is; reading from the end line by line finds the same
+//! last line.
+
+use kode_engine::journal::{Lines, read};
+
+pub(crate) fn run(bytes: &[u8]) {
+    let path = std::env::temp_dir().join(format!("kode-fuzz-{}.jsonl", std::process::id()));
+    std::fs::write(&path, bytes).expect("a temporary file");
+    let whole = read(&path).expect("a regular file");
+    let mut lines = Lines::open(&path, 0).expect("a regular file");
+    let counted = lines.by_ref().map(|line| line.expect("a regular file")).count();
+    assert_eq!(counted, whole.records.len());
+    assert!(lines.at() <= bytes.len() as u64);
+}
