@@ -482,6 +482,11 @@ impl Pipeline<'_> {
             });
         }
         let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
+        if let Some(words) =
+            answer.feedback.as_deref().filter(|words| !is_by_hook && !words.trim().is_empty())
+        {
+            confirmed.remark.push_str(&format!("The user said: {}\n", words.trim()));
+        }
         if is_by_hook {
             confirmed.remark = confirmed.remark.replacen("The user", "A hook", 1);
         }
