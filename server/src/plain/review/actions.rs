@@ -243,7 +243,7 @@ fn annotated(
 }
 
 /// Whether `kind` is `wanted` or one of its sub-kinds.
-fn contains(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
+pub(crate) fn contains(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
     let rest = kind.as_str().strip_prefix(wanted.as_str());
     wanted.as_str().is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -15,7 +15,7 @@ use crate::display::printable;
 use crate::lsp::PositionEncoding;
 
 /// The source of all our diagnostics.
-const SOURCE: &str = "kode";
+pub(crate) const SOURCE: &str = "kode";
 
 /// The diagnostics of a file. `tool` names the tool of a call.
 pub(crate) fn diagnostics(
