@@ -18,7 +18,7 @@ pub struct ListEditsParams {
     /// The only file or document that is wanted; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<Uri>,
-    /// Whether to tell what each call changed as well.
+    /// Whether to tell what each call changed as well; nothing of it is told of a session that another server writes.
     #[serde(default)]
     pub history: bool,
 }
@@ -173,6 +173,10 @@ pub struct ResolveEditsParams {
     /// What undoing does where the user has changed what a hunk put there.
     #[serde(default)]
     pub amended: Amended,
+    /// What the user says to the model about it. About proposals it goes with the answer to their call, about other changes
+    /// with the next prompt, as long as this server lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// Which hunks are meant. Hunks for which the action makes no sense are passed over.
@@ -253,6 +257,30 @@ pub enum Amended {
     Ask,
     /// Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
     Undo,
+}
+
+/// A text that the user puts into a document, such as a code block of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposeEditsParams {
+    /// The session whose change it becomes.
+    pub session_id: SessionId,
+    /// The file or document: open, or in a folder of the workspace. A file that is not there is made.
+    pub uri: Uri,
+    /// What the text takes the place of, in the document as the server knows it; all of it when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RangeShape>")]
+    pub range: Option<lsp_types::Range>,
+    /// The text.
+    pub text: String,
+}
+
+/// What became of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposeEditsResult {
+    /// Its hunks, in the order of their places: `applied`, to be kept or undone.
+    pub hunk_ids: Vec<HunkId>,
 }
 
 /// What was begun.

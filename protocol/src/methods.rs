@@ -26,7 +26,8 @@ use crate::editor::{
     EditorDiagnosticsParams, EditorDiagnosticsResult, SaveDocumentsParams, SaveDocumentsResult,
 };
 use crate::edits::{
-    ListEditsParams, ListEditsResult, Resolution, ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
+    ListEditsParams, ListEditsResult, ProposeEditsParams, ProposeEditsResult, Resolution, ResolveEditsParams,
+    ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
 use crate::hooks::{ListHooksParams, ListHooksResult};
@@ -48,7 +49,7 @@ use crate::session::{
 };
 use crate::sessions::{
     ArchiveSessionParams, DeleteSessionParams, ListSessionsParams, ListSessionsResult, RenameSessionParams,
-    SearchSessionsParams, SearchSessionsResult,
+    SearchSessionsParams, SearchSessionsResult, SessionListChangedParams,
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
@@ -312,6 +313,11 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
     ResolveEdits = "agent/edits/resolve", ResolveEditsParams => ResolveEditsResult;
+    /// Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model
+    /// hears of it with the next prompt. Answered when it is done.
+    ///
+    /// Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
+    ProposeEdits = "agent/edits/propose", ProposeEditsParams => ProposeEditsResult;
     /// Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too.
     ///
     /// Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
@@ -412,4 +418,7 @@ requests! {
 notifications! {
     /// Tells what happened in a session that the client follows.
     AgentEvent = "agent/event", AgentEventParams;
+    /// Tells a client that wants events and has listed sessions that the list is another one now, whoever changed it: a session
+    /// was begun, named, put away, deleted, opened or left, here or in another server.
+    SessionListChanged = "agent/session/listChanged", SessionListChangedParams;
 }

@@ -39,6 +39,10 @@ pub struct ClientKode {
     /// `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
     #[serde(default)]
     pub user_settings: bool,
+    /// Whether the client carries out the command `kode.ask` of code actions itself, in a session that it shows. One that
+    /// wants events and does not say so is offered no code actions that ask.
+    #[serde(default)]
+    pub ask_actions: bool,
 }
 
 /// What the server offers.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ContextUse;
-use crate::event::{Bookmark, Channel, TrustRequired};
+use crate::event::{Bookmark, Channel, SubagentStarted, TrustRequired};
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
@@ -107,6 +107,9 @@ pub struct Snapshot {
     /// The background commands that run, oldest first.
     #[serde(default)]
     pub tasks: Vec<BackgroundTask>,
+    /// The sub-agents that work at this moment, as `subagent_started` told of them.
+    #[serde(default)]
+    pub subagents: Vec<SubagentStarted>,
     /// How hard models think, where the user has said so for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
@@ -193,6 +196,8 @@ pub struct Subagent {
     pub more_items: bool,
     /// Tokens of all its turns.
     pub usage: Usage,
+    /// The newest event that is in it: events up to this number change nothing of it any more.
+    pub bookmark: Bookmark,
 }
 
 /// Which older items of a transcript are wanted.

@@ -10,6 +10,11 @@ use crate::permission::Mode;
 use crate::session::RunState;
 use crate::text::{ItemId, SessionId, Timestamp, Uri};
 
+/// That the list of sessions is another one now. There is nothing in it: list them again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionListChangedParams {}
+
 /// Which part of the list is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -33,6 +33,7 @@ use crate::display::readable;
 use crate::follow::{self, Filter, Follower};
 use crate::home;
 use crate::host::LspHost;
+use crate::listing::ListWatch;
 use crate::plain::loading;
 use crate::policies;
 use crate::trust;
@@ -97,6 +98,8 @@ pub struct Agent {
     watch: Arc<FileWatch>,
     /// What prompts can name.
     pub(crate) completer: Completer,
+    /// Who tells of changes of the list of sessions.
+    pub(crate) listing: ListWatch,
     followed: Mutex<HashMap<SessionId, Shown>>,
     /// The session that prompts without one of their own go to.
     plain: Mutex<Option<SessionId>>,
@@ -164,6 +167,7 @@ impl Agent {
             policies: Arc::clone(&policies),
             watch: watching(&shared),
             completer: Completer::default(),
+            listing: ListWatch::default(),
             followed: Mutex::default(),
             plain: Mutex::default(),
         });

@@ -12,13 +12,14 @@ use kode_engine::session::Session;
 use kode_protocol as wire;
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability, CodeActionResponse,
-    CodeLens, CodeLensOptions, CodeLensParams, DidChangeConfigurationParams, DidChangeTextDocumentParams,
-    DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
-    DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, Hover, HoverParams,
-    HoverProviderCapability, InitializeParams, InitializeResult, InitializedParams, MarkupKind, MessageType,
-    OneOf, Registration, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentPositionParams,
-    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
-    Url, WillSaveTextDocumentParams, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    CodeLens, CodeLensOptions, CodeLensParams, CompletionOptions, CompletionParams, CompletionResponse,
+    DidChangeConfigurationParams, DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
+    ExecuteCommandParams, Hover, HoverParams, HoverProviderCapability, InitializeParams, InitializeResult,
+    InitializedParams, MarkupKind, MessageType, OneOf, Registration, SaveOptions, ServerCapabilities,
+    ServerInfo, TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, Url, WillSaveTextDocumentParams,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
@@ -26,14 +27,15 @@ use tower_lsp::{Client, LanguageServer, LspService, LspServiceBuilder};
 
 use crate::agent::{Agent, user_options};
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
-use crate::documents::{BASELINE_SCHEME, Documents, PROPOSED_SCHEME};
+use crate::documents::{BASELINE_SCHEME, Documents, PROPOSED_SCHEME, Served};
 use crate::handlers::error::{self, Failure};
 use crate::lifecycle::Lifecycle;
 use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
-use crate::plain::commands;
+use crate::plain::chat::{self, Chats};
 use crate::plain::review::publish::ReviewPublisher;
 use crate::plain::review::{self, SessionReview};
 use crate::plain::settings::SettingsTeller;
+use crate::plain::{asking, commands, completion};
 use crate::trust;
 
 /// What all handlers share.
@@ -44,10 +46,14 @@ pub struct Shared {
     pub documents: Documents,
     /// What the client told about itself; empty before `initialize`.
     pub facts: OnceLock<ClientFacts>,
+    /// The virtual documents that the client has read.
+    pub(crate) served: Served,
     /// What the client has been told about the agent's changes.
     pub review: ReviewPublisher,
     /// What the client has been told about the settings.
     pub(crate) settings: SettingsTeller,
+    /// The answers that are being written into chat documents.
+    pub(crate) chats: Chats,
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
@@ -61,8 +67,10 @@ impl Shared {
             client,
             documents: Documents::default(),
             facts: OnceLock::new(),
+            served: Served::default(),
             review: ReviewPublisher::default(),
             settings: SettingsTeller::default(),
+            chats: Chats::default(),
             lifecycle: Arc::default(),
             roots: Mutex::default(),
             agent: OnceLock::new(),
@@ -159,10 +167,17 @@ impl Backend {
                     CodeActionKind::QUICKFIX,
                     review::actions::HERE,
                     review::actions::EVERYWHERE,
+                    asking::ASKING,
+                    chat::offers::CHAT,
                 ]),
                 ..CodeActionOptions::default()
             })),
             code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(false) }),
+            completion_provider: facts.completion.then(|| CompletionOptions {
+                resolve_provider: Some(false),
+                trigger_characters: Some(completion::TRIGGERS.map(str::to_owned).to_vec()),
+                ..CompletionOptions::default()
+            }),
             hover_provider: Some(HoverProviderCapability::Simple(true)),
             execute_command_provider: Some(ExecuteCommandOptions {
                 commands: commands::NAMES.map(str::to_owned).to_vec(),
@@ -267,17 +282,27 @@ impl LanguageServer for Backend {
         let uri = &params.text_document.uri;
         let document = self.shared.documents.snapshot(uri);
         let editor = review::actions::Editor::new(facts, document.as_ref());
-        let Some(agent) = self.shared.live_agent() else { return Ok(Some(Vec::new())) };
-        let prompts = review::prompts::waiting(agent, facts);
-        let mut offered = review::prompts::actions(&prompts, &params, facts.code_action_literals);
-        let reviews = review::around(agent, self.reviews(uri));
-        offered.extend(review::actions::actions(&reviews, &params, editor));
+        let mut offered = Vec::new();
+        if let Some(agent) = self.shared.live_agent() {
+            let prompts = review::prompts::waiting(agent, facts);
+            offered = review::prompts::actions(&prompts, &params, facts.code_action_literals);
+            let reviews = review::around(agent, self.reviews(uri));
+            offered.extend(review::actions::actions(&reviews, &params, editor));
+        }
+        offered.extend(chat::offers::actions(&self.shared, &params, document.as_ref()));
+        offered.extend(asking::actions(&self.shared, &params, document.as_ref()).await);
         Ok(Some(offered))
     }
 
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
         let uri = &params.text_document.uri;
-        Ok(Some(review::lenses::lenses(&self.reviews(uri), uri)))
+        let mut lenses = review::lenses::lenses(&self.reviews(uri), uri);
+        lenses.extend(chat::offers::lenses(&self.shared, uri));
+        Ok(Some(lenses))
+    }
+
+    async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
+        Ok(completion::complete(self, &params).await?.map(CompletionResponse::List))
     }
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
@@ -336,7 +361,8 @@ mod tests {
                     },
                     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
                     "codeActionProvider": {
-                        "codeActionKinds": ["quickfix", "refactor.kode.review", "source.kode.review"],
+                        "codeActionKinds": ["quickfix", "refactor.kode.review", "source.kode.review", "refactor.kode.ask",
+                            "refactor.kode.chat"],
                     },
                     "codeLensProvider": {"resolveProvider": false},
                     "hoverProvider": true,

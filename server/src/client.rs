@@ -54,6 +54,8 @@ pub struct ClientFacts {
     pub code_action_literals: bool,
     /// Whether a code action's edit is asked about when its annotation says so.
     pub honors_change_annotations: bool,
+    /// Whether completion is asked for.
+    pub completion: bool,
     /// Whether hovers are shown as Markdown.
     pub hover_markdown: bool,
     /// Whether virtual documents are read by `workspace/textDocumentContent`.
@@ -118,6 +120,7 @@ impl ClientFacts {
             show_message_request: window.show_message.is_some(),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
+            completion: text_document.completion.is_some(),
             code_action_literals: code_action.code_action_literal_support.is_some(),
             honors_change_annotations: code_action.honors_change_annotations.unwrap_or_default(),
             hover_markdown: hover_formats.contains(&MarkupKind::Markdown),

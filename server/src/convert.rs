@@ -36,7 +36,7 @@ use kode_engine::permission::{
     Scope,
 };
 use kode_engine::session::Snapshot;
-use kode_engine::session::agents::AgentView;
+use kode_engine::session::agents::{AgentView, WorkingAgent};
 use kode_engine::session::draft::Draft;
 use kode_engine::session::paging::ItemPage;
 use kode_engine::tools::{ToolErrorKind, ToolKind};
@@ -145,6 +145,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         queue_paused: snapshot.queue_paused,
         draft: snapshot.draft.map(draft),
         tasks: snapshot.tasks.into_iter().map(task).collect(),
+        subagents: snapshot.agents.into_iter().map(working).collect(),
         effort: snapshot.effort.map(models::effort),
         output_style: snapshot.output_style,
         usage: usage(snapshot.usage),
@@ -182,7 +183,13 @@ pub fn sub_agent(agent: AgentView) -> wire::Subagent {
         items: agent.items.into_iter().map(item).collect(),
         more_items: agent.more_items,
         usage: usage(agent.usage),
+        bookmark: bookmark(agent.bookmark),
     }
+}
+
+fn working(agent: WorkingAgent) -> wire::SubagentStarted {
+    let WorkingAgent { id, call, kind, description } = agent;
+    wire::SubagentStarted { agent_id: agent_id(&id), call_id: call_id(&call), agent_type: kind, description }
 }
 
 /// A page of a transcript.

@@ -7,6 +7,7 @@
 mod compose;
 mod expectation;
 mod saving;
+mod served;
 mod side;
 mod uri;
 
@@ -24,6 +25,7 @@ use ropey::Rope;
 
 pub use expectation::{Expectation, Settled};
 pub use saving::{SAVE_LIMIT, SaveExpectation};
+pub use served::Served;
 pub use side::{BASELINE_SCHEME, PROPOSED_SCHEME, SideUri};
 pub use uri::{file_path, target};
 

@@ -15,6 +15,7 @@ pub mod handlers;
 pub mod home;
 pub mod host;
 pub mod lifecycle;
+mod listing;
 pub mod logging;
 pub mod lsp;
 pub mod plain;

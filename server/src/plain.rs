@@ -3,7 +3,10 @@
 //! Rule: whatever a client does not offer is left out, and what needs an answer stays answerable by command; a
 //! message request that nobody answers keeps nothing waiting but its own call.
 
+pub(crate) mod asking;
+pub(crate) mod chat;
 pub mod commands;
+pub(crate) mod completion;
 pub(crate) mod loading;
 mod models;
 mod questions;
@@ -313,7 +316,9 @@ impl PlainSurface {
             | TurnEnd::ChatDisabled => "not finished",
         };
         self.close_progress(message).await;
-        if !self.answer.is_empty() {
+        // An answer that is written into a document need not be said as well.
+        let is_left = self.session.upgrade().is_some_and(|session| self.shared.chats.leave(session.id()));
+        if !self.answer.is_empty() && !is_left {
             let answer = both_ends(self.answer.trim(), ANSWER_LIMIT);
             self.message(MessageType::INFO, &answer).await;
         }

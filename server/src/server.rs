@@ -67,6 +67,7 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/todos/list", question::todos)
         .custom_method("agent/edits/list", edits::list)
         .custom_method("agent/edits/resolve", edits::resolve)
+        .custom_method("agent/edits/propose", edits::propose)
         .custom_method("agent/edits/revert", edits::revert)
         .custom_method("agent/document/baseline", document::baseline)
         .custom_method("agent/document/proposed", document::proposed)

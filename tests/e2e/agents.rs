@@ -26,6 +26,11 @@ fn three_sub_agents_overlap_and_what_they_change_and_ask_is_the_sessions() {
     for gate in ["one", "two", "three"] {
         project.model.wait_until_held(gate);
     }
+    let now = session.snapshot();
+    let mut working: Vec<_> =
+        now["subagents"].as_array().unwrap().iter().map(|agent| agent["description"].to_string()).collect();
+    working.sort();
+    assert_eq!(working, ["\"one\"", "\"three\"", "\"two\""], "who is at work stands in the snapshot");
     for gate in ["one", "two", "three"] {
         project.model.release(gate);
     }
@@ -38,6 +43,8 @@ fn three_sub_agents_overlap_and_what_they_change_and_ask_is_the_sessions() {
     assert_eq!(session.hunks().len(), 1);
     assert_eq!(session.items().len(), 5, "the work of sub-agents is not in the session's transcript");
     let agent = session.call("agent/subagent/load", json!({ "agentId": prompt["agentId"] }));
+    assert_eq!(agent["bookmark"]["seq"], session.snapshot()["bookmark"]["seq"], "{agent}");
+    assert_eq!(session.snapshot()["subagents"], json!([]));
     let kinds: Vec<_> =
         agent["items"].as_array().unwrap().iter().map(|item| item["body"]["type"].clone()).collect();
     assert_eq!(kinds, ["userMessage", "toolCall", "agentMessage"], "{agent}");

@@ -472,3 +472,19 @@ fn a_commit_keeps_what_was_committed_and_not_what_was_not_saved() {
     assert_eq!((&kept(1)["action"], kept(1)["resolved"].as_array().unwrap().len()), (&json!("keep"), 2));
     assert_eq!(session.hunks(), [] as [Value; 0]);
 }
+
+#[test]
+fn an_edit_that_an_editor_tells_in_pieces_is_the_agents_and_one_step_to_take_back() {
+    let project = project();
+    let (client, uri) = opened(&project, &Offer::kode());
+    client.editor.always(Policy::InPieces);
+    let session = edited(&client);
+    let hunks = session.hunks();
+    assert_eq!(states(&hunks), ["applied", "applied"]);
+    let all: Vec<&Value> = hunks.iter().collect();
+    assert_eq!(session.resolve(&all, "undo")["conflicts"], json!([]));
+    assert_eq!(client.editor.text(&uri), TEXT);
+    session.revert(None);
+    assert_eq!(client.editor.text(&uri), EDITED);
+    assert_eq!(states(&session.hunks()), ["applied", "applied"]);
+}

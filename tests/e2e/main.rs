@@ -8,6 +8,7 @@
 mod agents;
 mod background;
 mod catalogue;
+mod chat;
 mod checkpoints;
 mod commands;
 mod config;
@@ -25,6 +26,7 @@ mod input;
 mod mcp;
 mod models;
 mod paging;
+mod panel;
 mod permissions;
 mod plain;
 mod prompts;

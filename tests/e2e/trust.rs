@@ -96,13 +96,19 @@ fn while_the_editor_distrusts_the_workspace_no_approval_counts() {
     let desk = Desk::new();
     desk.wish("one");
     assert_eq!(desk.cli(&["trust", "approve"]).code, 0);
-    let client = desk.open(&Offer::kode().options(json!({ "workspaceTrusted": false })));
-    assert_eq!(printed(&desk, &client), "");
-    assert_eq!(client.call("agent/trust/list", json!({}))["distrusted"], true);
-    client.call("agent/trust/workspace", json!({ "trusted": true }));
-    assert_eq!(printed(&desk, &client), "one");
-    client.call("agent/trust/workspace", json!({ "trusted": false }));
-    assert_eq!(printed(&desk, &client), "");
+    for offer in [
+        Offer::kode().options(json!({ "workspaceTrusted": false })),
+        Offer::kode().with("/experimental/kode/workspaceTrusted", json!(false)),
+    ] {
+        let client = desk.open(&offer);
+        assert_eq!(printed(&desk, &client), "");
+        assert_eq!(client.call("agent/trust/list", json!({}))["distrusted"], true);
+        client.call("agent/trust/workspace", json!({ "trusted": true }));
+        assert_eq!(printed(&desk, &client), "one");
+        client.call("agent/trust/workspace", json!({ "trusted": false }));
+        assert_eq!(printed(&desk, &client), "");
+        client.shut_down();
+    }
 }
 
 #[test]

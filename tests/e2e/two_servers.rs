@@ -74,6 +74,8 @@ fn a_second_window_shows_the_same_and_takes_over_when_nothing_runs() {
     follower.wait_event("the edit", |event| event["type"] == "edits_changed");
     follower.wait_event("the end", |event| event["type"] == "state_changed" && event["state"] == "READY");
     assert_eq!(shown(&follower.snapshot()), shown(&session.snapshot()));
+    let hunks = follower.hunks();
+    assert_eq!((hunks.len(), &hunks), (1, &session.hunks()));
     let seen = follower.records();
     let live = session.records();
     let told: Vec<&Value> = seen.iter().filter(|record| record["event"]["type"] != "lease_changed").collect();

@@ -5,10 +5,12 @@
 //! that the order of the changes is the order of the notifications.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::LIMIT;
 use crate::connection::{Connection, Reply};
 use crate::position::{Encoding, offset_of, position_of};
 
@@ -118,6 +120,8 @@ pub enum Policy {
     TypeThenAnswer(Vec<Typing>),
     /// Applies it and sends the whole text with the user's typing in it, as one change that skips versions.
     TypeInWhole(Vec<Typing>),
+    /// Applies it and sends one notification for each of its places.
+    InPieces,
     /// Applies it, and answers only when the document changes again or [`Editor::answer_late`] is called.
     AnswerLate,
 }
@@ -199,6 +203,8 @@ struct State {
 pub struct Editor {
     connection: Arc<Connection>,
     state: Arc<Mutex<State>>,
+    /// Told after every edit of the agent's, carried out or not.
+    edited: Arc<Condvar>,
 }
 
 /// One change of a document: byte range and new text.
@@ -208,10 +214,13 @@ impl Editor {
     /// An editor that answers `workspace/applyEdit` on this connection.
     #[must_use]
     pub fn new(connection: Arc<Connection>) -> Self {
-        let editor = Self { connection: Arc::clone(&connection), state: Arc::default() };
-        let state = Arc::clone(&editor.state);
+        let editor =
+            Self { connection: Arc::clone(&connection), state: Arc::default(), edited: Arc::default() };
+        let (state, edited) = (Arc::clone(&editor.state), Arc::clone(&editor.edited));
         connection.on_request("workspace/applyEdit", move |connection, request| {
-            lock(&state).answer(connection, request)
+            let reply = lock(&state).answer(connection, request);
+            edited.notify_all();
+            reply
         });
         editor
     }
@@ -297,6 +306,24 @@ impl Editor {
     #[must_use]
     pub fn text(&self, uri: &str) -> String {
         self.lock().document(uri).text.clone()
+    }
+
+    /// Waits until the text on the screen is as wanted, the agent's edits changing it; gives it.
+    ///
+    /// # Panics
+    /// When it does not become so within [`LIMIT`], or the document is not open.
+    pub fn wait_text(&self, uri: &str, what: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + LIMIT;
+        let mut state = self.lock();
+        loop {
+            let text = &state.document(uri).text;
+            if is_wanted(text) {
+                return text.clone();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "waited for {what}, but the text is {text:?}");
+            state = self.edited.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// The version of the document.
@@ -443,6 +470,13 @@ impl State {
             }
             let mut back = match policy {
                 Policy::TypeInWhole(_) => self.replace_whole(connection, &uri, &changes),
+                Policy::InPieces => {
+                    let pieces = changes.iter().map(std::slice::from_ref);
+                    let mut back: Vec<Change> =
+                        pieces.flat_map(|piece| self.send_change(connection, &uri, piece)).collect();
+                    back.reverse();
+                    back
+                }
                 _ => self.send_change(connection, &uri, &changes),
             };
             // In one notification, but two steps to the user, who has typed last.

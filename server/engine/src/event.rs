@@ -267,7 +267,7 @@ pub enum Event {
         /// Whether prompts wait and nothing begins them by itself.
         paused: bool,
     },
-    /// The session has another title than its prompts give it, or that of its prompts again.
+    /// The session has a title: that of its first prompt, or another one, or that of its prompts again.
     TitleChanged {
         /// What people call it now.
         title: String,

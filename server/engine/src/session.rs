@@ -4,6 +4,7 @@
 //! it tells, under one lock; so journal, memory and events never tell different stories.
 
 pub mod agents;
+pub mod apply;
 pub mod background;
 pub(crate) mod base;
 pub mod changes;

@@ -131,7 +131,8 @@ fn named(path: &str, uri: &wire::Uri) -> Result<Target, BadPart> {
 }
 
 /// Lines as people and models count them, from 1.
-fn lines(range: lsp_types::Range) -> Lines {
+#[must_use]
+pub fn lines(range: lsp_types::Range) -> Lines {
     let first = range.start.line.saturating_add(1);
     // A range that ends at the start of a line does not contain that line.
     let last = if range.end.character == 0 && range.end.line > range.start.line {

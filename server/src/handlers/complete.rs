@@ -1,14 +1,16 @@
-//! `agent/complete`: what can stand at the cursor of a prompt.
+//! `agent/complete`: what can stand at the cursor of a prompt. `textDocument/completion` answers the same.
 //!
 //! Rule: answered from lists that are made beside everything else; nothing else waits for it.
 
 use std::sync::Arc;
 
-use kode_engine::input::complete::{CompletionKind, Known, word_at};
+use kode_engine::input::complete::{Completion, CompletionKind, Known, Word, word_at};
 use kode_engine::paths::AbsPath;
+use kode_engine::session::Session;
 use kode_engine::sessions::{ListSessions, Workspaces};
 use kode_protocol as wire;
 
+use crate::agent::Agent;
 use crate::backend::Backend;
 use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
@@ -22,17 +24,32 @@ pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::
     let wire::CompleteParams { session_id, text, cursor } = params.read()?;
     let agent = Arc::clone(backend.agent()?);
     let session = session_id.map(|id| backend.session(&id)).transpose()?;
-    let shared = Arc::clone(backend.shared());
-    let encoding = shared.documents.encoding();
+    let encoding = backend.shared().documents.encoding();
     let Some(word) = word_at(&text, byte_at(encoding, &text, cursor)) else {
         return Ok(wire::CompleteResult { start: cursor, items: Vec::new() });
     };
-    let roots: Vec<AbsPath> = match &session {
+    let found = candidates(&agent, session.as_deref(), word).await?;
+    let items = found.into_iter().map(|found| wire::CompletionItem {
+        kind: kind(found.kind),
+        label: found.label,
+        insert_text: found.insert,
+        detail: found.detail,
+    });
+    Ok(wire::CompleteResult { start: encoding.units(&text[..word.start]), items: items.collect() })
+}
+
+/// What can be meant by a word of a prompt, best first: of a session, or of one that is still to begin.
+pub(crate) async fn candidates(
+    agent: &Arc<Agent>,
+    session: Option<&Session>,
+    word: Word<'_>,
+) -> Result<Vec<Completion>, Failure> {
+    let roots: Vec<AbsPath> = match session {
         Some(session) => session.roots(),
         None => agent.folders(),
     };
-    let own = session.as_ref().map(|session| session.id().clone());
-    let lister = Arc::clone(&agent);
+    let own = session.map(|session| session.id().clone());
+    let lister = Arc::clone(agent);
     let sessions = if word.typed.starts_with("session:") {
         let query = ListSessions::newest(Workspaces::These(agent.folders()), MAX_SESSIONS + 1);
         let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
@@ -43,24 +60,17 @@ pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::
     } else {
         Vec::new()
     };
-    let open = shared.documents.all().into_iter().filter_map(|document| document.path).collect();
+    let open = agent.shared.documents.all().into_iter().filter_map(|document| document.path).collect();
     let servers = agent.engine.mcp(&roots);
     let resources = servers.resources(None).into_iter().filter(|resource| !resource.uri.contains(['{', ' ']));
     let resources =
         resources.map(|resource| (format!("{}:{}", resource.server, resource.uri), resource.name)).collect();
     let prompts = servers.prompts().into_iter().map(|prompt| (prompt.command, prompt.description)).collect();
     let catalog = Arc::clone(&agent.engine.extensions(&roots).now().await.catalog);
-    let can_diagnose = session.as_ref().is_some_and(|session| session.can_diagnose());
-    let shows_ignored = session.is_some_and(|session| session.shows_ignored_files());
+    let can_diagnose = session.is_some_and(Session::can_diagnose);
+    let shows_ignored = session.is_some_and(Session::shows_ignored_files);
     let known = Known { roots, open, sessions, resources, catalog, prompts, can_diagnose, shows_ignored };
-    let found = agent.completer.complete(word, &known).await;
-    let items = found.into_iter().map(|found| wire::CompletionItem {
-        kind: kind(found.kind),
-        label: found.label,
-        insert_text: found.insert,
-        detail: found.detail,
-    });
-    Ok(wire::CompleteResult { start: encoding.units(&text[..word.start]), items: items.collect() })
+    Ok(agent.completer.complete(word, &known).await)
 }
 
 fn kind(kind: CompletionKind) -> wire::CompletionKind {

@@ -2,15 +2,19 @@
 //!
 //! Rule: made from memory alone; a file that nothing is to be said about is the client's to read.
 
+use std::sync::Arc;
+
+use kode_engine::ids::SessionId;
 use kode_engine::session::review::Side;
 use kode_protocol as wire;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Shared};
 use crate::documents::SideUri;
 use crate::handlers::edits::target;
 use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
+use crate::lsp::newer::{TextDocumentContentRefresh, TextDocumentContentRefreshParams};
 
 /// Which virtual document is wanted; as LSP 3.18 has it.
 #[derive(Debug, Deserialize)]
@@ -29,35 +33,66 @@ pub(crate) struct TextDocumentContentResult {
 /// Gives a text without the hunks that are neither kept nor undone.
 pub(crate) async fn baseline(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
     let params: wire::DocumentTextParams = params.read()?;
-    text(backend, params.session_id.as_ref(), &params.uri, Side::Baseline)
+    backend.agent()?;
+    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Baseline)
 }
 
 /// Gives a text with the proposed hunks.
 pub(crate) async fn proposed(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
     let params: wire::DocumentTextParams = params.read()?;
-    text(backend, params.session_id.as_ref(), &params.uri, Side::Proposed)
+    backend.agent()?;
+    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Proposed)
 }
 
 /// Gives the text of a virtual document.
 pub(crate) async fn content(backend: &Backend, params: Params) -> Result<TextDocumentContentResult, Failure> {
     let params: TextDocumentContentParams = params.read()?;
-    let wrong = || error::invalid_params("uri", &format!("`{}` is no document of this server", params.uri));
-    let SideUri { side, session, document } = SideUri::parse(&params.uri).ok_or_else(wrong)?;
-    let session = session.map(wire::SessionId::new);
-    let text = text(backend, session.as_ref(), &wire::Uri::new(document), side)?.text;
+    // Asked for before anything is read, so that there is somebody to read it from.
+    backend.agent()?;
+    let text = virtual_text(backend.shared(), &params.uri)?;
+    backend.shared().served.given(&params.uri, &text);
     Ok(TextDocumentContentResult { text })
 }
 
+/// Asks the client to read those virtual documents again that are another text now.
+pub(crate) fn refresh(shared: &Arc<Shared>) {
+    if !shared.facts.get().is_some_and(|facts| facts.text_document_content) {
+        return;
+    }
+    for uri in shared.served.changed(|uri| virtual_text(shared, uri).ok()) {
+        let client = shared.client.clone();
+        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        tokio::spawn(async move {
+            let params = TextDocumentContentRefreshParams { uri };
+            if let Err(error) = client.send_request::<TextDocumentContentRefresh>(params).await {
+                tracing::debug!(%error, "the client did not read a document again");
+            }
+        });
+    }
+}
+
+fn virtual_text(shared: &Shared, uri: &str) -> Result<String, Failure> {
+    let wrong = || error::invalid_params("uri", &format!("`{uri}` is no document of this server"));
+    let SideUri { side, session, document } = SideUri::parse(uri).ok_or_else(wrong)?;
+    let session = session.map(wire::SessionId::new);
+    Ok(text(shared, session.as_ref(), &wire::Uri::new(document), side)?.text)
+}
+
 fn text(
-    backend: &Backend,
+    shared: &Shared,
     session: Option<&wire::SessionId>,
     uri: &wire::Uri,
     side: Side,
 ) -> Result<wire::DocumentText, Failure> {
     let target = target("uri", uri)?;
-    let mut sessions = match session {
-        Some(id) => vec![backend.session(id)?],
-        None => backend.agent()?.engine.live_sessions(),
+    let engine = shared.live_agent().map(|agent| &agent.engine);
+    let mut sessions = match (session, engine) {
+        (Some(id), Some(engine)) => {
+            let id = SessionId::from_external(id.as_str());
+            vec![engine.session(&id).map_err(error::session)?]
+        }
+        (None, Some(engine)) => engine.live_sessions(),
+        (_, None) => Vec::new(),
     };
     sessions.sort_by(|a, b| b.id().cmp(a.id()));
     for session in sessions {
@@ -67,7 +102,7 @@ fn text(
             return Ok(wire::DocumentText { text, version: review.version });
         }
     }
-    let document = backend.shared().documents.snapshot_of(&target);
+    let document = shared.documents.snapshot_of(&target);
     let document = document.ok_or_else(|| error::unknown_document(uri.as_str()))?;
     Ok(wire::DocumentText { text: document.text.to_string(), version: Some(document.version) })
 }

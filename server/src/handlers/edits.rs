@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use kode_engine::engine::Attached;
 use kode_engine::event::{Item, ItemBody};
 use kode_engine::ids::{HunkId, ResolutionId, TurnId};
 use kode_engine::paths::Target;
 use kode_engine::session::Session;
+use kode_engine::session::follower::Following;
 use kode_engine::session::review::{ResolveError, Selection};
 use kode_protocol as wire;
 use lsp_types::Url;
+use ropey::Rope;
 use serde_json::Value;
 
 use crate::backend::Backend;
@@ -22,8 +25,11 @@ use crate::handlers::params::Params;
 /// Lists what the agent has changed, file by file and hunk by hunk.
 pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListEditsResult, Failure> {
     let params: wire::ListEditsParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
     let wanted = params.uri.as_ref().map(|uri| target("uri", uri)).transpose()?;
+    let session = match backend.attached(&params.session_id)? {
+        Attached::Live(session) => session,
+        Attached::Following(following) => return followed(backend, &following, wanted).await,
+    };
     let reviews = match &wanted {
         Some(target) => session.review_of(target).into_iter().collect(),
         None => session.review(),
@@ -40,21 +46,41 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
     Ok(wire::ListEditsResult { files: files.collect(), history })
 }
 
+/// Lists what a session has changed that another server writes.
+async fn followed(
+    backend: &Backend,
+    following: &Arc<Following>,
+    wanted: Option<Target>,
+) -> Result<wire::ListEditsResult, Failure> {
+    let reviews = following.review().await;
+    let mut reviews = reviews
+        .map_err(|error| error::internal(&format!("the changes of the session cannot be read: {error}")))?;
+    reviews.retain(|file| wanted.as_ref().is_none_or(|wanted| file.target == *wanted));
+    let encoding = backend.shared().documents.encoding();
+    let files = reviews.into_iter().map(|file| {
+        let path = following.display(&file.target);
+        convert::review::file(following.id(), path, file, encoding)
+    });
+    Ok(wire::ListEditsResult { files: files.collect(), history: Vec::new() })
+}
+
 /// Begins to accept, reject, keep or undo hunks.
 pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::ResolveEditsResult, Failure> {
     let params: wire::ResolveEditsParams = params.read()?;
     let (session, selection) = selection(params.selection)?;
     let action = convert::review::action_from_wire(params.action);
     let amended = convert::review::amended_from_wire(params.amended);
+    let words = params.text.filter(|text| !text.trim().is_empty());
+    let words = words.as_deref();
     let mut result = wire::ResolveEditsResult { resolutions: Vec::new(), refused: Vec::new() };
     if let Some(id) = session {
         let session = backend.session(&id)?;
-        let begun = session.resolve(&selection, action, amended).map_err(error::resolve)?;
+        let begun = session.resolve_saying(&selection, action, amended, words).map_err(error::resolve)?;
         result.resolutions.push(resolution(&session, &begun));
         return Ok(result);
     }
     for session in backend.agent()?.engine.live_sessions() {
-        match session.resolve(&selection, action, amended) {
+        match session.resolve_saying(&selection, action, amended, words) {
             Ok(begun) => result.resolutions.push(resolution(&session, &begun)),
             Err(ResolveError::Nothing { .. }) => {}
             Err(
@@ -74,6 +100,20 @@ pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::R
         return Err(error::resolve(ResolveError::Nothing { action: action.verb() }));
     }
     Ok(result)
+}
+
+/// Puts a text into a document as a change of the agent's.
+pub(crate) async fn propose(backend: &Backend, params: Params) -> Result<wire::ProposeEditsResult, Failure> {
+    let params: wire::ProposeEditsParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let target = target("uri", &params.uri)?;
+    let encoding = backend.shared().documents.encoding();
+    let place = |text: &Rope| match params.range {
+        Some(range) => encoding.byte_range(text, range),
+        None => 0..text.len_bytes(),
+    };
+    let hunks = session.apply_text(&target, place, &params.text).await.map_err(error::apply_text)?;
+    Ok(wire::ProposeEditsResult { hunk_ids: hunks.iter().map(convert::hunk_id).collect() })
 }
 
 /// Begins to take an act or a restore back.

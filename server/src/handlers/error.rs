@@ -11,6 +11,7 @@ use kode_engine::permission::RespondError;
 use kode_engine::permission::policy::{KeepError, ModeDisabled};
 use kode_engine::question::ReplyError;
 use kode_engine::session::SubmitError;
+use kode_engine::session::apply::ApplyTextError;
 use kode_engine::session::background::OutputError;
 use kode_engine::session::draft::DraftError;
 use kode_engine::session::paging::PagingError;
@@ -37,6 +38,16 @@ pub(crate) fn invalid_params(path: &str, message: &str) -> Failure {
     let wrong = if path.is_empty() { "the parameters".to_owned() } else { format!("`{path}`") };
     let hint = format!("Correct {wrong} and send the request again.");
     failure(ErrorKind::InvalidParams { path: path.to_owned() }, message.to_owned(), hint)
+}
+
+/// A chat document cannot be sent as it is.
+pub(crate) fn chat(message: &str, hint: &str) -> Failure {
+    failure(ErrorKind::InvalidParams { path: "uri".to_owned() }, message.to_owned(), hint)
+}
+
+/// Not now.
+pub(crate) fn busy(message: &str, hint: &str) -> Failure {
+    failure(ErrorKind::SessionBusy, message.to_owned(), hint)
 }
 
 /// A fault of the server.
@@ -319,6 +330,20 @@ pub(crate) fn resolve(error: ResolveError) -> Failure {
             "Cancel the turn with `agent/turn/cancel`, or wait for it.",
         ),
         ResolveError::Closed => {
+            failure(ErrorKind::UnknownSession, message, "Load the session with `agent/session/load`.")
+        }
+    }
+}
+
+/// A text was not put into a document.
+pub(crate) fn apply_text(error: ApplyTextError) -> Failure {
+    let message = error.to_string();
+    match error {
+        ApplyTextError::Outside(_) => invalid_params("uri", &format!("{message}: open it first")),
+        ApplyTextError::Same(_) => failure(ErrorKind::NothingToDo, message, "There is nothing to put in."),
+        ApplyTextError::TooLong(_) => invalid_params("text", &message),
+        ApplyTextError::Read(_) | ApplyTextError::Apply(_) => invalid_params("uri", &message),
+        ApplyTextError::Closed => {
             failure(ErrorKind::UnknownSession, message, "Load the session with `agent/session/load`.")
         }
     }

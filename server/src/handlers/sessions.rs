@@ -17,6 +17,7 @@ use crate::documents::file_path;
 use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 use crate::handlers::session::limit;
+use crate::listing;
 
 /// Sessions of a page, unless the client wants another number.
 const DEFAULT_PAGE: usize = 50;
@@ -29,6 +30,7 @@ const DEFAULT_HITS: usize = 50;
 pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListSessionsResult, Failure> {
     let params: wire::ListSessionsParams = params.read()?;
     let agent = backend.agent()?;
+    listing::watch(agent);
     let query = ListSessions {
         workspaces: workspaces(agent, params.folder.as_ref())?,
         archived: convert::sessions::archived_from_wire(params.archived),

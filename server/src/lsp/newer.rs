@@ -3,11 +3,31 @@
 //! Rule: only `initialize` is touched, and only to move a capability to where it can be read or belongs; on the wire
 //! everything stands where LSP has it.
 
+use lsp_types::request::Request as LspRequest;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tower_lsp::jsonrpc::{Request, Response};
 
 /// Where `workspace.textDocumentContent` of client and server stands in `experimental` on its way.
 pub(crate) const TEXT_DOCUMENT_CONTENT: &str = "workspace.textDocumentContent";
+
+/// Asks the client to read a virtual document again.
+#[derive(Debug)]
+pub(crate) enum TextDocumentContentRefresh {}
+
+/// Which virtual document is to be read again.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TextDocumentContentRefreshParams {
+    /// The document.
+    pub(crate) uri: String,
+}
+
+impl LspRequest for TextDocumentContentRefresh {
+    type Params = TextDocumentContentRefreshParams;
+    type Result = ();
+    const METHOD: &'static str = "workspace/textDocumentContent/refresh";
+}
 
 /// Moves what the client offers to where the types keep it.
 pub(crate) fn carry_in(request: Request) -> Request {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use kode_engine::ids::{PermissionId, SessionId};
 use kode_engine::permission::{Answer, Mode, PermissionPrompt, Scope};
+use kode_engine::session::Session;
 use kode_engine::session::review::ReviewAction;
-use kode_engine::session::{Prompt, Session};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,11 +20,12 @@ use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
-use crate::plain::{models, questions, queue, sessions, settings};
+use crate::plain::{asking, chat, models, questions, queue, sessions, settings};
 
 /// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 27] = [
-    "kode.ask",
+pub const NAMES: [&str; 28] = [
+    asking::ASK,
+    chat::SEND,
     queue::STEER,
     queue::QUEUE,
     "kode.cancel",
@@ -53,9 +54,10 @@ pub const NAMES: [&str; 27] = [
     settings::RULES,
 ];
 
-#[derive(Debug, Deserialize)]
-struct Ask {
-    text: String,
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Cancel {
+    session_id: Option<SessionId>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -96,15 +98,11 @@ struct SetMode {
 pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> Result<Value, Failure> {
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
-        "kode.ask" => ask(agent, parse(command, argument)?).await,
+        asking::ASK => asking::ask(agent, parse(command, argument)?).await,
+        chat::SEND => chat::send(agent, parse(command, argument)?).await,
         queue::STEER => queue::steer(agent, parse(command, argument)?),
         queue::QUEUE => shown(agent, queue::change(agent, parse(command, argument)?)?),
-        "kode.cancel" => {
-            // All of them: a turn of an older conversation can be reached in no other way.
-            let cancelled =
-                agent.engine.live_sessions().iter().filter(|session| session.cancel_turn()).count();
-            Ok(json!({ "cancelled": cancelled > 0 }))
-        }
+        "kode.cancel" => Ok(cancel(agent, &parse(command, argument)?)),
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
         questions::ANSWER => questions::answer(agent, parse(command, argument)?).await,
@@ -144,10 +142,12 @@ fn shown(agent: &Agent, listed: Value) -> Result<Value, Failure> {
     Ok(listed)
 }
 
-async fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
-    let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
-    let prompt = Prompt::text(ask.text);
-    Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
+/// Cancels the turn of one conversation, or of all: a turn of an older one can be reached in no other way.
+fn cancel(agent: &Agent, cancel: &Cancel) -> Value {
+    let is_meant = |session: &Arc<Session>| cancel.session_id.as_ref().is_none_or(|id| id == session.id());
+    let sessions = agent.engine.live_sessions();
+    let cancelled = sessions.iter().filter(|session| is_meant(session) && session.cancel_turn()).count();
+    json!({ "cancelled": cancelled > 0 })
 }
 
 async fn take_over(agent: &Agent, wanted: TakeOver) -> Result<Value, Failure> {

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::agents::{AgentTypes, KnownAgents};
-use crate::event::Item;
+use crate::event::{Bookmark, Item};
 use crate::ids::{AgentId, CallId, TurnId};
 use crate::model::Usage;
 use crate::session::changes::lock;
@@ -64,6 +65,21 @@ pub struct AgentView {
     pub more_items: bool,
     /// Tokens of all its turns.
     pub usage: Usage,
+    /// The newest event of the session that this is after, and when it was taken.
+    pub bookmark: Bookmark,
+}
+
+/// A sub-agent that works at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkingAgent {
+    /// The sub-agent.
+    pub id: AgentId,
+    /// The call it works for.
+    pub call: CallId,
+    /// The name of its type.
+    pub kind: String,
+    /// What it was called for first.
+    pub description: String,
 }
 
 /// What a live session keeps about sub-agents beside its records.
@@ -129,7 +145,8 @@ impl Drop for AtWork<'_> {
 
 impl AgentView {
     /// A sub-agent, and which items are still to be read: what has left memory is on the disk.
-    pub(super) fn of(state: &SessionState, id: &AgentId, items: usize) -> Option<(Self, Part)> {
+    /// `newest` is the number of the session's newest event.
+    pub(super) fn of(state: &SessionState, newest: u64, id: &AgentId, items: usize) -> Option<(Self, Part)> {
         let agent = state.agents.get(id)?;
         let part = agent.thread.items.newest_part(items);
         let view = Self {
@@ -139,8 +156,21 @@ impl AgentView {
             more_items: part.more,
             items: Vec::new(),
             usage: agent.usage,
+            bookmark: Bookmark { seq: newest, timestamp: Timestamp::now() },
         };
         Some((view, part))
+    }
+}
+
+impl SessionState {
+    /// The sub-agents that work, in the order in which they began first.
+    pub(super) fn working_agents(&self) -> Vec<WorkingAgent> {
+        let working = self.agents.iter().filter(|(_, agent)| agent.turn.is_some());
+        let shown = working.filter_map(|(id, agent)| {
+            let (kind, description) = (agent.kind.clone(), agent.description.clone());
+            Some(WorkingAgent { id: id.clone(), call: agent.call.clone()?, kind, description })
+        });
+        shown.collect()
     }
 }
 
@@ -148,7 +178,10 @@ impl Session {
     /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
     #[must_use]
     pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
-        let (view, part) = AgentView::of(&self.state(), id, items)?;
+        let (view, part) = {
+            let state = self.state();
+            AgentView::of(&state, self.events.newest(), id, items)?
+        };
         Some(AgentView { items: part.read_what_can_be(), ..view })
     }
 

@@ -21,13 +21,14 @@ use ropey::Rope;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::edit::change::apply_edits;
 use crate::edit::diff::word_changes;
 use crate::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, split};
 use crate::edit::rebase::{Rebase, contains, rebase};
 use crate::edit::{AppliedFile, ChangeSet, FileChange, TextEdit};
 use crate::event::Event;
 use crate::host::DocumentEvent;
-use crate::ids::{HunkId, ResolutionId};
+use crate::ids::{HunkId, PermissionId, ResolutionId};
 use crate::journal::{BlobId, Blobs, Record};
 use crate::paths::{AbsPath, Target};
 use crate::session::Session;
@@ -83,6 +84,8 @@ pub(crate) struct Book {
     pub(super) is_closed: bool,
     /// Proposals that the user has decided about while others of the same prompt still wait.
     pub(super) decided: BTreeMap<HunkId, bool>,
+    /// What the user has said about proposals of prompts that still wait.
+    pub(super) said: BTreeMap<PermissionId, Vec<String>>,
 }
 
 impl Changes {
@@ -305,13 +308,16 @@ impl Session {
         let (before, after) = match events.iter().position(is_it) {
             Some(at) => {
                 let later = events.split_off(at + 1);
-                let its_own = events.pop();
+                let its_own = events.split_off(begin_of_change(&events, applied));
                 events.into_iter().for_each(|event| self.take_in(book, event));
                 events = later;
-                match its_own {
-                    Some(DocumentEvent::Changed { before, after, .. }) => {
+                match (its_own.first(), its_own.last()) {
+                    (
+                        Some(DocumentEvent::Changed { before, .. }),
+                        Some(DocumentEvent::Changed { after, .. }),
+                    ) => {
                         book.versions.insert(target.clone(), after.version);
-                        (before.text, after.text)
+                        (before.text.clone(), after.text.clone())
                     }
                     _ => return,
                 }
@@ -595,6 +601,31 @@ async fn is_fresh(target: &Target) -> bool {
     modified.is_ok_and(|modified| {
         modified.elapsed().is_ok_and(|since| since < FRESH_TIME) || modified.elapsed().is_err()
     })
+}
+
+/// Where the change that the last of these events shows begins among them. Some editors tell an edit of two places in two
+/// notifications: the first is no less the agent's than the last.
+fn begin_of_change(events: &[DocumentEvent], applied: &AppliedFile) -> usize {
+    let last = events.len().saturating_sub(1);
+    let Some(DocumentEvent::Changed { before, after, .. }) = events.last() else { return last };
+    let is_whole = || match rebase(&applied.old_text, &applied.edits, &before.text.to_string()) {
+        // What an earlier notification has told is not among them.
+        Rebase::Clean(edits) if edits.len() == applied.edits.len() => {
+            after.text == apply_edits(&before.text.to_string(), &edits).as_str()
+        }
+        Rebase::Clean(_) | Rebase::AlreadyApplied | Rebase::Conflict { .. } => false,
+    };
+    if last == 0 || applied.edits.len() < 2 || is_whole() {
+        return last;
+    }
+    let is_piece = |event: &&DocumentEvent| matches!(event, DocumentEvent::Changed { .. });
+    let pieces = events.iter().rev().take_while(is_piece).count();
+    let is_base = |event: &DocumentEvent| match event {
+        DocumentEvent::Changed { before, .. } => before.text == applied.old_text.as_str(),
+        DocumentEvent::Opened(_) | DocumentEvent::Saved { .. } | DocumentEvent::Closed(_) => false,
+    };
+    let from = events.len() - pieces;
+    events[from..].iter().rposition(is_base).map_or(last, |at| from + at)
 }
 
 /// The edits of an applied change on a text that may be further than the one they count in; `None` when they cannot be

@@ -13,16 +13,19 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::BLOBS;
 use crate::event::{Event, EventLog, Kept};
 use crate::ids::{AgentId, ItemId, SessionId};
 use crate::journal::growing::{Grown, Tail};
 use crate::journal::lease::{Lease, Writer};
-use crate::journal::{Record, Shelf, Stamp};
-use crate::paths::AbsPath;
+use crate::journal::{Blobs, Record, Shelf, Stamp};
+use crate::paths::{AbsPath, Target};
 use crate::session::agents::AgentView;
 use crate::session::lock;
+use crate::session::open::changes_of;
 use crate::session::paging::{ItemPage, PagingError};
 use crate::session::replay::Replay;
+use crate::session::review::FileReview;
 use crate::session::snapshot::Snapshot;
 use crate::session::spending::Spending;
 use crate::session::state::SessionState;
@@ -48,6 +51,8 @@ pub struct Following {
     reading: Mutex<Reading>,
     /// Never held while the disk is read: those who show the session wait for it.
     inner: Mutex<Inner>,
+    /// The files with hunks, and the number of the newest event when they were read.
+    reviewed: Mutex<Option<(u64, Vec<FileReview>)>>,
     /// Woken when something in the session's folder has changed.
     pub(crate) wake: Arc<Notify>,
     stop: CancellationToken,
@@ -103,6 +108,7 @@ impl Following {
             log,
             reading: Mutex::new(Reading { tail, is_headless: false }),
             inner: Mutex::new(Inner { state, writer }),
+            reviewed: Mutex::default(),
             wake: Arc::default(),
             stop: CancellationToken::new(),
             taking: tokio::sync::Mutex::default(),
@@ -165,8 +171,41 @@ impl Following {
     /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
     #[must_use]
     pub fn sub_agent(&self, id: &AgentId, items: usize) -> Option<AgentView> {
-        let (view, part) = AgentView::of(&lock(&self.inner).state, id, items)?;
+        let (view, part) = {
+            let inner = lock(&self.inner);
+            AgentView::of(&inner.state, self.log.newest(), id, items)?
+        };
         Some(AgentView { items: part.read_what_can_be(), ..view })
+    }
+
+    /// The files with hunks that are proposed, applied or in conflict, as far as they are recorded.
+    ///
+    /// # Errors
+    /// What the system says about the journal.
+    pub async fn review(self: &Arc<Self>) -> io::Result<Vec<FileReview>> {
+        let following = Arc::clone(self);
+        blocking(move || {
+            let newest = following.log.newest();
+            let mut known = lock(&following.reviewed);
+            if let Some((at, files)) = &*known
+                && *at == newest
+            {
+                return Ok(files.clone());
+            }
+            let blobs = Blobs::new(following.path.with_file_name(BLOBS));
+            let files = changes_of(&following.path, &blobs)?.review();
+            *known = Some((newest, files.clone()));
+            Ok(files)
+        })
+        .await
+    }
+
+    /// A file or document for people: relative to where the session works.
+    #[must_use]
+    pub fn display(&self, target: &Target) -> String {
+        let cwd = self.cwd();
+        let relative = target.file().and_then(|file| file.as_path().strip_prefix(cwd.as_path()).ok());
+        relative.map_or_else(|| target.to_string(), |relative| relative.display().to_string())
     }
 
     /// What the session has taken of its models, as far as it is recorded.

@@ -18,11 +18,19 @@ const MAX_TOLD: usize = 20;
 /// Lines of one hunk that are shown.
 const MAX_LINES: usize = 40;
 
+/// So often the user can say something about changes before one prompt.
+const MAX_SAID: usize = 50;
+
+/// Characters of what the user says about one change.
+const MAX_SAID_CHARS: usize = 4_000;
+
 /// What waits for the next prompt.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     text: Option<String>,
     hunks: Vec<HunkId>,
+    /// What the user has said about changes, oldest first.
+    said: Vec<String>,
     /// Hunks that a prompt has told of, and that the journal does not know yet.
     told: Vec<HunkId>,
 }
@@ -33,6 +41,7 @@ impl Changes {
         let mut news = lock(&self.news);
         let hunks = std::mem::take(&mut news.hunks);
         news.told.extend(hunks);
+        news.said.clear();
         news.text.take()
     }
 }
@@ -48,8 +57,27 @@ impl Session {
         let text = (!news.is_empty()).then(|| self.describe(&news));
         drop(book);
         let mut waiting = lock(&self.changes.news);
-        waiting.text = text;
+        let said = (!waiting.said.is_empty()).then(|| {
+            let lines = waiting.said.iter().map(|said| format!("- {}", said.replace('\n', "\n  ")));
+            reminder(&format!(
+                "What the user said when deciding about your changes:\n{}",
+                lines.collect::<Vec<_>>().join("\n")
+            ))
+        });
+        waiting.text = match (text, said) {
+            (Some(text), Some(said)) => Some(format!("{text}\n{said}")),
+            (text, said) => text.or(said),
+        };
         waiting.hunks = news.into_iter().map(|news| news.hunk).collect();
+    }
+
+    /// Keeps what the user says about changes for the next prompt.
+    pub(super) fn say_with_next_prompt(&self, words: &str) {
+        let words: String = words.trim().chars().take(MAX_SAID_CHARS).collect();
+        let said = &mut lock(&self.changes.news).said;
+        if said.len() < MAX_SAID && !words.is_empty() {
+            said.push(words);
+        }
     }
 
     /// Enters what the prompt of a turn has told.

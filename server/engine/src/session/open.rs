@@ -111,6 +111,28 @@ fn from_base(
     Ok(Some(Opening { replay: Some(fold.replay), ledger: fold.ledger, base: newest, read }))
 }
 
+/// The changes that a journal tells of, which another process may be writing. Waits for the disk.
+///
+/// # Errors
+/// What the system says about the journal.
+pub(crate) fn changes_of(journal: &Path, blobs: &Blobs) -> io::Result<Ledger> {
+    let mut ledger = Ledger::default();
+    for line in Lines::open(journal, 0)? {
+        if let Record::Edits { entry } = line?.1 {
+            enter(&mut ledger, blobs, entry);
+        }
+    }
+    Ok(ledger)
+}
+
+fn enter(ledger: &mut Ledger, blobs: &Blobs, entry: Entry) {
+    let load = |id: &BlobId| String::from_utf8(blobs.get(id)?).map_err(io::Error::other);
+    if let Err(error) = ledger.apply(entry, load) {
+        let folder = blobs.folder().display();
+        tracing::warn!(%error, %folder, "the changes of a file are not known any more");
+    }
+}
+
 /// The state that a journal begins with, and whether its own beginning is lost; `None` when it has no record at all.
 /// Most often the first line says it, and the others are not looked at.
 fn beginning(source: &Source<'_>) -> io::Result<Option<(SessionState, bool)>> {
@@ -144,7 +166,7 @@ impl Fold<'_> {
             match record {
                 Record::Edits { entry } => {
                     self.replay.note(stamp, told::of_edits(&entry).into_iter().collect());
-                    self.enter(entry);
+                    enter(&mut self.ledger, self.blobs, entry);
                 }
                 record => self.replay.add(stamp, record),
             }
@@ -155,14 +177,6 @@ impl Fold<'_> {
             }
         }
         Ok(())
-    }
-
-    fn enter(&mut self, entry: Entry) {
-        let load = |id: &BlobId| String::from_utf8(self.blobs.get(id)?).map_err(io::Error::other);
-        if let Err(error) = self.ledger.apply(entry, load) {
-            let folder = self.blobs.folder().display();
-            tracing::warn!(%error, %folder, "the changes of a file are not known any more");
-        }
     }
 }
 

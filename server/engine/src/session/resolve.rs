@@ -73,6 +73,21 @@ impl Session {
         action: ReviewAction,
         amended: Amended,
     ) -> Result<ResolutionId, ResolveError> {
+        self.resolve_saying(selection, action, amended, None)
+    }
+
+    /// As [`Self::resolve`], with what the user says to the model about it: with the answer to the call that waits, else
+    /// with the next prompt.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn resolve_saying(
+        self: &Arc<Self>,
+        selection: &Selection,
+        action: ReviewAction,
+        amended: Amended,
+        words: Option<&str>,
+    ) -> Result<ResolutionId, ResolveError> {
         if self.is_closing() {
             return Err(ResolveError::Closed);
         }
@@ -84,7 +99,7 @@ impl Session {
             return Err(ResolveError::UnknownHunk(unknown.clone()));
         }
         let selected = book.ledger.select(selection);
-        let answers = self.decide(&mut book, &selected, action);
+        let answers = self.decide(&mut book, &selected, action, words);
         let wanted: Wanted = selected
             .into_iter()
             .map(|(target, ids)| (target.clone(), wanted(&book.ledger, &target, &ids, action)))
@@ -94,6 +109,9 @@ impl Session {
         let Some(decided) = answers else {
             if wanted.is_empty() {
                 return Err(ResolveError::Nothing { action: action.verb() });
+            }
+            if let Some(words) = words {
+                self.say_with_next_prompt(words);
             }
             return Ok(self.begin(wanted, Some(action), None, force, vec![]));
         };
@@ -129,6 +147,7 @@ impl Session {
         book: &mut Book,
         selected: &BTreeMap<Target, Vec<HunkId>>,
         action: ReviewAction,
+        words: Option<&str>,
     ) -> Option<Vec<HunkId>> {
         let is_accepted = match action {
             ReviewAction::Accept => true,
@@ -146,6 +165,9 @@ impl Session {
             }
         }
         for prompt in prompts {
+            if let Some(words) = words {
+                book.said.entry(prompt.clone()).or_default().push(words.to_owned());
+            }
             let all: Vec<HunkId> = book.ledger.proposals(&prompt).into_values().flatten().collect();
             if all.iter().any(|hunk| !book.decided.contains_key(hunk)) {
                 continue;
@@ -153,10 +175,11 @@ impl Session {
             let accepted: Vec<HunkId> =
                 all.iter().filter(|hunk| book.decided.get(hunk) == Some(&true)).cloned().collect();
             book.decided.retain(|hunk, _| !all.contains(hunk));
+            let said = book.said.remove(&prompt).unwrap_or_default();
             let answer = Answer {
                 allow: !accepted.is_empty(),
                 scope: Scope::Once,
-                feedback: None,
+                feedback: (!said.is_empty()).then(|| said.join("\n")),
                 updated_input: None,
                 rules: None,
                 hunks: Some(accepted),

@@ -12,6 +12,7 @@ use crate::model::price::Cost;
 use crate::model::{Effort, Usage};
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
+use crate::session::agents::WorkingAgent;
 use crate::session::background::BackgroundTask;
 use crate::session::draft::Draft;
 use crate::session::transcript::Part;
@@ -53,6 +54,8 @@ pub struct Snapshot {
     pub draft: Option<Draft>,
     /// The background commands that run, oldest first.
     pub tasks: Vec<BackgroundTask>,
+    /// The sub-agents that work.
+    pub agents: Vec<WorkingAgent>,
     /// How hard models think, where the user has said so for this session.
     pub effort: Option<Effort>,
     /// The name of the style of the answers, where the user has chosen one for this session.
@@ -87,6 +90,7 @@ impl Snapshot {
             queue_paused: state.is_queue_paused(),
             draft: state.draft.clone(),
             tasks: state.background.running().cloned().collect(),
+            agents: state.working_agents(),
             effort: state.effort,
             output_style: state.output_style.clone(),
             usage: state.usage,

@@ -392,9 +392,10 @@ impl SessionState {
             None => self.send_draft(),
         };
         self.options = *options;
-        self.begin_turn(&turn, item, parts);
+        let is_named = self.begin_turn(&turn, item, parts);
         let begun = told::begun(turn, self.main.apply(record));
-        begun.into_iter().chain(dequeued.then(|| self.queue_event())).chain(sent).collect()
+        let title = is_named.then(|| self.title_event());
+        begun.into_iter().chain(title).chain(dequeued.then(|| self.queue_event())).chain(sent).collect()
     }
 
     fn configure(&mut self, mode: &WrittenMode, model: String, effort: Option<Effort>) -> Vec<Event> {
@@ -508,11 +509,14 @@ impl SessionState {
         Event::TodoChanged { todos: self.todos.clone() }
     }
 
-    fn begin_turn(&mut self, turn: &TurnId, item: &Item, parts: &[Part]) {
+    /// Begins a turn with its prompt; whether the session has a title by that.
+    fn begin_turn(&mut self, turn: &TurnId, item: &Item, parts: &[Part]) -> bool {
+        let mut is_named = false;
         if let (true, ItemBody::UserMessage { text, .. }) = (self.title.is_empty(), &item.body)
             && !command::is_unsaid(text)
         {
             self.title = title_from(text);
+            is_named = !self.title.is_empty();
         }
         self.rounds = 0;
         self.equipment = Equipment::default();
@@ -523,6 +527,7 @@ impl SessionState {
         if !self.todos.is_empty() {
             self.todos_before.insert(turn.clone(), self.todos.clone());
         }
+        is_named
     }
 
     /// Notes that what a prompt names is still to be looked up.
@@ -531,6 +536,12 @@ impl SessionState {
             let prompt = Prompt { text: text.clone(), parts: parts.to_vec(), ..Prompt::default() };
             self.attaching = Some(Attaching { item: item.id.clone(), prompt });
         }
+    }
+
+    /// The newest turn, also when the conversation went back before it.
+    #[must_use]
+    pub fn newest_turn(&self) -> Option<&TurnId> {
+        self.every_turn.last()
     }
 
     /// The turns from this one on, oldest first, also those that the conversation went back before; none when there is

@@ -586,7 +586,11 @@ impl Pipeline<'_> {
         if !answer.allow || nothing_is_left {
             return Err(refused(&plan.title, answer.feedback.as_deref()));
         }
-        Ok(self.confirmed(plan, judged.sandbox, answer.updated_input, accepted))
+        let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
+        if let Some(words) = answer.feedback.as_deref().filter(|words| !words.trim().is_empty()) {
+            confirmed.remark.push_str(&format!("The user said: {}\n", words.trim()));
+        }
+        Ok(confirmed)
     }
 
     /// Judges a call anew that somebody has allowed: a refusal wins, and what holds the call back is never less than what

@@ -21,6 +21,7 @@ use crate::agent::ReviewDiagnostics;
 use crate::backend::Shared;
 use crate::convert;
 use crate::display::{both_ends, readable};
+use crate::handlers::document;
 use crate::plain::settings;
 
 /// How long changes are gathered before they are told.
@@ -120,6 +121,9 @@ impl ReviewPublisher {
                 std::mem::take(&mut state.lenses_changed)
             };
             tell_all(&shared).await;
+            if lenses_changed {
+                document::refresh(&shared);
+            }
             if lenses_changed && shared.facts.get().is_some_and(|facts| facts.code_lens_refresh) {
                 refresh_lenses(&shared);
             }

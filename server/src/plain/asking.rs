@@ -1,0 +1,195 @@
+//! Asking from where the user is: code actions on what is selected and on what a language server says, and `kode.ask`, which
+//! they run.
+//!
+//! Rule: what is meant goes beside the words and is read when the prompt is handed in, from the buffer as it is then;
+//! nothing is offered where the cursor only passes by.
+
+use kode_engine::extension::{Catalog, Extension};
+use kode_engine::host::DocumentSnapshot;
+use kode_engine::input::{Part, Prompt};
+use lsp_types::{
+    CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
+    Diagnostic, DiagnosticSeverity, Range, Url,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::backend::Shared;
+use crate::convert::input::lines;
+use crate::display::{both_ends, printable};
+use crate::documents;
+use crate::handlers::error::{self, Failure};
+use crate::plain::queue;
+use crate::plain::review::actions::contains;
+use crate::plain::review::diagnostics::SOURCE;
+
+/// The command that hands in a prompt.
+pub(super) const ASK: &str = "kode.ask";
+
+/// The kind of actions that ask about a selection.
+pub(crate) const ASKING: CodeActionKind = CodeActionKind::new("refactor.kode.ask");
+
+/// So many problems at one place are offered to be mended.
+const MAX_PROBLEMS: usize = 3;
+
+/// So many of the user's own commands and skills are offered; all of them can be typed.
+const MAX_OWN: usize = 12;
+
+/// A title shows so many characters of a problem.
+const TITLE_LIMIT: usize = 80;
+
+/// What can be asked about a selection: the title and the words.
+const ABOUT_SELECTION: [(&str, &str); 4] = [
+    ("Explain the selection", "Explain the selected code. Change nothing."),
+    (
+        "Improve the selection",
+        "Improve the selected code: make it simpler and easier to read, with the same behavior.",
+    ),
+    ("Document the selection", "Write documentation comments for the selected code."),
+    ("Write tests for the selection", "Write tests for the selected code."),
+];
+
+/// The argument of `kode.ask`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Ask {
+    text: String,
+    /// The document that is meant.
+    #[serde(default)]
+    uri: Option<Url>,
+    /// The part of it that is meant.
+    #[serde(default)]
+    range: Option<Range>,
+    /// What a language server says there.
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Hands in a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
+pub(super) async fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
+    let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
+    let prompt = ask.into_prompt(&agent.shared)?;
+    Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
+}
+
+impl Ask {
+    fn into_prompt(self, shared: &Shared) -> Result<Prompt, Failure> {
+        let Some(uri) = self.uri else {
+            if self.range.is_some() || self.message.is_some() {
+                return Err(error::invalid_params(
+                    "arguments[0].uri",
+                    "say which document is meant, by `uri`",
+                ));
+            }
+            return Ok(Prompt::text(self.text));
+        };
+        let (target, place) = (documents::target(&uri), self.range.map(lines));
+        let selected = self.range.and_then(|range| selected(shared, &uri, range));
+        let part = match (self.message, place, selected) {
+            (Some(message), lines, _) => {
+                Part::Diagnostics { target: Some(target), lines, message: Some(message) }
+            }
+            (None, Some(lines), Some(text)) => Part::Selection { target, lines, text },
+            (None, lines, _) => Part::Mention { target, lines },
+        };
+        Ok(Prompt { parts: vec![part], ..Prompt::text(self.text) })
+    }
+}
+
+/// The text of a place in an open document; `None` where there is none.
+fn selected(shared: &Shared, uri: &Url, range: Range) -> Option<String> {
+    let document = shared.documents.snapshot(uri)?;
+    let bytes = shared.documents.encoding().byte_range(&document.text, range);
+    let text = document.text.byte_slice(bytes).to_string();
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The actions that ask about a place.
+pub(crate) async fn actions(
+    shared: &Shared,
+    params: &CodeActionParams,
+    document: Option<&DocumentSnapshot>,
+) -> Vec<CodeActionOrCommand> {
+    let Some(facts) = shared.facts.get() else { return Vec::new() };
+    // A panel that does not say so would not show the conversation that begins.
+    if facts.kode.events && !facts.kode.ask_actions {
+        return Vec::new();
+    }
+    let mut offered = Vec::new();
+    if wants(params, &CodeActionKind::QUICKFIX) {
+        let others = params.context.diagnostics.iter().filter(|problem| !is_own(problem));
+        others.take(MAX_PROBLEMS).for_each(|problem| offered.extend(about_problem(params, problem)));
+    }
+    let is_selected = params.range.start != params.range.end && document.is_some();
+    let is_asked = params.context.trigger_kind != Some(CodeActionTriggerKind::AUTOMATIC);
+    if is_selected && is_asked && wants(params, &ASKING) {
+        let words = ABOUT_SELECTION.map(|(title, text)| (title.to_owned(), text.to_owned()));
+        let own = match shared.live_agent() {
+            Some(agent) => own_words(&agent.engine.extensions(&agent.folders()).now().await.catalog),
+            None => Vec::new(),
+        };
+        offered.extend(words.into_iter().chain(own).map(|(title, text)| {
+            let argument = json!({ "text": text, "uri": params.text_document.uri, "range": params.range });
+            action(&title, ASKING, None, argument)
+        }));
+    }
+    let fitting = |action: CodeAction| match facts.code_action_literals {
+        true => Some(CodeActionOrCommand::CodeAction(action)),
+        false => action.command.map(CodeActionOrCommand::Command),
+    };
+    offered.into_iter().filter_map(fitting).collect()
+}
+
+fn about_problem(params: &CodeActionParams, problem: &Diagnostic) -> [CodeAction; 2] {
+    let title = |verb: &str| {
+        let message = printable(&problem.message).split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("{verb}: {}", both_ends(&message, TITLE_LIMIT).replace('\n', " "))
+    };
+    let severity = match problem.severity {
+        Some(DiagnosticSeverity::ERROR) | None => "error",
+        Some(DiagnosticSeverity::WARNING) => "warning",
+        Some(_) => "hint",
+    };
+    let argument = |text: &str| {
+        let uri = &params.text_document.uri;
+        let message = format!("{severity}: {}", problem.message);
+        json!({ "text": text, "uri": uri, "range": problem.range, "message": message })
+    };
+    let fix = argument("Fix this problem at its cause.");
+    let explain = argument("Explain this problem and how it can be fixed. Change nothing.");
+    [
+        action(&title("Fix"), CodeActionKind::QUICKFIX, Some(problem), fix),
+        action(&title("Explain"), CodeActionKind::QUICKFIX, Some(problem), explain),
+    ]
+}
+
+/// The user's own commands and skills as what can be asked.
+fn own_words(catalog: &Catalog) -> Vec<(String, String)> {
+    let reached = |one: &&Extension| catalog.typed(&one.name).is_some_and(|typed| typed.path == one.path);
+    let mut names: Vec<&str> = catalog.all().filter(reached).map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    names.truncate(MAX_OWN);
+    names.into_iter().map(|name| (format!("/{}", printable(name)), format!("/{name}"))).collect()
+}
+
+fn action(title: &str, kind: CodeActionKind, problem: Option<&Diagnostic>, argument: Value) -> CodeAction {
+    let title = format!("Kode: {title}");
+    let command = Command { title: title.clone(), command: ASK.to_owned(), arguments: Some(vec![argument]) };
+    CodeAction {
+        title,
+        kind: Some(kind),
+        diagnostics: problem.map(|problem| vec![problem.clone()]),
+        command: Some(command),
+        ..CodeAction::default()
+    }
+}
+
+/// Whether the editor asked for this kind, or for all.
+fn wants(params: &CodeActionParams, kind: &CodeActionKind) -> bool {
+    params.context.only.as_ref().is_none_or(|only| only.iter().any(|wanted| contains(wanted, kind)))
+}
+
+fn is_own(problem: &Diagnostic) -> bool {
+    problem.source.as_deref() == Some(SOURCE)
+}

@@ -1,0 +1,211 @@
+//! The command `kode.send`: what stands below the last heading of a chat document is sent.
+//!
+//! Rule: answers at once; a conversation that cannot be had is said and never silently begun anew, because whoever goes on
+//! with one must not find themselves in an empty one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kode_engine::edit::TextEdit;
+use kode_engine::engine::{Attached, SessionError};
+use kode_engine::event::RunState;
+use kode_engine::host::DocumentSnapshot;
+use kode_engine::ids::SessionId;
+use kode_engine::session::{Prompt, Session, Submitted};
+use lsp_types::{MessageType, Position, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::answer::{self, Begin, First, behind, with_endings};
+use super::layout::{ANSWER, Layout, PROMPT, answering_line, session_line};
+use super::{MAX_BYTES, SUFFIX, is_chat};
+use crate::agent::Agent;
+use crate::documents;
+use crate::follow::Filter;
+use crate::handlers::error::{self, Failure};
+use crate::plain::queue::submitted;
+
+/// The command that sends what stands in a chat document.
+pub(crate) const SEND: &str = "kode.send";
+
+/// So often it is looked whether a turn has ended.
+const ENDING_LOOKS: u32 = 10;
+
+/// The time between two looks.
+const ENDING_PAUSE: Duration = Duration::from_millis(50);
+
+/// The argument of `kode.send`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct Send {
+    /// The document; the only chat document that is open when it is not said.
+    uri: Option<Url>,
+    /// The place of the cursor, where the editor tells it: what was sent before is not sent again.
+    position: Option<Position>,
+    /// Whether a new conversation begins, whatever the document is bound to.
+    fresh: bool,
+}
+
+/// Sends the prompt of a chat document: `{sessionId, turnId}`.
+pub(crate) async fn send(agent: &Agent, wanted: Send) -> Result<Value, Failure> {
+    let shared = &agent.shared;
+    let document = chat_document(agent, wanted.uri.as_ref())?;
+    let uri = Url::parse(&document.uri).map_err(|bad| error::invalid_params("uri", &bad.to_string()))?;
+    let text = document.text.to_string();
+    let layout = Layout::of(&text);
+    if shared.chats.writing(&uri).is_some() {
+        return Err(busy("an answer is being written into this document"));
+    }
+    let bound = layout.session.clone().or_else(|| shared.chats.remembered(&uri)).filter(|_| !wanted.fresh);
+    if let Some(place) = &layout.answering {
+        let bound = bound.as_ref().ok_or_else(|| {
+            let message = "an answer of this document broke off and its conversation is not named any more";
+            error::chat(
+                message,
+                &format!("Write `{PROMPT}` in place of the line `<!-- kode answering … -->`."),
+            )
+        })?;
+        let session = conversation(agent, bound).await?;
+        let since = session.snapshot(0).bookmark.seq;
+        let turn = place.turn.clone();
+        let begin = Begin { uri: uri.clone(), turn: turn.clone(), only: None, since, first: First::Again };
+        return start(agent, &session, begin).map(|()| json!({ "sessionId": session.id(), "turnId": turn }));
+    }
+    let at = wanted.position.map(|at| shared.documents.encoding().byte_offset(&document.text, at));
+    if at.is_some_and(|at| at < layout.begin && layout.begin < text.len()) {
+        return Err(error::chat(
+            "what stands here has been sent already",
+            &format!(
+                "Only what stands below the last line `{PROMPT}` is sent; write there what you want to say."
+            ),
+        ));
+    }
+    let prompt = layout.prompt_in(&text);
+    if prompt.is_empty() {
+        return Err(error::chat(
+            "there is nothing to send",
+            &format!(
+                "Write below a line `{PROMPT}` at the end of the document what you want to say, and send again."
+            ),
+        ));
+    }
+    let session = match &bound {
+        Some(id) => conversation(agent, id).await?,
+        None => agent.new_session(None, None, None).map_err(error::session)?,
+    };
+    agent.set_plain_session(&session);
+    if !is_idle(&session).await {
+        return Err(busy("a turn of this conversation runs"));
+    }
+    let since = session.events().newest();
+    let sent = session.submit(Prompt::text(prompt)).map_err(error::submit)?;
+    let (turn, only) = match &sent {
+        Submitted::Started(turn) | Submitted::Steering { turn, .. } => (turn.clone(), None),
+        Submitted::Answered { turn, item } => (turn.clone(), Some(item.clone())),
+        Submitted::Queued(id) => {
+            // Somebody else was quicker. What waits would be answered where nobody looks.
+            session.remove_queued(id).map_err(error::queue)?;
+            return Err(busy("a turn of this conversation has just begun"));
+        }
+    };
+    let range = behind(&text, layout.prompt.end);
+    let open = if text[..range.start].ends_with('\n') { "" } else { "\n" };
+    let binding = match layout.session.as_ref() == Some(session.id()) {
+        true => String::new(),
+        false => format!("{}\n\n", session_line(session.id())),
+    };
+    let new_text = format!("{open}\n{binding}{ANSWER}\n\n{}\n", answering_line(&turn));
+    let edit = TextEdit { range, new_text: with_endings(&new_text, &text) };
+    let first = First::Prompt { base: document, edit };
+    if shared.facts.get().is_some_and(|facts| facts.apply_edit) {
+        start(agent, &session, Begin { uri, turn, only, since, first })?;
+    } else {
+        let client = shared.client.clone();
+        tokio::spawn(async move {
+            let text = "Kode: this editor lets no answer be written into a document (it does not offer \
+                        workspace/applyEdit). The answer is shown here when it is whole.";
+            client.show_message(MessageType::INFO, text).await;
+        });
+        shared.chats.remember(&uri, session.id());
+    }
+    Ok(submitted(&session, &sent))
+}
+
+fn start(agent: &Agent, session: &Arc<Session>, begin: Begin) -> Result<(), Failure> {
+    if !agent.shared.chats.begin(&begin.uri, session.id()) {
+        return Err(busy("an answer is being written into this document"));
+    }
+    answer::start(&agent.shared, session, begin);
+    Ok(())
+}
+
+/// Whether no turn runs. One that has said all it had to say may still be ending.
+async fn is_idle(session: &Session) -> bool {
+    for _ in 0..ENDING_LOOKS {
+        if session.snapshot(0).state == RunState::Ready {
+            return true;
+        }
+        sleep(ENDING_PAUSE).await;
+    }
+    false
+}
+
+/// The conversation of a document, taken up where it is not live.
+async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Failure> {
+    if let Ok(session) = agent.engine.session(id) {
+        return Ok(session);
+    }
+    let gone = |error: SessionError| match error {
+        SessionError::Unknown(_) => error::chat(
+            &format!(
+                "the conversation `{id}` that this document names is not known here: it was deleted, or is of another \
+                 machine or workspace"
+            ),
+            "Send it as a new conversation: the code action “Kode: Send as a new conversation”, or `kode.send` with \
+             {\"fresh\": true}.",
+        ),
+        other => error::session(other),
+    };
+    match agent.load_session(id, None, Filter::default()).await.map_err(gone)? {
+        Attached::Live(session) => Ok(session),
+        Attached::Following(_) => agent.session_for_prompt(id).await.map_err(error::session),
+    }
+}
+
+fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, Failure> {
+    let documents = &agent.shared.documents;
+    let invalid = |message: String| error::invalid_params("uri", &message);
+    let Some(uri) = uri else {
+        let mut open: Vec<_> = documents.all().into_iter().filter(is_chat).collect();
+        return match (open.pop(), open.len()) {
+            (Some(document), 0) => Ok(document),
+            (Some(last), _) => {
+                let named = open.iter().chain([&last]).map(|document| document.uri.as_str());
+                let named = named.collect::<Vec<_>>().join(", ");
+                Err(invalid(format!("several chat documents are open, name one of them: {named}")))
+            }
+            (None, _) => {
+                Err(invalid(format!("no chat document is open: open one whose name ends in `{SUFFIX}`")))
+            }
+        };
+    };
+    let document = documents
+        .snapshot_of(&documents::target(uri))
+        .ok_or_else(|| invalid(format!("{uri} is not open")))?;
+    if !is_chat(&document) {
+        let message = format!(
+            "{uri} is no chat document: the name of one ends in `{SUFFIX}`, and it has at most {} MB",
+            MAX_BYTES >> 20
+        );
+        return Err(invalid(message));
+    }
+    Ok(document)
+}
+
+fn busy(message: &str) -> Failure {
+    error::busy(
+        message,
+        "Wait until the answer is whole, or stop it with `kode.cancel`; what you write meanwhile stays.",
+    )
+}

@@ -1,0 +1,64 @@
+//! `textDocument/completion` in prompts: what `agent/complete` answers, for every editor that completes.
+//!
+//! Rule: answers in chat documents and prompt buffers alone, with an edit of exactly the word at the cursor; nothing is
+//! left to be resolved.
+
+use std::sync::Arc;
+
+use kode_engine::input::complete::{Completion, CompletionKind, word_at};
+use lsp_types::{
+    CompletionItem, CompletionItemKind, CompletionList, CompletionParams, CompletionTextEdit,
+    InsertTextFormat, TextEdit,
+};
+
+use super::chat;
+use crate::backend::Backend;
+use crate::handlers::complete::candidates;
+use crate::handlers::error::Failure;
+
+/// What is typed to be asked: a mention and what stands in it, or a command.
+pub(crate) const TRIGGERS: [&str; 5] = ["@", "/", "#", ":", "\""];
+
+/// What can stand at the cursor; `None` where no prompt is.
+pub(crate) async fn complete(
+    backend: &Backend,
+    params: &CompletionParams,
+) -> Result<Option<CompletionList>, Failure> {
+    let place = &params.text_document_position;
+    let shared = backend.shared();
+    let Some(document) = shared.documents.snapshot(&place.text_document.uri) else { return Ok(None) };
+    let encoding = shared.documents.encoding();
+    let cursor = encoding.byte_offset(&document.text, place.position);
+    let Some((prompt, session)) = chat::prompt_at(&document, cursor) else { return Ok(None) };
+    let text = document.text.byte_slice(prompt.clone()).to_string();
+    let Some(word) = word_at(&text, text.len()) else { return Ok(None) };
+    let agent = Arc::clone(backend.agent()?);
+    let session = session.and_then(|id| agent.engine.session(&id).ok());
+    let range = encoding.range(&document.text, prompt.start + word.start..cursor);
+    let found = candidates(&agent, session.as_deref(), word).await?;
+    let items = found.into_iter().enumerate().map(|(at, found)| item(at, found, range));
+    // What fits is decided here, by more than what the word begins with.
+    Ok(Some(CompletionList { is_incomplete: true, items: items.collect() }))
+}
+
+fn item(at: usize, found: Completion, range: lsp_types::Range) -> CompletionItem {
+    let Completion { kind, label, insert, detail } = found;
+    CompletionItem {
+        label,
+        kind: Some(match kind {
+            CompletionKind::File => CompletionItemKind::FILE,
+            CompletionKind::Folder => CompletionItemKind::FOLDER,
+            CompletionKind::Diagnostics | CompletionKind::Diff | CompletionKind::Session => {
+                CompletionItemKind::REFERENCE
+            }
+            CompletionKind::Command => CompletionItemKind::FUNCTION,
+            CompletionKind::Skill => CompletionItemKind::MODULE,
+        }),
+        detail: (!detail.is_empty()).then_some(detail),
+        sort_text: Some(format!("{at:04}")),
+        filter_text: Some(insert.clone()),
+        insert_text_format: Some(InsertTextFormat::PLAIN_TEXT),
+        text_edit: Some(CompletionTextEdit::Edit(TextEdit { range, new_text: insert })),
+        ..CompletionItem::default()
+    }
+}
