@@ -43,7 +43,11 @@ test("a prompt that waited when the server was killed is asked again and can be 
     await eventually("it is gone", async () => (await ends(window)) === 1);
     await eventually("it is ready again", async () => (await window.text("connection")) === "ready");
     await window.status(/1 question for you/);
-    await window.ask("agent/permission/respond", { permissionId: before, decision: "allow" });
+    // The status bar may still say so of the time before; the prompt waits again once the session was taken up.
+    await eventually("the prompt is asked again", async () => {
+        await window.ask("agent/permission/respond", { permissionId: before, decision: "allow" });
+        return true;
+    });
     await eventually("the end", async () => /end_turn/.test(await window.text("done")));
 });
 

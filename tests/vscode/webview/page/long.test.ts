@@ -70,7 +70,7 @@ const still = (chat: ChatPage) =>
 
 test(
     "five thousand messages: bounded rows, older ones by scrolling, no jump, and following only at the end",
-    { timeout: 400_000 },
+    { timeout: 900_000 },
     () =>
         inWorld(
             {
