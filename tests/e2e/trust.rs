@@ -168,9 +168,8 @@ fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
     desk.project.write(".claude/settings.json", settings.to_string());
     let client = desk.open(&Offer::kode());
     let session = client.session();
-    let told = session.wait_event("trust_required", |event| {
-        event["type"] == "trust_required" && event["count"] == 4
-    });
+    let told = session
+        .wait_event("trust_required", |event| event["type"] == "trust_required" && event["count"] == 4);
     let summary = told["summary"].as_str().unwrap();
     assert!(summary.contains("1 choice of a model") && summary.contains("1 list of tools"), "{told}");
     assert_eq!(session.snapshot()["trustRequired"]["count"], 4);

@@ -138,6 +138,7 @@ impl Tree {
             workspace: Arc::new(workspace),
             shell: Arc::new(Shell::new(path)),
             agents: Arc::default(),
+            catalog: Arc::default(),
             may_read: Arc::new(|_, _| true),
             sandbox: None,
             cancel: CancellationToken::new(),

@@ -67,7 +67,7 @@ pub(super) fn run<'a>(
             () = cancel.cancelled() => return Err(cancelled()),
             place = agents.place(parent.depth()) => place,
         };
-        let mut conversation = conversation(parent, kind, &delegation, id.clone(), progress)?;
+        let mut conversation = conversation(parent, kind, &delegation, id.clone(), progress).await?;
         let beginning = beginning(&conversation, call, kind, cancel).await;
         if let Some(assignment) = &mut conversation.assignment {
             assignment.prompt.push_str(&beginning);
@@ -114,7 +114,7 @@ pub(super) fn give_up(parent: &Conversation<'_>, call: &Call) {
 }
 
 /// The conversation in which the sub-agent works.
-fn conversation<'a>(
+async fn conversation<'a>(
     parent: &Conversation<'a>,
     kind: &AgentType,
     delegation: &Delegation,

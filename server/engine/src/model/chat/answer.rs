@@ -61,6 +61,13 @@ struct Call {
     runnable: bool,
 }
 
+impl Call {
+    /// Whether it can be run: no provider takes a call without a name back.
+    fn runs(&self) -> bool {
+        self.runnable && !self.name.is_empty()
+    }
+}
+
 impl Answer {
     /// The answer to come to `history`.
     pub(in crate::model) fn to(history: &[Message]) -> Self {
@@ -250,7 +257,7 @@ impl Answer {
         if self.refused {
             return StopReason::Refusal;
         }
-        let calls = self.calls().any(|call| call.runnable);
+        let calls = self.calls().any(Call::runs);
         match self.finish_reason.as_deref() {
             Some("length" | "max_tokens" | "model_length") => StopReason::MaxTokens,
             Some("content_filter" | "refusal") => StopReason::Refusal,
@@ -315,16 +322,16 @@ impl exchange::Answer for Answer {
 
     fn into_response(self) -> ModelResponse {
         let stop_reason = self.stop_reason();
-        let skipped = self.calls().filter(|call| !call.runnable).count();
+        let skipped = self.calls().filter(|call| !call.runs()).count();
         if skipped > 0 {
-            tracing::warn!(skipped, "an answer held calls that are no function calls");
+            tracing::warn!(skipped, "an answer held calls that are no function calls, or have no name");
         }
         let cut = matches!(stop_reason, StopReason::MaxTokens | StopReason::Refusal);
         let may_close = arguments::may_close(&stop_reason);
         let content = self.blocks.into_iter().filter_map(|block| match block {
             Content::Text(text) => Some(text).filter(|text| !text.trim().is_empty()).map(text_block),
             Content::Thinking(text) => Some(thinking_block(text)),
-            Content::Call(call) if cut || !call.runnable => None,
+            Content::Call(call) if cut || !call.runs() => None,
             Content::Call(Call { id, name, json, .. }) => {
                 let (input, input_error) = arguments::input(json, may_close);
                 Some(Block::ToolUse { id, name, input, input_error })
