@@ -218,6 +218,7 @@
 ---@field diffUi? boolean Whether the client shows diffs itself.
 ---@field workspaceTrusted? boolean Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
 ---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
+---@field askActions? boolean Whether the client carries out the command `kode.ask` of code actions itself, in a session that it shows. One that wants events and does not say so is offered no code actions that ask.
 
 --- Which session ends.
 ---@class kode.CloseSessionParams
@@ -1490,7 +1491,7 @@
 ---@class kode.ListEditsParams
 ---@field sessionId kode.SessionId The session.
 ---@field uri? kode.Uri The only file or document that is wanted; all when absent.
----@field history? boolean Whether to tell what each call changed as well.
+---@field history? boolean Whether to tell what each call changed as well; nothing of it is told of a session that another server writes.
 
 --- What a session has changed.
 ---@class kode.ListEditsResult
@@ -1927,6 +1928,17 @@
 ---@class kode.PromoteQueued
 ---@field queueId kode.QueueId The prompt.
 
+--- A text that the user puts into a document, such as a code block of an answer.
+---@class kode.ProposeEditsParams
+---@field sessionId kode.SessionId The session whose change it becomes.
+---@field uri kode.Uri The file or document: open, or in a folder of the workspace. A file that is not there is made.
+---@field range? kode.Range What the text takes the place of, in the document as the server knows it; all of it when absent.
+---@field text string The text.
+
+--- What became of a text.
+---@class kode.ProposeEditsResult
+---@field hunkIds kode.HunkId[] Its hunks, in the order of their places: `applied`, to be kept or undone.
+
 --- What the user is asked; the call or the turn behind it waits, and nothing else.
 ---@class kode.Question
 ---@field sessionId kode.SessionId The session.
@@ -2096,6 +2108,7 @@
 ---@field selection kode.EditSelection The hunks.
 ---@field action kode.ReviewAction What is to be done about them.
 ---@field amended? kode.Amended What undoing does where the user has changed what a hunk put there.
+---@field text? string What the user says to the model about it. About proposals it goes with the answer to their call, about other changes with the next prompt, as long as this server lives.
 
 --- What was begun.
 ---@class kode.ResolveEditsResult
@@ -2282,6 +2295,9 @@
 --- Names a session: one conversation with its journal.
 ---@alias kode.SessionId string
 
+--- That the list of sessions is another one now. There is nothing in it: list them again.
+---@class kode.SessionListChangedParams
+
 --- What another conversation came to.
 ---@class kode.SessionPart
 ---@field session string Its id, or a part of its title.
@@ -2386,6 +2402,7 @@
 ---@field queuePaused? boolean Whether the queue waits for a person, see `queue_changed`.
 ---@field draft? kode.Draft The unsent prompt; absent when there is none.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
+---@field subagents? kode.SubagentStarted[] The sub-agents that work at this moment, as `subagent_started` told of them.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
 ---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
@@ -2493,6 +2510,7 @@
 ---@field items kode.Item[] The newest items of its transcript, oldest first.
 ---@field moreItems boolean Whether there are older items.
 ---@field usage kode.Usage Tokens of all its turns.
+---@field bookmark kode.Bookmark The newest event that is in it: events up to this number change nothing of it any more.
 
 --- A sub-agent ended its work for a call.
 ---@class kode.SubagentEnded
@@ -2838,6 +2856,7 @@
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/edits/resolve"] fun(params: kode.ResolveEditsParams): kode.ResolveEditsResult Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+---@field ["agent/edits/propose"] fun(params: kode.ProposeEditsParams): kode.ProposeEditsResult Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model hears of it with the next prompt. Answered when it is done. Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
 ---@field ["agent/edits/revert"] fun(params: kode.RevertEditsParams): kode.Resolution Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too. Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
 ---@field ["agent/document/baseline"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text without the hunks that are neither kept nor undone. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
 ---@field ["agent/document/proposed"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text with the proposed hunks. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
@@ -2868,6 +2887,7 @@
 --- All notifications of the server.
 ---@class kode.Notifications
 ---@field ["agent/event"] fun(params: kode.AgentEventParams) Tells what happened in a session that the client follows.
+---@field ["agent/session/listChanged"] fun(params: kode.SessionListChangedParams) Tells a client that wants events and has listed sessions that the list is another one now, whoever changed it: a session was begun, named, put away, deleted, opened or left, here or in another server.
 
 local M = {}
 
@@ -2875,6 +2895,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "8b48dc13bcc122acebc5655ce4ba214e5981d31f078f62abcc44269cc3e6dfe4"
+M.schema_hash = "f4dbc3070413c58a212002e27b60e7679aadbbb233991ba09f29157842b4a44a"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "8b48dc13bcc122acebc5655ce4ba214e5981d31f078f62abcc44269cc3e6dfe4";
+export const SCHEMA_HASH = "f4dbc3070413c58a212002e27b60e7679aadbbb233991ba09f29157842b4a44a";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -373,6 +373,11 @@ export interface ClientKode {
      * `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
      */
     userSettings?: boolean;
+    /**
+     * Whether the client carries out the command `kode.ask` of code actions itself, in a session that it shows. One that
+     * wants events and does not say so is offered no code actions that ask.
+     */
+    askActions?: boolean;
 }
 
 /** Which session ends. */
@@ -1859,7 +1864,7 @@ export interface ListEditsParams {
     sessionId: SessionId;
     /** The only file or document that is wanted; all when absent. */
     uri?: Uri;
-    /** Whether to tell what each call changed as well. */
+    /** Whether to tell what each call changed as well; nothing of it is told of a session that another server writes. */
     history?: boolean;
 }
 
@@ -2576,6 +2581,24 @@ export interface PromoteQueued {
     queueId: QueueId;
 }
 
+/** A text that the user puts into a document, such as a code block of an answer. */
+export interface ProposeEditsParams {
+    /** The session whose change it becomes. */
+    sessionId: SessionId;
+    /** The file or document: open, or in a folder of the workspace. A file that is not there is made. */
+    uri: Uri;
+    /** What the text takes the place of, in the document as the server knows it; all of it when absent. */
+    range?: Range;
+    /** The text. */
+    text: string;
+}
+
+/** What became of a text. */
+export interface ProposeEditsResult {
+    /** Its hunks, in the order of their places: `applied`, to be kept or undone. */
+    hunkIds: HunkId[];
+}
+
 /** What the user is asked; the call or the turn behind it waits, and nothing else. */
 export interface Question {
     /** The session. */
@@ -2833,6 +2856,11 @@ export interface ResolveEditsParams {
     action: ReviewAction;
     /** What undoing does where the user has changed what a hunk put there. */
     amended?: Amended;
+    /**
+     * What the user says to the model about it. About proposals it goes with the answer to their call, about other changes
+     * with the next prompt, as long as this server lives.
+     */
+    text?: string;
 }
 
 /** What was begun. */
@@ -3136,6 +3164,9 @@ export type SessionHitKind =
 /** Names a session: one conversation with its journal. */
 export type SessionId = string;
 
+/** That the list of sessions is another one now. There is nothing in it: list them again. */
+export type SessionListChangedParams = Record<string, never>;
+
 /** What another conversation came to. */
 export interface SessionPart {
     /** Its id, or a part of its title. */
@@ -3323,6 +3354,8 @@ export interface Snapshot {
     draft?: Draft;
     /** The background commands that run, oldest first. */
     tasks?: BackgroundTask[];
+    /** The sub-agents that work at this moment, as `subagent_started` told of them. */
+    subagents?: SubagentStarted[];
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
     /** The style of the answers, where the user has chosen one for this session. */
@@ -3486,6 +3519,8 @@ export interface Subagent {
     moreItems: boolean;
     /** Tokens of all its turns. */
     usage: Usage;
+    /** The newest event that is in it: events up to this number change nothing of it any more. */
+    bookmark: Bookmark;
 }
 
 /** A sub-agent ended its work for a call. */
@@ -4241,6 +4276,13 @@ export interface Requests {
      */
     "agent/edits/resolve": { params: ResolveEditsParams; result: ResolveEditsResult };
     /**
+     * Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model
+     * hears of it with the next prompt. Answered when it is done.
+     *
+     * Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
+     */
+    "agent/edits/propose": { params: ProposeEditsParams; result: ProposeEditsResult };
+    /**
      * Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too.
      *
      * Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
@@ -4379,4 +4421,9 @@ export interface ServerRequests {
 export interface Notifications {
     /** Tells what happened in a session that the client follows. */
     "agent/event": AgentEventParams;
+    /**
+     * Tells a client that wants events and has listed sessions that the list is another one now, whoever changed it: a session
+     * was begun, named, put away, deleted, opened or left, here or in another server.
+     */
+    "agent/session/listChanged": SessionListChangedParams;
 }

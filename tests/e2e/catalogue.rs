@@ -109,7 +109,8 @@ fn a_title_of_the_users_is_told_survives_a_restart_and_can_be_given_to_what_is_n
     let session = client.session();
     session.run("first words");
     session.call("agent/session/rename", json!({ "title": " The\ncache " }));
-    let told = session.wait_event("the title", |event| event["type"] == "title_changed");
+    let told =
+        session.wait_event("the title", |event| event["type"] == "title_changed" && event["by"].is_string());
     assert_eq!((&told["title"], &told["by"]), (&json!("The cache"), &json!("user")));
     let id = session.id.clone();
     client.kill();
@@ -140,7 +141,8 @@ fn a_model_of_its_own_behind_quick_names_the_session_after_its_first_turn() {
     let client = project.connect(&Offer::kode().options(options));
     let session = client.session();
     session.run("first words");
-    let told = session.wait_event("the title", |event| event["type"] == "title_changed");
+    let told =
+        session.wait_event("the title", |event| event["type"] == "title_changed" && event["by"].is_string());
     assert_eq!((&told["title"], &told["by"]), (&json!("A name from the model"), &json!("model")));
     let charged = session.events().iter().filter(|event| event["type"] == "token_usage").count();
     assert_eq!(charged, 2, "the title is paid openly");

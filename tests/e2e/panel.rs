@@ -49,8 +49,9 @@ fn the_first_prompt_gives_the_session_its_title_at_once() {
     session.run("and another one");
     assert_eq!(titles(session.events()), 1, "later prompts name nothing");
     let first = session.events().iter().position(|event| event["type"] == "title_changed").unwrap();
-    let chunk = session.events().iter().position(|event| event["type"] == "text_chunk").unwrap();
-    assert!(first < chunk, "before the model is asked");
+    let is_answer = |event: &Value| event["item"]["body"]["type"] == "agentMessage";
+    let answer = session.events().iter().position(is_answer).unwrap();
+    assert!(first < answer, "before the model has answered");
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(crate) async fn send(agent: &Agent, wanted: Send) -> Result<Value, Failure> 
     let uri = Url::parse(&document.uri).map_err(|bad| error::invalid_params("uri", &bad.to_string()))?;
     let text = document.text.to_string();
     let layout = Layout::of(&text);
-    if shared.chats.writing(&uri).is_some() {
+    if !is_written(agent, &uri, &layout).await {
         return Err(busy("an answer is being written into this document"));
     }
     let bound = layout.session.clone().or_else(|| shared.chats.remembered(&uri)).filter(|_| !wanted.fresh);
@@ -138,6 +138,18 @@ fn start(agent: &Agent, session: &Arc<Session>, begin: Begin) -> Result<(), Fail
     }
     answer::start(&agent.shared, session, begin);
     Ok(())
+}
+
+/// Whether no answer is being written. One whose last edit the document shows already may not have heard so yet.
+async fn is_written(agent: &Agent, uri: &Url, layout: &Layout) -> bool {
+    let is_writing = || agent.shared.chats.writing(uri).is_some();
+    for _ in 0..ENDING_LOOKS {
+        if !is_writing() || layout.answering.is_some() {
+            break;
+        }
+        sleep(ENDING_PAUSE).await;
+    }
+    !is_writing()
 }
 
 /// Whether no turn runs. One that has said all it had to say may still be ending.
