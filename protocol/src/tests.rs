@@ -351,6 +351,7 @@ fn a_snapshot_keeps_its_form() {
         "queue": [{ "queueId": "queue_1", "text": "next" }], "steering": [], "queuePaused": true,
         "draft": { "text": "so" },
         "tasks": [task()],
+        "subagents": [{ "agentId": "agent_1", "callId": "call_1", "agentType": "explore", "description": "Find it" }],
         "usage": usage(),
     }));
 }
@@ -532,7 +533,7 @@ fn what_is_unknown_is_never_sent() {
 fn both_sides_tell_their_protocol() {
     check::<ClientKode>(&json!({
         "protocolVersion": 1, "events": true, "permissionUi": true, "saveDocuments": false,
-        "diagnostics": false, "diffUi": true, "userSettings": false,
+        "diagnostics": false, "diffUi": true, "userSettings": false, "askActions": true,
     }));
     let server: ServerKode = check(&json!({
         "protocolVersion": 1, "serverVersion": "0.1.0", "commands": ["kode.ask"], "schemaHash": SCHEMA_HASH,

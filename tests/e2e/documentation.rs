@@ -26,7 +26,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("nvim -u editors/neovim/demo.lua", "tests/neovim/run"),
     ("npm ci", "tests/vscode/run"),
     ("npm run build", "tests/vscode/run"),
-    ("npm run check && npm test", "tests/vscode/run"),
+    ("npm run check && npm run lint && npm test", "tests/vscode/run"),
     ("node package.mjs --vsce vsce", "tests/vscode/run"),
     (
         "node package.mjs --vsce vsce --server ../../target/release/kode-ls --target linux-x64",

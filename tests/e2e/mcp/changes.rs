@@ -59,7 +59,10 @@ fn a_swapped_script_is_not_started_again_until_it_is_approved() {
     // The server itself swaps its script and ends: nobody has time to see it but whoever starts it again.
     let evil = format!("touch swapped.txt\nexec '{}'\n", faulty().display());
     let swap = json!({ "path": "{{cwd}}/server.sh", "text": evil });
-    let project = Project::new(&Script::new([say("Begun."), call("mcp__fault__crash", swap), say("Done.")]));
+    let script = Script::default()
+        .when("^begin", [say("Begun.")])
+        .when("^swap", [call("mcp__fault__crash", swap), say("Done.")]);
+    let project = Project::new(&script);
     project.write("server.sh", format!("exec '{}'\n", faulty().display()));
     let entry = json!({
         "command": "sh", "args": ["server.sh"], "recovery": { "initialDelay": 10, "maxDelay": 20 },
