@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use kode_e2e::{Output, Project, Script, binary, run_program, say};
 use serde_json::json;
 
-/// Commands that other tests run, and which.
+/// Commands that this test does not run, and what does.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/run", "this test is a part of it"),
     ("tests/run --no-editors", "this test is a part of it"),
-    ("tests/fuzz/run", "tests/run, for a few seconds"),
+    ("tests/fuzz/run", "nothing: it builds the program with instruments; its seeds are replayed in every run"),
     ("tests/soak/run 10", "tests/run, for a minute"),
-    ("tests/supply", "tests/run"),
-    ("tests/bench", "tests/run, with --tiny"),
+    ("tests/supply", "nothing: it builds the tools it asks"),
+    ("tests/bench", "nothing: it takes a quiet machine"),
     ("server/release", "it tests itself: the demo of the packed program is run"),
     ("cargo build --release", "tests/run builds the same in another profile"),
     ("cargo run -p kode-protocol --bin generate-bindings", "a test of kode-protocol compares what it makes"),

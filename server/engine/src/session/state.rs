@@ -20,7 +20,7 @@ use crate::paths::AbsPath;
 use crate::permission::{DeliveryRule, Grant, Mode, WrittenMode};
 use crate::question::{Question, QuestionKind};
 use crate::session::agents::Agent;
-use crate::session::background::Background;
+use crate::session::background::{Background, TaskEntry};
 use crate::session::changes::ahead::Intent;
 use crate::session::draft::Draft;
 use crate::session::equipment::Equipment;
@@ -324,34 +324,42 @@ impl SessionState {
                 self.output_style = output_style;
                 self.configure(&mode, model, effort)
             }
-            Record::Background { entry } => {
-                let told = told::of_task(&entry);
-                self.background.apply(entry);
-                let event = told.and_then(|(id, event)| Some(event(self.background.find(&id)?.clone())));
-                event.into_iter().collect()
-            }
+            Record::Background { entry } => self.apply_task(entry),
             Record::Titled { title, by } => self.take_title(title, by),
             Record::Archived { archived } => {
                 self.archived = archived;
                 vec![Event::ArchivedChanged { archived }]
             }
-            Record::Rewound { turn, resolution, files } => {
-                let (turns, by) = (self.turns_since(&turn), resolution.clone());
-                self.restoring = files.then_some(Restoring { resolution: by, turns });
-                self.rewind(&turn, resolution)
-            }
+            Record::Rewound { turn, resolution, files } => self.go_back(&turn, resolution, files),
             Record::Restored { resolution } => {
-                self.restoring.take_if(|restoring| restoring.resolution == resolution);
+                self.forget_restore(&resolution);
                 Vec::new()
             }
             Record::Unwound { resolution } => {
-                self.restoring.take_if(|restoring| restoring.resolution == resolution);
+                self.forget_restore(&resolution);
                 self.unwind(&resolution)
             }
             Record::Resumed { sealed, skipped_records, states, strategy } => {
                 self.resumed(told::sealed(sealed, states), skipped_records, strategy)
             }
         }
+    }
+
+    fn apply_task(&mut self, entry: TaskEntry) -> Vec<Event> {
+        let told = told::of_task(&entry);
+        self.background.apply(entry);
+        let event = told.and_then(|(id, event)| Some(event(self.background.find(&id)?.clone())));
+        event.into_iter().collect()
+    }
+
+    fn go_back(&mut self, turn: &TurnId, resolution: ResolutionId, files: bool) -> Vec<Event> {
+        let (turns, by) = (self.turns_since(turn), resolution.clone());
+        self.restoring = files.then_some(Restoring { resolution: by, turns });
+        self.rewind(turn, resolution)
+    }
+
+    fn forget_restore(&mut self, resolution: &ResolutionId) {
+        self.restoring.take_if(|restoring| restoring.resolution == *resolution);
     }
 
     /// Forgets what was about to be changed by a call that has ended by itself: it is entered by then.

@@ -114,11 +114,13 @@ pub fn masked_text(text: &str) -> String {
     masked
 }
 
-type Pattern = (Regex, fn(&Captures<'_, str>) -> String);
+/// What stands in the place of something that was found.
+type Masked = fn(&Captures<'_, str>) -> String;
+type Pattern = (Regex, Masked);
 
 /// What looks like a secret, by what stands around it.
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
-    let patterns: [(&str, fn(&Captures<'_, str>) -> String); 7] = [
+    let patterns: [(&str, Masked); 7] = [
         // The user of an address.
         (r#"(?i)([a-z][a-z0-9+.-]*://)[^\s/?#'"]+@"#, |found| format!("{}{MASK}@", &found[1])),
         // The parameters of an address.

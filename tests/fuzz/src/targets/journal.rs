@@ -10,7 +10,7 @@ pub(crate) fn run(bytes: &[u8]) {
     std::fs::write(&path, bytes).expect("a temporary file");
     let whole = read(&path).expect("a regular file");
     let mut lines = Lines::open(&path, 0).expect("a regular file");
-    let counted = lines.by_ref().map(|line| line.expect("a regular file")).count();
+    let counted = lines.by_ref().inspect(|line| assert!(line.is_ok(), "it is a regular file")).count();
     assert_eq!(counted, whole.records.len());
     assert!(lines.at() <= bytes.len() as u64);
 }

@@ -53,9 +53,9 @@ pub(crate) fn work(client: &Client, project: &Project, number: usize) {
     finish(&session, "edit");
     client.editor.type_text(&uri, &Typing::before("fifth", "typed\n"));
     let hunks = session.hunks();
-    let decision = if number % 2 == 0 { "keep" } else { "undo" };
+    let decision = if number.is_multiple_of(2) { "keep" } else { "undo" };
     session.resolve(&hunks.iter().collect::<Vec<_>>(), decision);
-    let expected = if number % 2 == 0 { "THIRD LINE" } else { "third line" };
+    let expected = if number.is_multiple_of(2) { "THIRD LINE" } else { "third line" };
     let expected =
         TEXT.replace("third line", expected).replace("first", "first typed").replace("fifth", "typed\nfifth");
     assert_eq!(client.editor.text(&uri), expected);
