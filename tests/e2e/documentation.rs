@@ -14,7 +14,10 @@ use serde_json::json;
 const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/run", "this test is a part of it"),
     ("tests/run --no-editors", "this test is a part of it"),
-    ("tests/fuzz/run", "nothing: it builds the program with instruments; its seeds are replayed in every run"),
+    (
+        "tests/fuzz/run",
+        "nothing: it builds the program with instruments; its seeds are replayed in every run",
+    ),
     ("tests/soak/run 10", "tests/run, for a minute"),
     ("tests/supply", "nothing: it builds the tools it asks"),
     ("tests/bench", "nothing: it takes a quiet machine"),
