@@ -46,6 +46,7 @@ export class Sessions implements vscode.Disposable {
             server.onEvent((params) => this.fold(params)),
             server.onConnection(({ state }) => {
                 if (state === "ready") void this.takeUp();
+                else this.lose();
             }),
         ];
     }
@@ -108,6 +109,11 @@ export class Sessions implements vscode.Disposable {
         if (step.changed) this.stepped.fire(step);
         const { sessionId, event } = params;
         if (event.type === "lease_changed" && !event.writer && !event.isMine) void this.takeOverLeft(sessionId);
+    }
+
+    private lose(): void {
+        const answered = this.attention.lost();
+        if (answered.length > 0) this.stepped.fire({ asked: [], answered, changed: true });
     }
 
     private forget(sessionId: SessionId): void {

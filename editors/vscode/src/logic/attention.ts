@@ -128,6 +128,13 @@ export class Attention {
         return true;
     }
 
+    /** The server is gone: nothing can be answered until the sessions are loaded again, which tells what waits. */
+    lost(): string[] {
+        const answered = this.waiting().map((waiting) => named(waiting).id);
+        for (const session of this.sessions.values()) session.waiting.clear();
+        return answered;
+    }
+
     /** The session is gone, or followed no more. */
     forget(sessionId: SessionId): string[] {
         const answered = [...(this.sessions.get(sessionId)?.waiting.keys() ?? [])];

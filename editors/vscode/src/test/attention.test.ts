@@ -119,3 +119,13 @@ test("what waits comes before what failed, and that before what works", () => {
     assert.deepEqual(attention.forget("s"), ["p"]);
     assert.equal(attention.mood(), "idle");
 });
+
+test("what waited when the server ended is offered no more, and asked anew once the session is loaded again", () => {
+    const attention = new Attention();
+    attention.load(snapshot({ pendingPermissions: [prompt("p1")] }));
+    assert.deepEqual(attention.lost(), ["p1"]);
+    assert.deepEqual(attention.waiting(), []);
+    assert.deepEqual(attention.lost(), []);
+    const step = attention.load(snapshot({ pendingPermissions: [prompt("p1")] }));
+    assert.deepEqual(step.asked.length, 1);
+});
