@@ -301,21 +301,7 @@ impl PlainSurface {
     }
 
     async fn end(&mut self, reason: TurnEnd) {
-        let message = match reason {
-            TurnEnd::EndTurn => "done",
-            TurnEnd::Cancelled => "cancelled",
-            TurnEnd::MaxTokens
-            | TurnEnd::MaxTurns
-            | TurnEnd::Budget
-            | TurnEnd::Refusal
-            | TurnEnd::Error
-            | TurnEnd::Repetition
-            | TurnEnd::IncompleteIntent
-            | TurnEnd::NotChosen
-            | TurnEnd::Hook
-            | TurnEnd::ChatDisabled => "not finished",
-        };
-        self.close_progress(message).await;
+        self.close_progress(outcome(reason)).await;
         // An answer that is written into a document need not be said as well.
         let is_left = self.session.upgrade().is_some_and(|session| self.shared.chats.leave(session.id()));
         if !self.answer.is_empty() && !is_left {
@@ -423,5 +409,22 @@ fn message_type(level: NoticeLevel) -> MessageType {
         NoticeLevel::Info => MessageType::INFO,
         NoticeLevel::Warning => MessageType::WARNING,
         NoticeLevel::Error => MessageType::ERROR,
+    }
+}
+/// How a turn ended, in a word or two.
+fn outcome(reason: TurnEnd) -> &'static str {
+    match reason {
+        TurnEnd::EndTurn => "done",
+        TurnEnd::Cancelled => "cancelled",
+        TurnEnd::MaxTokens
+        | TurnEnd::MaxTurns
+        | TurnEnd::Budget
+        | TurnEnd::Refusal
+        | TurnEnd::Error
+        | TurnEnd::Repetition
+        | TurnEnd::IncompleteIntent
+        | TurnEnd::NotChosen
+        | TurnEnd::Hook
+        | TurnEnd::ChatDisabled => "not finished",
     }
 }

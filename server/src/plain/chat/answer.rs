@@ -20,7 +20,7 @@ use super::words::Words;
 use crate::backend::Shared;
 use crate::display::{both_ends, printable, readable};
 use crate::host::LspHost;
-use crate::plain::ANSWER_LIMIT;
+use crate::plain::{ANSWER_LIMIT, outcome};
 
 /// The least time between two edits of a document.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
@@ -221,21 +221,9 @@ impl Writing {
 
     fn done(&mut self, reason: TurnEnd) {
         self.over = true;
-        let why = match reason {
-            TurnEnd::EndTurn => return,
-            TurnEnd::Cancelled => "cancelled",
-            TurnEnd::MaxTokens
-            | TurnEnd::MaxTurns
-            | TurnEnd::Budget
-            | TurnEnd::Refusal
-            | TurnEnd::Error
-            | TurnEnd::Repetition
-            | TurnEnd::IncompleteIntent
-            | TurnEnd::NotChosen
-            | TurnEnd::Hook
-            | TurnEnd::ChatDisabled => "not finished",
-        };
-        self.words.end(why);
+        if reason != TurnEnd::EndTurn {
+            self.words.end(outcome(reason));
+        }
     }
 
     /// Takes what the session knows of the turn, where events were missed.
