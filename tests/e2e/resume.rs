@@ -250,6 +250,26 @@ fn an_edit_that_is_asked_again_is_proposed_anew() {
 }
 
 #[test]
+fn what_became_of_changes_is_told_again_after_a_kill_under_its_number() {
+    let project = editing();
+    project.write("a.txt", "one\ntwo\n");
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("go");
+    let told = |session: &Session<'_>| {
+        session.wait_event("changed edits", |event| event["type"] == "edits_changed");
+        let is_it = |params: &&Value| params["event"]["type"] == "edits_changed";
+        session.records().iter().find(is_it).unwrap()["bookmark"]["seq"].clone()
+    };
+    let seq = told(&session);
+    client.kill();
+    let client = project.open();
+    let again = Session::new(&client, &session.id);
+    again.call("agent/session/load", json!({ "since": 0 }));
+    assert_eq!(told(&again), seq);
+}
+
+#[test]
 fn an_edit_whose_text_has_changed_is_not_asked_again_and_nothing_goes_on_by_itself() {
     let project = editing();
     let (id, _) = killed_before_an_edit(&project, false);

@@ -440,6 +440,13 @@ impl Settings {
         self.has_lost
     }
 
+    /// After how many days untouched sessions are deleted; `None` for never, and while a file cannot be read: it may be the
+    /// one that says never.
+    #[must_use]
+    pub fn cleanup_days(&self) -> Option<u32> {
+        self.values.stated.preferences().cleanup_days.filter(|_| !self.has_lost)
+    }
+
     /// What stands for the contents of the files, so that a change of them can be told from a mere look at them.
     #[must_use]
     pub fn contents(&self) -> &[(AbsPath, u64)] {

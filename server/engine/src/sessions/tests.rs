@@ -302,6 +302,17 @@ fn what_is_put_away_is_listed_only_where_that_is_asked_for() {
 }
 
 #[test]
+fn zeros_that_a_power_cut_left_before_a_line_take_nothing_out_again() {
+    let home = Home::new();
+    let path = home.store("ses_1", "first", "answer");
+    append(&path, &[Record::Archived { archived: true }]);
+    let text = fs::read_to_string(&path).unwrap();
+    let last = text.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&path, format!("{}\0\0\0\0{}", &text[..last], &text[last..])).unwrap();
+    assert!(home.one(&home.catalogue()).archived);
+}
+
+#[test]
 fn what_somebody_has_open_is_told_and_neither_changed_nor_deleted() {
     let home = Home::new();
     let path = home.store("ses_1", "first", "answer");

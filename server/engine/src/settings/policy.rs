@@ -79,13 +79,10 @@ impl SettingsPolicies {
         sources.watched().chain(named).collect()
     }
 
-    /// After how many days untouched sessions are deleted; `None` for never, and while a file cannot be read: it may be the
-    /// one that says never. Reads the files.
+    /// See [`Settings::cleanup_days`], for the user and the administrator. Reads the files.
     #[must_use]
     pub fn cleanup_days(&self) -> Option<u32> {
-        let settings = self.0.sources(&[]).load();
-        let days = settings.values.stated.preferences().cleanup_days;
-        days.filter(|_| !settings.has_lost_protection())
+        self.0.sources(&[]).load().cleanup_days()
     }
 
     /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.

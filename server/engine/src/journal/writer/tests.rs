@@ -208,6 +208,32 @@ async fn what_is_told_again_leaves_room_for_what_is_not() {
     assert!(news.last().is_some_and(|news| news.recovered && news.message.contains("Nothing was lost")));
 }
 
+#[tokio::test]
+async fn a_content_that_cannot_be_kept_holds_up_no_record_and_is_told() {
+    let folder = Path::new("/state");
+    let disk: Arc<dyn Disk> = Arc::new(Memory::with_folder(folder));
+    let bad = Faulty::new(Arc::new(Memory::with_folder(folder)), None);
+    let blobs = Blobs::on(Arc::new(bad.clone()), folder.join("blobs"));
+    let journal = Journal::open_on(Arc::clone(&disk), &folder.join("journal.jsonl"), Some(blobs.clone()));
+    let journal = journal.unwrap();
+    bad.fail_from_now_on(Some(Fault::NoSpace));
+    blobs.put(b"before").unwrap_err();
+    journal.append(&remark("one")).unwrap();
+    assert!(journal.sync().await.is_err(), "what names the content is not safe");
+    assert_eq!(journal.lock().end.synced(), 1, "and the record is on the disk all the same");
+    let news = journal.release().unwrap();
+    assert!(news.message.contains("1 contents of files were not kept"), "{news:?}");
+}
+
+#[test]
+fn to_load_a_journal_that_is_gone_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gone/journal.jsonl");
+    let opened = Journal::open_patiently(disk::real(), &path, Open::Existing, None);
+    assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(!folder.path().join("gone").exists());
+}
+
 #[test]
 fn what_is_lost_at_the_end_is_said() {
     let (disk, journal) = on_bad_disk();

@@ -150,6 +150,25 @@ fn a_broken_file_costs_itself_alone_and_is_told_where_it_breaks() {
 }
 
 #[test]
+fn a_slip_in_the_users_settings_deletes_no_session() {
+    let days = |text: &str| {
+        let fixture = Fixture::new();
+        fixture.write("home/.kode/settings.json", text);
+        fixture.load().cleanup_days()
+    };
+    assert_eq!(days("{}"), Preferences::default().cleanup_days);
+    assert_eq!(days(r#"{ "cleanupPeriodDays": 7 }"#), Some(7));
+    for slip in [
+        r#"{ "cleanupPeriodDays": 0 }"#,
+        r#"{ "cleanupPeriodDays": "never" }"#,
+        r#"{ "cleanupPeriodDays": 365.5 }"#,
+        r#"{ "cleanupPeriodDays": 0"#,
+    ] {
+        assert_eq!(days(slip), None, "{slip}");
+    }
+}
+
+#[test]
 fn what_is_no_text_file_is_told_and_never_waited_for() {
     let fixture = Fixture::new();
     let folder = fixture.path("work/.kode/settings.json");
