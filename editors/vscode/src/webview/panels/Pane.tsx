@@ -3,7 +3,7 @@
 // Rule: it is closed by Escape as by its button, and the keyboard goes back to the prompt.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { useApp } from "../app/context.ts";
 import { Icon } from "./Icon.tsx";
@@ -11,9 +11,10 @@ import { Icon } from "./Icon.tsx";
 export function PaneFrame({ title, children }: { title: string; children: ComponentChildren }) {
     const app = useApp();
     const heading = useRef<HTMLHeadingElement>(null);
-    // It was opened by an act of the user: reading begins at its heading, and goes on there when what had the keyboard is gone.
+    // It was opened by an act of the user: reading begins at its heading, and goes on there when what had the keyboard is gone,
+    // before the next key can come.
     useEffect(() => heading.current?.focus(), []);
-    useEffect(() => {
+    useLayoutEffect(() => {
         if (document.hasFocus() && document.activeElement === document.body)
             heading.current?.focus({ preventScroll: true });
     });
