@@ -1236,6 +1236,18 @@
 ---| "approved" # The user has approved it as it stands.
 ---| "waiting" # It does not run until the user approves it.
 
+--- The file of an agent, skill or command that brings a hook along.
+---@class kode.HookBringer
+---@field kind kode.HookBringerKind What it describes.
+---@field name string What that is called.
+
+--- What brings a hook along.
+---@alias kode.HookBringerKind
+---| "agent" # A type of sub-agent: the hook runs while one of it works.
+---| "skill" # A skill: the hook runs from its use on.
+---| "command" # A command: the same.
+---| "other" # Something that this build does not know.
+
 --- A hook.
 ---@class kode.HookInfo
 ---@field event string The event it is for, as its file names it.
@@ -1246,6 +1258,7 @@
 ---@field source string Where it stands, for people.
 ---@field file? string The path of its file, if it is from one.
 ---@field line? integer The line in that file, from 1.
+---@field bringer? kode.HookBringer What brings it along, where it stands in no settings file; absent for one that runs always.
 ---@field approval kode.HookApproval Whether it may run.
 ---@field problem? string Why it does not run, or not quite as it is written.
 ---@field last? kode.HookLastRun How it ended last in the session.
@@ -2868,7 +2881,7 @@
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
 ---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
----@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
+---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
 ---@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.
 ---@field ["agent/mcp/tools"] fun(params: kode.ListMcpToolsParams): kode.ListMcpToolsResult Lists the tools of connected MCP servers. Errors: `unknownSession`.
 ---@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
@@ -2895,6 +2908,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "f4dbc3070413c58a212002e27b60e7679aadbbb233991ba09f29157842b4a44a"
+M.schema_hash = "e495f947f478434fb4523ee64ab712c9ab2ec4f0b979ba8506c4a77e59b60960"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f4dbc3070413c58a212002e27b60e7679aadbbb233991ba09f29157842b4a44a";
+export const SCHEMA_HASH = "e495f947f478434fb4523ee64ab712c9ab2ec4f0b979ba8506c4a77e59b60960";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1532,6 +1532,25 @@ export type HookApproval =
     /** It does not run until the user approves it. */
     | "waiting";
 
+/** The file of an agent, skill or command that brings a hook along. */
+export interface HookBringer {
+    /** What it describes. */
+    kind: HookBringerKind;
+    /** What that is called. */
+    name: string;
+}
+
+/** What brings a hook along. */
+export type HookBringerKind =
+    /** A type of sub-agent: the hook runs while one of it works. */
+    | "agent"
+    /** A skill: the hook runs from its use on. */
+    | "skill"
+    /** A command: the same. */
+    | "command"
+    /** Something that this build does not know. */
+    | "other";
+
 /** A hook. */
 export interface HookInfo {
     /** The event it is for, as its file names it. */
@@ -1550,6 +1569,8 @@ export interface HookInfo {
     file?: string;
     /** The line in that file, from 1. */
     line?: number;
+    /** What brings it along, where it stands in no settings file; absent for one that runs always. */
+    bringer?: HookBringer;
     /** Whether it may run. */
     approval: HookApproval;
     /** Why it does not run, or not quite as it is written. */
@@ -4342,7 +4363,7 @@ export interface Requests {
      */
     "agent/agents/list": { params: ListAgentsParams; result: ListAgentsResult };
     /**
-     * Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+     * Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it
      * ended last in the session. Nothing is run.
      *
      * Errors: `unknownSession`.

@@ -52,6 +52,9 @@ pub struct HookInfo {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// What brings it along, where it stands in no settings file; absent for one that runs always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bringer: Option<HookBringer>,
     /// Whether it may run.
     pub approval: HookApproval,
     /// Why it does not run, or not quite as it is written.
@@ -60,6 +63,31 @@ pub struct HookInfo {
     /// How it ended last in the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<HookLastRun>,
+}
+
+/// The file of an agent, skill or command that brings a hook along.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookBringer {
+    /// What it describes.
+    pub kind: HookBringerKind,
+    /// What that is called.
+    pub name: String,
+}
+
+/// What brings a hook along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HookBringerKind {
+    /// A type of sub-agent: the hook runs while one of it works.
+    Agent,
+    /// A skill: the hook runs from its use on.
+    Skill,
+    /// A command: the same.
+    Command,
+    /// Something that this build does not know.
+    #[serde(other)]
+    Other,
 }
 
 /// Whether a hook may run.

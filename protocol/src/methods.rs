@@ -359,7 +359,7 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
-    /// Lists the hooks that the settings declare: what runs at which event, where it stands, whether it may run, and how it
+    /// Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it
     /// ended last in the session. Nothing is run.
     ///
     /// Errors: `unknownSession`.

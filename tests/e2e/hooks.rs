@@ -3,6 +3,8 @@
 //! Rule: every test has a home folder of its own with the hooks of its user; what a hook was told stands in files that it
 //! wrote itself.
 
+mod brought;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

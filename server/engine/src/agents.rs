@@ -12,10 +12,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::extension::places::{Origin, Part, Places};
 use crate::extension::problem::Fault;
+use crate::hooks::FileHooks;
 use crate::ids::AgentId;
 use crate::mcp::names::covers;
 use crate::model::Effort;
@@ -68,8 +67,8 @@ pub struct AgentType {
     pub skills: Vec<String>,
     /// The MCP servers whose tools it has beside those it names.
     pub servers: Vec<String>,
-    /// Hooks as they are written; they do not run.
-    pub hooks: Option<Value>,
+    /// The hooks that count while a sub-agent of it works.
+    pub hooks: Option<FileHooks>,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
     /// Whose it is.

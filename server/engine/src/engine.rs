@@ -21,7 +21,7 @@ use crate::event::EventLog;
 use crate::extension::live::{Extensions, Loaded, WeakExtensions};
 use crate::extension::places::Places;
 use crate::extension::report::Report;
-use crate::hooks::{EndReason, HookChain, HookLayer, Hooks, ToolHook};
+use crate::hooks::{EndReason, HookChain, HookLayer, HookList, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
@@ -317,11 +317,13 @@ impl Engine {
         Arc::make_mut(&mut hooks).add(layer, hook);
     }
 
-    /// The hooks that the settings declare for sessions of these folders. Reads the files.
+    /// The hooks that sessions of these folders would have, with those that files bring along. Reads the settings.
     #[must_use]
-    pub fn hooks_of(&self, roots: &[AbsPath]) -> Hooks {
-        let Some(cwd) = roots.first() else { return Hooks::default() };
-        Hooks::of(&self.policies.of(roots).current().declared, cwd)
+    pub fn list_hooks(&self, roots: &[AbsPath], loaded: &Loaded) -> HookList {
+        let Some(cwd) = roots.first() else { return HookList::default() };
+        let source = self.policies.of(roots);
+        let hooks = Hooks::of(&source.current().declared, cwd);
+        HookList::of(&hooks, (&loaded.agents, &loaded.catalog), &*source, &HashMap::new())
     }
 
     /// The MCP servers of workspace folders. Starts nothing.

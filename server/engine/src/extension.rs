@@ -6,6 +6,7 @@
 pub mod arguments;
 mod find;
 pub mod front_matter;
+pub(crate) mod head;
 pub mod live;
 pub mod places;
 pub(crate) mod problem;
@@ -17,6 +18,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::hooks::FileHooks;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::settings::Wish;
@@ -106,6 +108,8 @@ pub struct Extension {
     pub paths: Vec<String>,
     /// The shell that its commands are written for.
     pub shell: CommandShell,
+    /// The hooks that count once it was used.
+    pub hooks: Option<FileHooks>,
     /// What it asks for that needs the user's approval: a file of a workspace gets none of it by itself.
     pub wishes: Vec<Wish>,
     /// What of its head is not followed, for people.

@@ -4,6 +4,7 @@
 //! from outside; and a hook that fails, hangs or says nonsense decides nothing. Where no hook is configured, nothing is
 //! done and nothing is waited for.
 
+pub(crate) mod brought;
 pub(crate) mod combine;
 pub(crate) mod compaction;
 pub mod config;
@@ -24,9 +25,10 @@ pub(crate) mod update;
 
 use serde::{Deserialize, Serialize};
 
+pub use brought::{FileHooks, UsedHooks};
 pub use config::{Action, Handler, Hooks};
 pub use in_process::{HookCall, HookChain, HookLayer, PostUpdate, PreDecision, ToolHook};
-pub use list::{HookInfo, LastRun};
+pub use list::{Bringer, BringerKind, HookInfo, HookList, LastRun};
 pub use state::{EndReason, StartSource};
 
 /// A moment at which hooks run.

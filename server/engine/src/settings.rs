@@ -495,6 +495,20 @@ pub(crate) fn contents_of_named(workspace: &AbsPath, commands: &str) -> String {
     scripts::named_files(workspace, &commands).iter().map(scripts::NamedFile::line).collect()
 }
 
+/// What is approved of something that a file of the workspace declares: its text, and a line for each file of the workspace that
+/// it names. Blocks on the disk.
+pub(crate) fn text_with_contents(workspace: &AbsPath, value: &serde_json::Value) -> String {
+    let contents: String =
+        scripts::named_files(workspace, value).iter().map(scripts::NamedFile::line).collect();
+    format!("{value}{contents}")
+}
+
+/// The files of the workspace that something which needs approval names. Blocks on the disk.
+pub(crate) fn files_named_by(wish: &Wish) -> impl Iterator<Item = AbsPath> {
+    let text = serde_json::Value::String(wish.text.clone());
+    scripts::named_files(&wish.root, &text).into_iter().map(|file| file.path)
+}
+
 fn file_system_root(file: &AbsPath) -> AbsPath {
     std::iter::successors(Some(file.clone()), AbsPath::parent).last().unwrap_or_else(|| file.clone())
 }

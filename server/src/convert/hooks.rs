@@ -2,24 +2,33 @@
 //!
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
-use kode_engine::hooks::{HookInfo, HookOutcome, Hooks};
+use kode_engine::hooks::{Bringer, BringerKind, HookInfo, HookList, HookOutcome};
 use kode_engine::settings::declared::Approval;
 use kode_protocol as wire;
 
 use crate::convert::{rules, timestamp};
 
-/// The hooks there are, as `listed`, and what is wrong with them.
+/// The hooks there are, and what is wrong with them.
 #[must_use]
-pub fn list(hooks: &Hooks, listed: Vec<HookInfo>) -> wire::ListHooksResult {
+pub fn list(list: HookList) -> wire::ListHooksResult {
     wire::ListHooksResult {
-        disabled: hooks.is_disabled,
-        hooks: listed.into_iter().map(info).collect(),
-        problems: hooks.problems.iter().cloned().map(rules::problem).collect(),
+        disabled: list.is_disabled,
+        hooks: list.hooks.into_iter().map(info).collect(),
+        problems: list.problems.into_iter().map(rules::problem).collect(),
     }
 }
 
 fn info(hook: HookInfo) -> wire::HookInfo {
+    let bringer = |of: Bringer| wire::HookBringer {
+        kind: match of.kind {
+            BringerKind::Agent => wire::HookBringerKind::Agent,
+            BringerKind::Skill => wire::HookBringerKind::Skill,
+            BringerKind::Command => wire::HookBringerKind::Command,
+        },
+        name: of.name,
+    };
     wire::HookInfo {
+        bringer: hook.bringer.map(bringer),
         source: hook.source.to_string(),
         line: hook.source.place.map(|place| place.line + 1),
         file: hook.source.file.map(|file| file.to_string()),

@@ -54,16 +54,13 @@ pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::Lis
         Some(id) => {
             let session = backend.session(id)?;
             session.look_at_settings().await;
-            Ok(convert::hooks::list(&session.hooks(), session.list_hooks()))
+            Ok(convert::hooks::list(session.list_hooks().await))
         }
         None => {
             let agent = backend.agent()?;
             let (engine, folders) = (agent.engine.clone(), agent.folders());
-            blocking(move || {
-                let hooks = engine.hooks_of(&folders);
-                convert::hooks::list(&hooks, hooks.list())
-            })
-            .await
+            let loaded = engine.extensions(&folders).now().await;
+            blocking(move || convert::hooks::list(engine.list_hooks(&folders, &loaded))).await
         }
     }
 }

@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use crate::agents::{AgentMemory, AgentType};
 use crate::extension::front_matter;
+use crate::extension::head::HeadFile;
 use crate::extension::places::{Origin, Place, check_within};
 use crate::extension::problem::Fault;
 use crate::extension::template::model_wish;
+use crate::hooks::FileHooks;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -107,14 +109,18 @@ fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
 
 fn read(file: AbsPath, place: &Place) -> FromFile {
     let text = text(file.as_path(), place.within.as_ref());
+    // The folder that the folder of settings lies in, in which that of agents does.
+    let root = place.folder.parent().and_then(|settings| settings.parent());
+    let root = root.unwrap_or_else(|| place.folder.clone());
+    let at = HeadFile { file: file.clone(), root, origin: place.origin };
     let parsed = match &text {
-        Ok(text) => parse(text, &file, place.origin),
+        Ok(text) => parse(text, &at),
         Err(reason) => Err(Fault::error(reason.clone())),
     };
     let text = text.unwrap_or_default();
     let (agent, faults) = match parsed {
         Ok((mut agent, faults)) => {
-            agent.wishes = wishes(&agent, &file, place);
+            agent.wishes = wishes(&agent, &at);
             (Some(agent), faults)
         }
         Err(fault) => {
@@ -122,16 +128,18 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
             (None, vec![Fault { message, ..fault }])
         }
     };
-    let problems = faults.into_iter().map(|fault| fault.of(&file, &text)).collect();
+    let of_hooks = agent.iter().filter_map(|agent| agent.hooks.as_ref()).flat_map(FileHooks::problems);
+    let problems = faults.into_iter().map(|fault| fault.of(&file, &text)).chain(of_hooks).collect();
     FromFile { agent, problems, file }
 }
 
 /// What the file of a project asks for.
-fn wishes(agent: &AgentType, file: &AbsPath, place: &Place) -> Vec<Wish> {
-    // The folder that the folder of settings lies in, in which that of agents does.
-    let root = place.folder.parent().and_then(|settings| settings.parent());
-    let Some(root) = root.filter(|_| place.origin == Origin::Project) else { return Vec::new() };
-    model_wish(&root, file, agent.model.as_deref(), agent.effort).into_iter().collect()
+fn wishes(agent: &AgentType, at: &HeadFile) -> Vec<Wish> {
+    if at.origin != Origin::Project {
+        return Vec::new();
+    }
+    let model = model_wish(&at.root, &at.file, agent.model.as_deref(), agent.effort);
+    model.into_iter().chain(agent.hooks.iter().flat_map(FileHooks::wishes)).collect()
 }
 
 fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
@@ -141,7 +149,7 @@ fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
 }
 
 /// The type that a file describes, and what of it does not count.
-pub(super) fn parse(text: &str, file: &AbsPath, origin: Origin) -> Result<(AgentType, Vec<Fault>), Fault> {
+pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault>), Fault> {
     let (head, body) = front_matter::split(text);
     let at_first = |message: &str| Fault { line: Some(0), ..Fault::error(message) };
     let head = head.ok_or_else(|| at_first("it does not begin with a head between two lines of `---`"))?;
@@ -160,7 +168,11 @@ pub(super) fn parse(text: &str, file: &AbsPath, origin: Origin) -> Result<(Agent
     if description.trim().is_empty() {
         return Err(at("description")("its head has no `description`".to_owned()));
     }
-    let faults = written.faults(head);
+    let mut faults = written.faults(head);
+    let hooks = written.hooks.map(|hooks| FileHooks::read(&hooks, head, file.clone()));
+    let hooks = hooks.and_then(|read| {
+        read.map_err(|reason| faults.push(Fault::warning(format!("{reason}.")).at_key(head, "hooks"))).ok()
+    });
     let tools = written.tools.map(Names::tools);
     let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
     let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
@@ -177,10 +189,10 @@ pub(super) fn parse(text: &str, file: &AbsPath, origin: Origin) -> Result<(Agent
         color: written.color.as_deref().map(color).transpose().map_err(at("color"))?.flatten(),
         skills: written.skills.map(Names::plain).unwrap_or_default(),
         servers: written.mcp_servers.as_ref().map(servers).unwrap_or_default(),
-        hooks: written.hooks,
+        hooks,
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
-        origin,
-        file: Some(file.clone()),
+        origin: file.origin,
+        file: Some(file.file.clone()),
         wishes: Vec::new(),
     };
     Ok((agent, faults))
@@ -204,9 +216,6 @@ impl Written {
         {
             let message = "A server described in `mcpServers` is not started; describe it in `.mcp.json` and name it here.";
             warn("mcpServers", message);
-        }
-        if self.hooks.is_some() {
-            warn("hooks", "`hooks` of an agent do not run; put them into a settings file.");
         }
         if self.background == Some(true) {
             warn("background", "`background` does not count: sub-agents run while their call waits.");

@@ -98,7 +98,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Prompt,
     ),
     command(Which::Help, "help", &[], "[COMMAND]", "Lists all commands, or explains one", Show),
-    command(Which::Hooks, "hooks", &[], "", "Lists the hooks that the settings declare", Show),
+    command(Which::Hooks, "hooks", &[], "", "Lists the hooks of settings, agents and skills", Show),
     command(
         Which::Init,
         "init",

@@ -11,7 +11,9 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use super::front_matter::{self, FrontMatter};
 use super::template::Template;
 use super::{Catalog, Extension, ExtensionKind, FOLDERS, MAX_LISTED, Scope, Shadowed};
-use crate::extension::places::{Places, project_folders};
+use crate::extension::head::HeadFile;
+use crate::extension::places::{Origin, Places, project_folders};
+use crate::hooks::FileHooks;
 use crate::paths::AbsPath;
 use crate::regular;
 
@@ -238,6 +240,7 @@ impl Extension {
             agent: None,
             paths: Vec::new(),
             shell: super::CommandShell::default(),
+            hooks: None,
             wishes: Vec::new(),
             notes: Vec::new(),
             is_dormant: false,
@@ -247,8 +250,8 @@ impl Extension {
 
 /// Fills in what a file says.
 fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
-    let (front, body) = front_matter::split(text);
-    let front = front.map(FrontMatter::parse).transpose()?.unwrap_or_default();
+    let (head, body) = front_matter::split(text);
+    let front = head.map(FrontMatter::parse).transpose()?.unwrap_or_default();
     let described = front.description.filter(|text| !text.trim().is_empty());
     let description = described.unwrap_or_else(|| first_paragraph(body));
     let listing = match front.when_to_use {
@@ -265,6 +268,13 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
     if !paths.is_empty() && glob_set(&paths).is_none() {
         notes.push("`paths` has a pattern that cannot be read, so it is not followed".to_owned());
     }
+    let origin = match bare.scope {
+        Scope::User => Origin::User,
+        Scope::Project | Scope::Above | Scope::Below => Origin::Project,
+    };
+    let at = HeadFile { file: bare.path.clone(), root: bare.root.clone(), origin };
+    let hooks = front.hooks.map(|hooks| FileHooks::read(&hooks, head.unwrap_or_default(), at));
+    let hooks = hooks.and_then(|read| read.map_err(|reason| notes.push(reason)).ok());
     let template = Template::of(body.trim());
     let mut extension = Extension {
         listing: listing.chars().take(MAX_LISTED).collect(),
@@ -281,6 +291,7 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
         is_dormant: glob_set(&paths).is_some_and(|patterns| !patterns.is_empty()),
         paths,
         shell: front.shell,
+        hooks,
         notes,
         ..bare
     };

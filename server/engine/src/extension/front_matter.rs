@@ -27,6 +27,8 @@ pub(super) struct FrontMatter {
     pub(super) agent: Option<String>,
     pub(super) paths: Vec<String>,
     pub(super) shell: CommandShell,
+    /// The hooks, as they are written.
+    pub(super) hooks: Option<Value>,
     /// What is not followed, for people.
     pub(super) notes: Vec<String>,
 }
@@ -48,6 +50,7 @@ impl Default for FrontMatter {
             agent: None,
             paths: Vec::new(),
             shell: CommandShell::default(),
+            hooks: None,
             notes: Vec::new(),
         }
     }
@@ -146,9 +149,6 @@ impl FrontMatter {
         let mut notes = Vec::new();
         let effort = written.effort.as_deref().and_then(|name| effort(name, &mut notes));
         let agent = agent(&written, &mut notes);
-        if written.hooks.is_some() {
-            notes.push("`hooks` are not run".to_owned());
-        }
         let shell = match written.shell.as_deref().map(str::trim) {
             None | Some("bash") => CommandShell::Bash,
             Some("powershell") => CommandShell::PowerShell,
@@ -173,6 +173,7 @@ impl FrontMatter {
             agent,
             paths: written.paths.map(Text::patterns).unwrap_or_default(),
             shell,
+            hooks: written.hooks,
             notes,
         })
     }

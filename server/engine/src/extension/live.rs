@@ -17,9 +17,10 @@ use crate::extension::problem::Fault;
 use crate::extension::survey::Survey;
 use crate::extension::watch::{Watch, settled};
 use crate::extension::{Catalog, ExtensionKind};
+use crate::hooks::FileHooks;
 use crate::paths::AbsPath;
 use crate::permission::rules::Problem;
-use crate::settings::Wish;
+use crate::settings::{Wish, files_named_by};
 use crate::style::Styles;
 use crate::workspace::blocking;
 
@@ -132,11 +133,15 @@ impl Loaded {
     #[must_use]
     pub fn read(places: &Places, has_model: &dyn Fn(&str) -> bool) -> Self {
         // The survey comes first: what changes while files are read makes it stale.
-        let survey = Survey::of(places);
+        let mut survey = Survey::of(places);
         let catalog = Catalog::found_in(places);
         let mut agents = AgentTypes::load(places);
         agents.check(&|skill| is_skill(&catalog, skill), has_model);
         let styles = Styles::load(places);
+        // A script that is swapped asks anew, as a file does.
+        for file in catalog.wishes().chain(agents.wishes()).flat_map(files_named_by) {
+            survey.look_at(&file);
+        }
         let (agents, catalog, styles) = (Arc::new(agents), Arc::new(catalog), Arc::new(styles));
         let loaded = Self { agents, catalog, styles, generation: 0, survey };
         for problem in loaded.problems() {
@@ -171,8 +176,10 @@ impl Loaded {
             let what = if path.ends_with("SKILL.md") { "skill" } else { "command" };
             Some(Fault::error(format!("This {what} is left out: {reason}.")).of(&file, ""))
         });
+        let of_hooks = self.catalog.all().filter_map(|extension| extension.hooks.as_ref());
+        let of_hooks = of_hooks.flat_map(FileHooks::problems);
         let others = self.agents.problems.iter().chain(&self.styles.problems).cloned();
-        others.chain(of_catalog).collect()
+        others.chain(of_catalog).chain(of_hooks).collect()
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::extension::FOLDERS;
 use crate::paths::AbsPath;
 
@@ -41,7 +43,8 @@ impl Part {
 }
 
 /// Whose something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// The administrator's.
     Managed,

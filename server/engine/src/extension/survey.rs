@@ -44,7 +44,8 @@ impl Survey {
         &self.folders
     }
 
-    fn look_at(&mut self, path: &AbsPath) {
+    /// Takes a file in, whether it is there or not.
+    pub(crate) fn look_at(&mut self, path: &AbsPath) {
         if self.stamps.len() < MAX_STAMPS {
             self.stamps.push((path.clone(), Stamp::of(path)));
         }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::arguments::Filler;
 use super::{Extension, ExtensionKind};
+use crate::hooks::FileHooks;
 use crate::model::Effort;
 use crate::model::models::Pointer;
 use crate::paths::AbsPath;
@@ -109,7 +110,8 @@ impl Template {
         let tools = (!tools.is_empty()).then(|| wish(TOOLS_KEY, tools.join(", ")));
         let model =
             model_wish(&extension.root, &extension.path, extension.model.as_deref(), extension.effort);
-        shell.into_iter().chain(tools).chain(model).collect()
+        let hooks = extension.hooks.iter().flat_map(FileHooks::wishes);
+        shell.into_iter().chain(tools).chain(model).chain(hooks).collect()
     }
 
     fn commands(&self) -> impl Iterator<Item = &str> {

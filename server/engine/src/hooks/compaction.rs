@@ -30,7 +30,7 @@ impl Conversation<'_> {
     ) -> Option<String> {
         let mut reasons = Vec::new();
         for event in [HookEvent::PreCompact, HookEvent::Compaction] {
-            if !self.session.has_hooks(event) {
+            if !self.has_hooks(event) {
                 continue;
             }
             let mut fields = Map::new();
@@ -58,7 +58,7 @@ impl Conversation<'_> {
         done: &Compaction,
         cancel: &CancellationToken,
     ) {
-        if self.session.has_hooks(HookEvent::PostCompact) {
+        if self.has_hooks(HookEvent::PostCompact) {
             let trigger = trigger(done.cause);
             let fields = json!({ "trigger": trigger, "compact_summary": done.summary });
             let mut moment = Moment::new(HookEvent::PostCompact, Some(turn), fields);

@@ -219,10 +219,19 @@ impl Hooks {
     /// Reads what is declared, for sessions in `cwd`.
     #[must_use]
     pub fn of(declared: &Declared, cwd: &AbsPath) -> Self {
-        let mut hooks =
-            Self { is_disabled: declared.switches.disable_all_hooks == Some(true), ..Self::default() };
-        for entry in &declared.hooks {
-            hooks.group(entry, cwd);
+        let is_disabled = declared.switches.disable_all_hooks == Some(true);
+        Self::of_entries(declared.hooks.iter().cloned(), is_disabled, cwd)
+    }
+
+    /// Reads these groups, for sessions in `cwd`.
+    pub(super) fn of_entries(
+        entries: impl IntoIterator<Item = Entry>,
+        is_disabled: bool,
+        cwd: &AbsPath,
+    ) -> Self {
+        let mut hooks = Self { is_disabled, ..Self::default() };
+        for entry in entries {
+            hooks.group(&entry, cwd);
         }
         hooks
     }
@@ -239,9 +248,13 @@ impl Hooks {
         self.is_disabled || self.of_event(event).is_empty()
     }
 
-    /// Those that run at a moment, each once.
-    pub(super) fn at(&self, event: HookEvent, subject: Subject<'_>) -> Vec<Arc<Handler>> {
-        let mut found: Vec<Arc<Handler>> = Vec::new();
+    /// Those that run at a moment, added to those that were `found` to do so already, each once.
+    pub(super) fn at(
+        &self,
+        event: HookEvent,
+        subject: Subject<'_>,
+        mut found: Vec<Arc<Handler>>,
+    ) -> Vec<Arc<Handler>> {
         if self.is_disabled {
             return found;
         }
@@ -504,9 +517,14 @@ fn is_short_dialect(entry: &Entry) -> bool {
     is_in_folder(entry, &[".kode", ".blade"])
 }
 
+/// Whether a file lies in such a folder, or deeper in one of its root.
 fn is_in_folder(entry: &Entry, names: &[&str]) -> bool {
-    let parent = entry.source.file.as_ref().and_then(AbsPath::parent);
-    parent.is_some_and(|parent| names.contains(&parent.file_name().as_str()))
+    let Some(file) = &entry.source.file else { return false };
+    let beneath = file.as_path().strip_prefix(entry.root.as_path()).ok();
+    let first = beneath.and_then(|path| path.components().next()?.as_os_str().to_str());
+    let parent = file.parent().map(|parent| parent.file_name());
+    first.is_some_and(|first| names.contains(&first))
+        || parent.is_some_and(|parent| names.contains(&parent.as_str()))
 }
 
 /// The first line of a text, cut where it is long.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::combine::{One, combine};
-use super::config::{Action, Handler, Hooks};
+use super::config::{Action, Handler};
 use super::list::LastRun;
 use super::matcher::Subject;
 use super::output::{Choice, Ended, PermissionAnswer, Run, Said, read};
@@ -109,11 +109,6 @@ impl Payload {
 }
 
 impl Session {
-    /// Whether any hook could run at an event. Looks at no file: what was looked at last counts.
-    pub(crate) fn has_hooks(&self, event: HookEvent) -> bool {
-        !self.in_force().hooks.has_none(event)
-    }
-
     /// The folder of the session's own files.
     pub(super) fn own_folder(&self) -> Option<AbsPath> {
         self.journal_folder().and_then(|folder| AbsPath::new(folder).ok())
@@ -123,12 +118,12 @@ impl Session {
 impl Conversation<'_> {
     /// Runs the hooks of a moment and makes one of what they say.
     pub(crate) async fn fire(&self, moment: Moment<'_>, cancel: &CancellationToken) -> Fired {
-        if !self.session.has_hooks(moment.event) {
+        if !self.has_hooks(moment.event) {
             return Fired::default();
         }
         // Whoever approves and whoever swaps a script is heard at once: the files are looked at again.
         let in_force = self.session.look().await;
-        let handlers = self.at(&in_force.hooks, &moment);
+        let handlers = self.at(&in_force, &moment).await;
         if handlers.is_empty() {
             return Fired::default();
         }
@@ -142,9 +137,11 @@ impl Conversation<'_> {
         fired
     }
 
-    fn at(&self, hooks: &Hooks, moment: &Moment<'_>) -> Vec<Arc<Handler>> {
+    async fn at(&self, in_force: &InForce, moment: &Moment<'_>) -> Vec<Arc<Handler>> {
+        let brought = self.brought_hooks(in_force).await;
         let subject = Subject { value: moment.value, call: moment.call, workspace: &self.session.workspace };
-        let mut handlers = hooks.at(moment.event, subject);
+        let handlers = in_force.hooks.at(moment.event, subject, Vec::new());
+        let mut handlers = brought.at(moment.event, subject, handlers);
         handlers.retain(|handler| !handler.once || self.session.hooks.may_run_once(handler.key));
         handlers
     }

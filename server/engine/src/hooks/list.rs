@@ -9,14 +9,64 @@ use jiff::Timestamp;
 
 use super::config::{Hooks, Listed};
 use super::{HookEvent, HookOutcome};
-use crate::permission::rules::Source;
+use crate::agents::AgentTypes;
+use crate::extension::{Catalog, ExtensionKind};
+use crate::permission::policy::PolicySource;
+use crate::permission::rules::{Problem, Source};
 use crate::session::Session;
 use crate::session::changes::lock;
+use crate::settings::Wish;
 use crate::settings::declared::Approval;
+use crate::workspace::blocking;
+
+/// All hooks, and what is wrong with them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HookList {
+    /// Whether all of them are switched off.
+    pub is_disabled: bool,
+    /// The hooks: those of settings, the strongest layer first, then those that other files bring along.
+    pub hooks: Vec<HookInfo>,
+    /// What is wrong, and where.
+    pub problems: Vec<Problem>,
+}
+
+/// What brings a hook along that stands in no settings file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bringer {
+    /// What it is.
+    pub kind: BringerKind,
+    /// What it is called.
+    pub name: String,
+}
+
+/// A kind of file that brings hooks along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BringerKind {
+    /// A type of sub-agent: they run while one of it works.
+    Agent,
+    /// A skill: they run from its use on.
+    Skill,
+    /// A command: the same.
+    Command,
+}
+
+impl BringerKind {
+    /// The name in lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Skill => "skill",
+            Self::Command => "command",
+        }
+    }
+}
 
 /// A hook as people see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookInfo {
+    /// What brings it along; `None` for one of the settings, which runs always.
+    pub bringer: Option<Bringer>,
     /// The event, as the file names it.
     pub event: String,
     /// Whether the event ever comes here.
@@ -56,11 +106,12 @@ impl Hooks {
     /// All that is declared, the strongest layer first.
     #[must_use]
     pub fn list(&self) -> Vec<HookInfo> {
-        self.list_with(&HashMap::new())
+        self.list_with(&HashMap::new(), None)
     }
 
-    fn list_with(&self, last: &HashMap<u64, LastRun>) -> Vec<HookInfo> {
+    fn list_with(&self, last: &HashMap<u64, LastRun>, bringer: Option<&Bringer>) -> Vec<HookInfo> {
         let info = |listed: &Listed| HookInfo {
+            bringer: bringer.cloned(),
             is_fired: HookEvent::of_name(&listed.event).is_some(),
             event: listed.event.clone(),
             matcher: listed.matcher.clone(),
@@ -76,6 +127,41 @@ impl Hooks {
     }
 }
 
+impl HookList {
+    /// The hooks of settings and those that these files bring along, as they are approved by `source`, with how they ended
+    /// `last`. Blocks on the disk.
+    pub(crate) fn of(
+        settings: &Hooks,
+        (agents, catalog): (&AgentTypes, &Catalog),
+        source: &dyn PolicySource,
+        last: &HashMap<u64, LastRun>,
+    ) -> Self {
+        let of_agents = agents
+            .iter()
+            .filter_map(|agent| Some((BringerKind::Agent, agent.name.clone(), agent.hooks.as_ref()?)));
+        let of_catalog = catalog.all().filter_map(|extension| {
+            let kind = match extension.kind {
+                ExtensionKind::Skill => BringerKind::Skill,
+                ExtensionKind::Command => BringerKind::Command,
+            };
+            Some((kind, extension.name.clone(), extension.hooks.as_ref()?))
+        });
+        let mut list = Self {
+            is_disabled: settings.is_disabled,
+            hooks: settings.list_with(last, None),
+            problems: settings.problems.clone(),
+        };
+        for (kind, name, hooks) in of_agents.chain(of_catalog) {
+            let is_approved = |wish: &Wish| source.is_approved(wish);
+            let entries = hooks.settled(kind == BringerKind::Agent, &is_approved);
+            let settled = Hooks::of_entries(entries, settings.is_disabled, &hooks.at.root);
+            list.hooks.extend(settled.list_with(last, Some(&Bringer { kind, name })));
+            list.problems.extend(settled.problems);
+        }
+        list
+    }
+}
+
 impl Session {
     /// What the settings declared of hooks when they were looked at last.
     #[must_use]
@@ -83,10 +169,11 @@ impl Session {
         Arc::clone(&self.in_force().hooks)
     }
 
-    /// The hooks of this session, the strongest layer first, as the settings were when they were looked at last.
-    #[must_use]
-    pub fn list_hooks(&self) -> Vec<HookInfo> {
+    /// The hooks of this session, as settings and other files were when they were looked at last.
+    pub async fn list_hooks(&self) -> HookList {
         let last = lock(self.hooks.last()).clone();
-        self.in_force().hooks.list_with(&last)
+        let (hooks, source) = (self.hooks(), self.policy_source());
+        let (agents, catalog) = (self.agents.types(), self.catalog());
+        blocking(move || HookList::of(&hooks, (&agents, &catalog), &*source, &last)).await
     }
 }

@@ -85,19 +85,21 @@ impl Session {
 
     /// Runs the hooks of the session's end, where a prompt had begun it.
     pub(crate) async fn fire_session_end(&self) {
-        if !self.hooks.has_started() || !self.has_hooks(HookEvent::SessionEnd) {
+        let conversation = Conversation::main(self);
+        if !self.hooks.has_started() || !conversation.has_hooks(HookEvent::SessionEnd) {
             return;
         }
         let in_force = self.in_force();
-        let handlers = in_force.hooks.of_event(HookEvent::SessionEnd);
-        let own = handlers.iter().filter(|handler| handler.has_own_timeout).map(|handler| handler.timeout);
+        let brought = conversation.brought_hooks(&in_force).await;
+        let handlers = [&*in_force.hooks, &brought].map(|hooks| hooks.of_event(HookEvent::SessionEnd));
+        let handlers = handlers.into_iter().flatten();
+        let own = handlers.filter(|handler| handler.has_own_timeout).map(|handler| handler.timeout);
         let limit = own.max().unwrap_or(END_LIMIT).clamp(END_LIMIT, MAX_END_LIMIT);
         let reason = self.hooks.end_reason().name();
         let mut moment = Moment::new(HookEvent::SessionEnd, None, json!({ "reason": reason }));
         moment.value = Some(reason);
         // The session's own is cancelled by now.
         let cancel = CancellationToken::new();
-        let conversation = Conversation::main(self);
         let mut firing = std::pin::pin!(conversation.fire(moment, &cancel));
         if tokio::time::timeout(limit, &mut firing).await.is_err() {
             cancel.cancel();
@@ -107,7 +109,7 @@ impl Session {
 
     /// Tells hooks that the user is waited for. Nobody waits for them.
     pub(crate) fn notify(&self, kind: &'static str, title: &'static str, message: String) {
-        if !self.has_hooks(HookEvent::Notification) {
+        if !Conversation::main(self).has_hooks(HookEvent::Notification) {
             return;
         }
         let Some(session) = self.shared() else { return };
@@ -131,7 +133,7 @@ impl Conversation<'_> {
 
     /// Runs the hooks of a beginning.
     pub(crate) async fn fire_start_of(&self, source: StartSource, turn: &TurnId, cancel: &CancellationToken) {
-        if !self.session.has_hooks(HookEvent::SessionStart) {
+        if !self.has_hooks(HookEvent::SessionStart) {
             return;
         }
         let fields = json!({ "source": source.name(), "model": self.model_name() });
@@ -147,7 +149,7 @@ impl Conversation<'_> {
 
     /// Has hooks look at a prompt before the model sees it.
     pub(crate) async fn admit(&self, turn: &TurnId, text: &str, cancel: &CancellationToken) -> Admission {
-        if !self.session.has_hooks(HookEvent::UserPromptSubmit) {
+        if !self.has_hooks(HookEvent::UserPromptSubmit) {
             return Admission::Taken;
         }
         let fields = json!({ "prompt": text, "user_prompt": text });
@@ -176,7 +178,7 @@ impl Conversation<'_> {
         cancel: &CancellationToken,
     ) -> StopWord {
         let event = if self.agent.is_some() { HookEvent::SubagentStop } else { HookEvent::Stop };
-        if !self.session.has_hooks(event) {
+        if !self.has_hooks(event) {
             return StopWord::Ends;
         }
         let background: Vec<Value> = {
@@ -203,7 +205,7 @@ impl Conversation<'_> {
 
     /// Runs the hooks of a sub-agent's beginning.
     pub(crate) async fn fire_subagent_start(&self, turn: &TurnId, cancel: &CancellationToken) {
-        if !self.session.has_hooks(HookEvent::SubagentStart) {
+        if !self.has_hooks(HookEvent::SubagentStart) {
             return;
         }
         let kind = self.assignment.as_ref().map(|assignment| assignment.kind.clone());

@@ -179,7 +179,7 @@ impl HookState {
     }
 
     /// Whether a problem is news in a turn.
-    pub(super) fn is_news(&self, turn: &TurnId, event: HookEvent, problem: &str) -> bool {
+    pub(crate) fn is_news(&self, turn: &TurnId, event: HookEvent, problem: &str) -> bool {
         let mut told = lock(&self.told);
         if told.turn.as_ref() != Some(turn) {
             (told.turn, told.problems) = (Some(turn.clone()), HashSet::new());

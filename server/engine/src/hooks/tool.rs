@@ -64,14 +64,13 @@ impl Conversation<'_> {
     pub(crate) fn has_tool_hooks(&self, event: HookEvent) -> bool {
         let is_chained =
             !matches!(event, HookEvent::PermissionRequest) && !self.session.hooks.chain.is_empty();
-        is_chained || self.session.has_hooks(event)
+        is_chained || self.has_hooks(event)
     }
 
     /// Has hooks look at a call that no rule refuses.
     pub(crate) async fn before_call(&self, looked: Looked<'_>, cancel: &CancellationToken) -> Before {
         let mut before = self.chained_before(looked).await;
-        if matches!(before.choice, Some((Choice::Deny, _))) || !self.session.has_hooks(HookEvent::PreToolUse)
-        {
+        if matches!(before.choice, Some((Choice::Deny, _))) || !self.has_hooks(HookEvent::PreToolUse) {
             return before;
         }
         let input = before.input.as_ref().unwrap_or(looked.case.input);
@@ -112,7 +111,7 @@ impl Conversation<'_> {
         offers: &[Offer],
         cancel: &CancellationToken,
     ) -> Option<Answered> {
-        if !self.session.has_hooks(HookEvent::PermissionRequest) {
+        if !self.has_hooks(HookEvent::PermissionRequest) {
             return None;
         }
         let mut fields = Map::new();
@@ -146,7 +145,7 @@ impl Conversation<'_> {
             told.extend(self.session.hooks.chain.after(self.hook_call(looked), &mut result).await);
         }
         let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
-        if self.session.has_hooks(event) {
+        if self.has_hooks(event) {
             let fields = fields_after(&result, looked.case, took, &self.session.workspace);
             let mut moment = self.moment(event, looked, fields);
             // A cancelled call is told of as well; nobody waits for that for long.

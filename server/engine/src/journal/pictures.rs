@@ -138,6 +138,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Decided { .. }
         | Record::Granted { .. }
         | Record::Equipped { .. }
+        | Record::HooksBrought { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }

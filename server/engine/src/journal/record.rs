@@ -10,6 +10,7 @@ use crate::command::CommandUse;
 use crate::context::meter::ContextUse;
 use crate::edit::ledger::Entry;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
+use crate::hooks::UsedHooks;
 use crate::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Attachment, Part};
 use crate::model::{Block, Effort, Message, Usage};
@@ -143,6 +144,11 @@ pub enum Record {
         turn: TurnId,
         /// What.
         equipment: Equipment,
+    },
+    /// A skill or command brings hooks along that count from now on.
+    HooksBrought {
+        /// Which.
+        used: Box<UsedHooks>,
     },
     /// The user has allowed something for the rest of the session, without being asked.
     Granted {

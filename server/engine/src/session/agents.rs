@@ -12,6 +12,7 @@ use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::agents::{AgentTypes, KnownAgents};
 use crate::event::{Bookmark, Item};
+use crate::hooks::UsedHooks;
 use crate::ids::{AgentId, CallId, TurnId};
 use crate::model::Usage;
 use crate::session::changes::lock;
@@ -46,6 +47,9 @@ pub struct Agent {
     /// What the skills bring along that it has used for that work.
     #[serde(default)]
     pub equipment: Equipment,
+    /// The hooks that skills have brought along which it has used, the oldest first.
+    #[serde(default)]
+    pub hooks: Vec<UsedHooks>,
     /// Its conversation.
     pub thread: Thread,
 }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::context::meter::ContextUse;
 use crate::event::{CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel};
+use crate::hooks::brought::Brought;
 use crate::ids::{AgentId, ItemId, PermissionId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::Executed;
@@ -69,6 +70,8 @@ pub(crate) struct Assignment {
     pub(crate) effort: Option<Effort>,
     /// What the skills bring along that the sub-agents above it have used.
     pub(crate) inherited: Equipment,
+    /// The hooks that its type brings along, and those of the sub-agents above it.
+    pub(crate) hooks: Vec<Brought>,
     /// How many conversations stand above it.
     pub(crate) depth: usize,
     /// Is told the titles of the calls that begin to run.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::extension::template::{MODEL_KEY, SHELL_KEY, Segment, TOOLS_KEY};
 use crate::extension::{CommandShell, Extension};
+use crate::hooks::brought::HOOKS_KEY;
 use crate::ids::TurnId;
 use crate::model::models::Pointer;
 use crate::model::{Effort, ModelError};
@@ -143,6 +144,12 @@ impl Session {
                     false
                 }
             });
+        }
+        if waiting.iter().any(|wish| wish.key.starts_with(HOOKS_KEY)) {
+            notes.push(format!(
+                "`hooks` of {} wait for your approval (`/trust`); until then they do not run",
+                extension.path
+            ));
         }
         let chosen = self.chosen(extension.model.as_deref(), extension.effort, waiting);
         if chosen.waits {

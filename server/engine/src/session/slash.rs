@@ -207,7 +207,7 @@ impl Bench<'_> {
             Which::Export => self.export().await,
             Which::Fork => self.fork().await,
             Which::Help => self.help().await,
-            Which::Hooks => self.hooks(),
+            Which::Hooks => self.hooks().await,
             Which::Mcp => self.mcp(),
             Which::Memory => self.memory(),
             Which::Model => self.model(),

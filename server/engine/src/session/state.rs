@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::command;
 use crate::event::{Event, Item, ItemBody, QueuedPrompt, ResumeStrategy, RunState, SealedCall, TurnEnd};
+use crate::hooks::UsedHooks;
+use crate::hooks::brought::take_in;
 use crate::ids::{AgentId, ItemId, QueueId, ResolutionId, SessionId, TurnId};
 use crate::input::{Part, Prompt};
 use crate::journal::record::TurnFigures;
@@ -75,6 +77,9 @@ pub struct SessionState {
     /// What the skills and commands of the running turn bring along.
     #[serde(default)]
     pub equipment: Equipment,
+    /// The hooks that skills and commands have brought along, the oldest first.
+    #[serde(default)]
+    pub hooks: Vec<UsedHooks>,
     /// The todo list.
     pub todos: Vec<Todo>,
     /// The lists at the prompts of turns, where there was one.
@@ -157,6 +162,8 @@ struct Cut {
     resolution: ResolutionId,
     main: thread::Cut,
     agents: BTreeMap<AgentId, thread::Cut>,
+    #[serde(default)]
+    hooks: Vec<UsedHooks>,
     todos: Vec<Todo>,
     title: String,
     titled: Option<TitledBy>,
@@ -188,6 +195,7 @@ impl SessionState {
             attaching: None,
             grants: Vec::new(),
             equipment: Equipment::default(),
+            hooks: Vec::new(),
             todos: Vec::new(),
             todos_before: BTreeMap::new(),
             rounds_without_todos: 0,
@@ -307,6 +315,7 @@ impl SessionState {
             Record::Decided { .. }
             | Record::Granted { .. }
             | Record::Equipped { .. }
+            | Record::HooksBrought { .. }
             | Record::Asked { .. }
             | Record::Replied { .. } => self.apply_quiet(record),
             Record::Todos { todos } => {
@@ -427,6 +436,7 @@ impl SessionState {
             }
             Record::Granted { grants } => self.grants.extend(grants),
             Record::Equipped { turn: _, equipment } => self.equipment.take(equipment),
+            Record::HooksBrought { used } => take_in(&mut self.hooks, *used),
             Record::Asked { question } => {
                 self.asked.retain(|asked| asked.id != question.id);
                 self.asked.push(*question);
@@ -463,6 +473,10 @@ impl SessionState {
             }
             Record::Equipped { turn: _, equipment } => {
                 self.agent_mut(id.clone()).equipment.take(equipment.clone());
+                None
+            }
+            Record::HooksBrought { used } => {
+                take_in(&mut self.agent_mut(id.clone()).hooks, used.as_ref().clone());
                 None
             }
             Record::Charged { turn, model, usage, cost, context } => {
@@ -614,11 +628,12 @@ impl SessionState {
         let Some(main) = self.main.rewind(&gone) else { return Vec::new() };
         let cut = |(id, agent): (&AgentId, &mut Agent)| Some((id.clone(), agent.thread.rewind(&gone)?));
         let agents = self.agents.iter_mut().filter_map(cut).collect();
+        let hooks = self.hooks.extract_if(.., |used| gone.contains(&used.turn)).collect();
         let todos = self.todos_before.get(turn).cloned().unwrap_or_default();
         let todos = std::mem::replace(&mut self.todos, todos);
         let todos_changed = todos != self.todos;
         let (title, titled) = (self.title.clone(), self.titled);
-        self.cut = Some(Cut { resolution, main, agents, todos, title, titled });
+        self.cut = Some(Cut { resolution, main, agents, hooks, todos, title, titled });
         let title = self.name_anew();
         rewound.into_iter().chain(todos_changed.then(|| self.todo_event())).chain(title).collect()
     }
@@ -629,6 +644,7 @@ impl SessionState {
         self.main.unwind(cut.main);
         let todos_changed = cut.todos != self.todos;
         self.todos = cut.todos;
+        cut.hooks.into_iter().for_each(|used| take_in(&mut self.hooks, used));
         for (agent, cut) in cut.agents {
             self.agent_mut(agent).thread.unwind(cut);
         }

@@ -213,6 +213,7 @@ impl Thread {
             | Record::Decided { .. }
             | Record::Granted { .. }
             | Record::Equipped { .. }
+            | Record::HooksBrought { .. }
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }

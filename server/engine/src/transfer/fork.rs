@@ -104,6 +104,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Decided { .. }
         | Record::Granted { .. }
         | Record::Equipped { .. }
+        | Record::HooksBrought { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }
@@ -161,6 +162,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::CallMoved { .. }
         | Record::CallEnded { .. }
         | Record::Remark { .. }
+        | Record::HooksBrought { .. }
         | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Asked { .. }

@@ -14,9 +14,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::{AgentType, notes};
-use crate::event::{ItemBody, TurnEnd};
+use crate::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use crate::extension::ExtensionKind;
-use crate::ids::AgentId;
+use crate::hooks::HookEvent;
+use crate::hooks::brought::{Brought, HOOKS_KEY};
+use crate::ids::{AgentId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
 use crate::model::models::Pointer;
@@ -24,6 +26,7 @@ use crate::model::{Block, Usage};
 use crate::session::agents::MAX_DEPTH;
 use crate::session::conversation::{Assignment, Conversation};
 use crate::session::thread::Thread;
+use crate::settings::Wish;
 use crate::tools::task::Delegation;
 use crate::tools::{Progress, ToolError, ToolErrorKind, ToolOutput};
 use crate::turn::ending::seal;
@@ -67,7 +70,7 @@ pub(super) fn run<'a>(
             () = cancel.cancelled() => return Err(cancelled()),
             place = agents.place(parent.depth()) => place,
         };
-        let mut conversation = conversation(parent, kind, &delegation, id.clone(), progress).await?;
+        let mut conversation = conversation(parent, &call.turn, kind, &delegation, id.clone(), progress).await?;
         let beginning = beginning(&conversation, call, kind, cancel).await;
         if let Some(assignment) = &mut conversation.assignment {
             assignment.prompt.push_str(&beginning);
@@ -116,6 +119,7 @@ pub(super) fn give_up(parent: &Conversation<'_>, call: &Call) {
 /// The conversation in which the sub-agent works.
 async fn conversation<'a>(
     parent: &Conversation<'a>,
+    turn: &TurnId,
     kind: &AgentType,
     delegation: &Delegation,
     id: AgentId,
@@ -125,6 +129,7 @@ async fn conversation<'a>(
     let tools = kind.registry(&parent.tools, depth < MAX_DEPTH)?;
     // A project's file may name a model of another provider, or one that costs more.
     let waiting = parent.session.unapproved(kind.wishes.clone()).await;
+    tell_waiting_hooks(parent, kind, turn, &waiting);
     let chosen = parent.session.chosen(kind.model.as_deref(), kind.effort, &waiting);
     let known = parent.session.state().agents.get(&id).and_then(|agent| agent.model.clone());
     let model = match &delegation.model {
@@ -139,6 +144,8 @@ async fn conversation<'a>(
             (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
         }),
     };
+    let own = kind.hooks.clone().map(|hooks| Brought { hooks, is_of_agent: true });
+    let hooks = parent.hooks_for_agents().into_iter().chain(own).collect();
     let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
     let assignment = Assignment {
         kind: kind.name.clone(),
@@ -150,10 +157,24 @@ async fn conversation<'a>(
         model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
         effort: chosen.effort.or_else(|| parent.assignment.as_ref()?.effort),
         inherited: parent.equipment(),
+        hooks,
         depth,
         tell: teller(progress),
     };
     Ok(Conversation::of_assignment(parent.session, id, tools, limit, assignment))
+}
+
+/// Tells the user, once in a turn, that hooks of a type wait for their approval.
+fn tell_waiting_hooks(parent: &Conversation<'_>, kind: &AgentType, turn: &TurnId, waiting: &[Wish]) {
+    let (Some(file), true) = (&kind.file, waiting.iter().any(|wish| wish.key.starts_with(HOOKS_KEY))) else {
+        return;
+    };
+    let text = format!("Hooks of the agent `{}` wait for your approval and do not run: {file}.", kind.name);
+    if parent.session.hooks.is_news(turn, HookEvent::SubagentStart, &text) {
+        let main = Conversation::main(parent.session);
+        let hint = "`/trust` shows and approves what they run.";
+        main.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
+    }
 }
 
 /// What stands behind the prompt of its type: the skills that it begins with, and its notes.

@@ -476,7 +476,7 @@ impl Pipeline<'_> {
         judged: Judged,
         context: &CallContext,
     ) -> Result<ByHook, ToolError> {
-        if !self.session.has_hooks(HookEvent::PermissionRequest) {
+        if !self.conversation.has_hooks(HookEvent::PermissionRequest) {
             return Ok(ByHook::Open(Box::new(Open { plan, judged, input: None })));
         }
         let answered = {

@@ -57,6 +57,7 @@ pub(super) async fn expand(
         let said = format!("`{name}`: {}.", notes.join("; "));
         conversation.notice(&call.turn, NoticeLevel::Warning, said, None);
     }
+    conversation.bring_hooks(&call.turn, extension.hooks);
     if let Some(kind) = extension.agent {
         may_delegate(conversation, call, &kind)?;
         let model = equipment.model.clone();

@@ -137,6 +137,12 @@ fn identical_handlers_run_once() {
     let hooks = compiled(vec![group(), group()]);
     let subject = Subject { value: None, call: None, workspace: &workspace };
     let heads: Vec<_> =
-        hooks.at(HookEvent::Stop, subject).iter().map(|handler| handler.action.head()).collect();
+        hooks.at(HookEvent::Stop, subject, Vec::new()).iter().map(|handler| handler.action.head()).collect();
     assert_eq!(heads, ["x", "y"]);
+    let found = hooks.at(HookEvent::Stop, subject, Vec::new());
+    assert_eq!(
+        compiled(vec![group()]).at(HookEvent::Stop, subject, found).len(),
+        2,
+        "also those of other files"
+    );
 }

@@ -66,6 +66,7 @@ impl Session {
             let said = format!("`/{}`: {}.", typed.name, notes.join("; "));
             conversation.notice(turn, NoticeLevel::Warning, said, None);
         }
+        conversation.bring_hooks(turn, extension.hooks);
         if let Some(kind) = extension.agent {
             let said = format!(
                 "The user has run `/{}`. A sub-agent carries it out; tell them what comes of it.",

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::command::{BUILT_INS, BuiltIn, Effect, Report};
 use crate::extension::ExtensionKind;
+use crate::hooks::{BringerKind, HookList};
 use crate::mcp::{State, ToolInfo};
 use crate::memory::Fate;
 use crate::model::Usage;
@@ -331,8 +332,8 @@ impl Bench<'_> {
         Report::text(text.trim_end()).with(json!({ "tasks": ids }))
     }
 
-    pub(super) fn hooks(&self) -> Report {
-        let (in_force, hooks) = (self.session.in_force(), self.session.list_hooks());
+    pub(super) async fn hooks(&self) -> Report {
+        let HookList { is_disabled, hooks, problems: _ } = self.session.list_hooks().await;
         let mut text = String::new();
         for hook in &hooks {
             let matcher = hook.matcher.as_ref().map(|matcher| format!(" `{matcher}`")).unwrap_or_default();
@@ -341,13 +342,20 @@ impl Bench<'_> {
                 Approval::NotNeeded | Approval::Approved => "",
             };
             let bad = hook.problem.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default();
+            let when = hook.bringer.as_ref().map(|of| match of.kind {
+                BringerKind::Agent => format!("; while the agent `{}` works", of.name),
+                BringerKind::Skill | BringerKind::Command => {
+                    format!("; once the {} `{}` was used", of.kind.name(), of.name)
+                }
+            });
             let (event, head, source) = (&hook.event, &hook.head, &hook.source);
-            let _ = writeln!(text, "- **{event}**{matcher}: `{head}` ({source}{waits}{bad})");
+            let when = when.unwrap_or_default();
+            let _ = writeln!(text, "- **{event}**{matcher}: `{head}` ({source}{when}{waits}{bad})");
         }
         if hooks.is_empty() {
-            text.push_str("The settings declare no hooks.");
+            text.push_str("Neither the settings nor the files of agents and skills declare hooks.");
         }
-        if in_force.policy.declared.switches.disable_all_hooks == Some(true) {
+        if is_disabled {
             text.push_str("\n\nAll of them are switched off by `disableAllHooks`.");
         }
         let events: Vec<_> = hooks.iter().map(|hook| &hook.event).collect();
