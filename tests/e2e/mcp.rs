@@ -3,6 +3,7 @@
 mod auth;
 mod changes;
 mod faults;
+mod of_agents;
 mod real;
 
 use std::path::{Path, PathBuf};

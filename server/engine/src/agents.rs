@@ -9,14 +9,15 @@ pub(crate) mod notes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::extension::places::{Origin, Part, Places};
 use crate::extension::problem::Fault;
 use crate::hooks::FileHooks;
 use crate::ids::AgentId;
-use crate::mcp::names::covers;
+use crate::mcp::FileServers;
+use crate::mcp::names::{covers, server_part};
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -65,8 +66,10 @@ pub struct AgentType {
     pub color: Option<String>,
     /// The skills whose whole text it begins with.
     pub skills: Vec<String>,
-    /// The MCP servers whose tools it has beside those it names.
+    /// The MCP servers whose tools it has beside those it names, those among them that its file describes.
     pub servers: Vec<String>,
+    /// The MCP servers that its file describes: they run for a sub-agent of it alone.
+    pub own_servers: Option<FileServers>,
     /// The hooks that count while a sub-agent of it works.
     pub hooks: Option<FileHooks>,
     /// Where it keeps notes from one task to the next.
@@ -275,7 +278,8 @@ impl AgentType {
     /// Whether a tool is one of a server that it names.
     fn has_server_of(&self, tool: &str) -> bool {
         let of = |server: &String| {
-            let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(server.as_str()));
+            let part = server_part(server, &BTreeSet::new());
+            let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(part.as_str()));
             rest.is_some_and(|rest| rest.starts_with("__"))
         };
         self.servers.iter().any(of)

@@ -10,6 +10,7 @@ mod connection;
 mod elicit;
 pub mod failure;
 pub mod names;
+mod of_file;
 mod offered;
 pub mod prompts;
 pub mod resources;
@@ -30,6 +31,7 @@ use crate::permission::policy::PolicySource;
 use crate::shell::Secrets;
 
 pub use failure::{Failure, FailureClass};
+pub use of_file::FileServers;
 pub use prompts::{PromptArgument, PromptInfo, PromptPart};
 pub use resources::{ResourceInfo, ResourceText};
 pub use server::{ServerInfo, State};

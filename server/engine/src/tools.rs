@@ -499,6 +499,14 @@ impl Registry {
         Self { source: Some(source), ..self.clone() }
     }
 
+    /// The same with more tools; one of the same name is replaced.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = Arc<dyn ErasedTool>>) -> Self {
+        let mut registry = self.clone();
+        registry.tools.extend(more.into_iter().map(|tool| (tool.facts().name, tool)));
+        registry
+    }
+
     /// All tools there are now: those that stay in the order of their names, then those that come and go.
     pub fn iter(&self) -> impl Iterator<Item = Arc<dyn ErasedTool>> {
         let others = self.source.as_ref().map(|source| source.tools()).unwrap_or_default();

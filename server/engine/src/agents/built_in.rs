@@ -67,6 +67,7 @@ fn built_in(
         color: None,
         skills: Vec::new(),
         servers: Vec::new(),
+        own_servers: None,
         hooks: None,
         memory: None,
         origin: Origin::BuiltIn,

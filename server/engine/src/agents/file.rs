@@ -15,6 +15,7 @@ use crate::extension::places::{Origin, Place, check_within};
 use crate::extension::problem::Fault;
 use crate::extension::template::model_wish;
 use crate::hooks::FileHooks;
+use crate::mcp::FileServers;
 use crate::model::Effort;
 use crate::paths::AbsPath;
 use crate::permission::Mode;
@@ -139,7 +140,9 @@ fn wishes(agent: &AgentType, at: &HeadFile) -> Vec<Wish> {
         return Vec::new();
     }
     let model = model_wish(&at.root, &at.file, agent.model.as_deref(), agent.effort);
-    model.into_iter().chain(agent.hooks.iter().flat_map(FileHooks::wishes)).collect()
+    let hooks = agent.hooks.iter().flat_map(FileHooks::wishes);
+    let servers = agent.own_servers.iter().flat_map(FileServers::wishes);
+    model.into_iter().chain(hooks).chain(servers).collect()
 }
 
 fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
@@ -173,6 +176,11 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
     let hooks = hooks.and_then(|read| {
         read.map_err(|reason| faults.push(Fault::warning(format!("{reason}.")).at_key(head, "hooks"))).ok()
     });
+    let mut names = written.mcp_servers.as_ref().map(servers).unwrap_or_default();
+    let read = written.mcp_servers.as_ref().map(|servers| FileServers::read(servers, head, file));
+    let (own_servers, of_servers) = read.unwrap_or_default();
+    faults.extend(of_servers);
+    names.extend(own_servers.iter().flat_map(FileServers::names).map(str::to_owned));
     let tools = written.tools.map(Names::tools);
     let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
     let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
@@ -188,7 +196,8 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
         max_turns: written.max_turns.map(|turns| turns.max(1)),
         color: written.color.as_deref().map(color).transpose().map_err(at("color"))?.flatten(),
         skills: written.skills.map(Names::plain).unwrap_or_default(),
-        servers: written.mcp_servers.as_ref().map(servers).unwrap_or_default(),
+        servers: names,
+        own_servers,
         hooks,
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
         origin: file.origin,
@@ -210,12 +219,6 @@ impl Written {
         }
         if self.model.is_some() && self.model_name.is_some() {
             warn("model", "`model` does not count beside `model_name`.");
-        }
-        if let Some(Value::Array(servers)) = &self.mcp_servers
-            && servers.iter().any(Value::is_object)
-        {
-            let message = "A server described in `mcpServers` is not started; describe it in `.mcp.json` and name it here.";
-            warn("mcpServers", message);
         }
         if self.background == Some(true) {
             warn("background", "`background` does not count: sub-agents run while their call waits.");

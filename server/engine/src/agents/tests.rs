@@ -125,7 +125,7 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
     let all = all.unwrap();
     assert_eq!(
         (all.color.as_deref(), all.skills.join(" "), all.servers.join(" ")),
-        (Some("cyan"), "tidy test".to_owned(), "hub".to_owned())
+        (Some("cyan"), "tidy test".to_owned(), "hub own".to_owned())
     );
     assert_eq!((all.memory, all.hooks.is_some()), (Some(AgentMemory::Project), true));
     for (line, key) in [
@@ -135,7 +135,7 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
         ("initialPrompt: go", "`initialPrompt`"),
         ("forkContext: true", "`forkContext`"),
         ("tools: []", "`tools` is empty"),
-        ("mcpServers: [{own: {command: x}}]", "`mcpServers`"),
+        ("mcpServers: [{own: {args: [x]}}]", "`mcpServers`"),
     ] {
         let (_, faults) = parse(&agent("one", &format!("{line}\n"))).unwrap();
         assert_eq!(faults.len(), 1, "{line}: {faults:?}");

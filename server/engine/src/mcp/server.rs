@@ -82,6 +82,24 @@ pub struct ServerInfo {
     pub notes: Vec<String>,
 }
 
+impl ServerInfo {
+    /// Why its tools are not there, for people; `None` when they are.
+    #[must_use]
+    pub fn absence(&self) -> Option<String> {
+        let why = match self.state {
+            State::Connected => return None,
+            State::Disabled => "it is switched off",
+            State::WaitingForApproval => "it waits for your approval (`/trust`)",
+            State::Stopped => "it is not running",
+            State::Starting => "it is still starting",
+            State::NeedsAuth => "you have to sign in to it",
+            State::Failed => "it failed",
+        };
+        let failure = self.failure.as_ref().map(|failure| format!(": {failure}"));
+        Some(format!("{why}{}", failure.unwrap_or_default()))
+    }
+}
+
 /// What the task tells.
 #[derive(Clone, Debug, Default)]
 struct Told {

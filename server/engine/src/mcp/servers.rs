@@ -213,6 +213,14 @@ impl Servers {
         })
     }
 
+    /// Others in the surroundings of these, by what is made of their settings.
+    pub(super) fn like(
+        &self,
+        settings: impl FnOnce(Arc<dyn PolicySource>) -> Arc<dyn PolicySource>,
+    ) -> Arc<Self> {
+        Self::new(self.roots.clone(), settings(Arc::clone(&self.policy)), self.place.clone())
+    }
+
     /// Joins those that need the servers and are told of what becomes of them. Starts nothing.
     #[must_use]
     pub fn join(self: &Arc<Self>, events: &Arc<EventLog>) -> Member {
@@ -354,6 +362,11 @@ impl Servers {
     #[must_use]
     pub fn first_wait(&self) -> Duration {
         self.all().first().map_or(Duration::ZERO, |server| server.surroundings().limits.first_wait)
+    }
+
+    /// How long a server may take to start.
+    pub(crate) fn start_limit(&self) -> Duration {
+        self.all().first().map_or(Duration::ZERO, |server| server.surroundings().limits.start)
     }
 
     /// All servers, for people.

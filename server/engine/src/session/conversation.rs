@@ -3,6 +3,7 @@
 //! Rule: whatever is recorded through a conversation is recorded as its own, and what it shows says whose it is; all
 //! else (files, changes, permissions, usage) is the session's, whoever does it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -70,6 +71,8 @@ pub(crate) struct Assignment {
     pub(crate) effort: Option<Effort>,
     /// What the skills bring along that the sub-agents above it have used.
     pub(crate) inherited: Equipment,
+    /// The tools of servers that run for it alone.
+    pub(crate) own_tools: BTreeSet<&'static str>,
     /// The hooks that its type brings along, and those of the sub-agents above it.
     pub(crate) hooks: Vec<Brought>,
     /// How many conversations stand above it.
@@ -182,6 +185,16 @@ impl<'a> Conversation<'a> {
     /// Which files its searches may look into.
     pub(crate) fn may_read(&self) -> MayRead {
         self.session.may_read_with(self.mode(self.session.mode()), &self.equipment())
+    }
+
+    /// The tools that its sub-agents can have: not those of servers that run for it alone.
+    pub(crate) fn tools_for_agents(&self) -> Registry {
+        match &self.assignment {
+            Some(Assignment { own_tools, .. }) if !own_tools.is_empty() => {
+                self.tools.only(|name| !own_tools.contains(name))
+            }
+            Some(_) | None => Registry::clone(&self.tools),
+        }
     }
 
     /// How many conversations stand above it.

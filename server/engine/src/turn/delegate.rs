@@ -21,6 +21,7 @@ use crate::hooks::brought::{Brought, HOOKS_KEY};
 use crate::ids::{AgentId, TurnId};
 use crate::journal::Record;
 use crate::journal::record::TurnFigures;
+use crate::mcp::Servers;
 use crate::model::models::Pointer;
 use crate::model::{Block, Usage};
 use crate::session::agents::MAX_DEPTH;
@@ -61,7 +62,7 @@ pub(super) fn run<'a>(
             Some(Again::Agent(agent, taken_up)) => Some((agent.clone(), taken_up.as_ref().clone())),
             Some(Again::Permission(..) | Again::Question(_)) | None => None,
         };
-        let id = again.as_ref().map(|(agent, _)| agent.clone());
+        let (id, again) = again.map_or((None, None), |(agent, taken_up)| (Some(agent), Some(taken_up)));
         let id = id.or_else(|| delegation.resume.clone()).unwrap_or_else(AgentId::generate);
         let agents = &parent.session.agents;
         let _at_work = agents.begin(&id).ok_or_else(|| busy(&id))?;
@@ -70,31 +71,112 @@ pub(super) fn run<'a>(
             () = cancel.cancelled() => return Err(cancelled()),
             place = agents.place(parent.depth()) => place,
         };
-        let mut conversation = conversation(parent, &call.turn, kind, &delegation, id.clone(), progress).await?;
-        let beginning = beginning(&conversation, call, kind, cancel).await;
+        let servers = begin_servers(parent, &call.turn, kind, cancel).await;
+        let work = Work { call, kind, delegation: &delegation, id, servers: servers.as_deref() };
+        let done = work.run(parent, again, progress, cancel).await;
+        if let Some(servers) = &servers {
+            servers.end().await;
+        }
+        done
+    }
+    .boxed()
+}
+
+/// What a sub-agent is to do.
+struct Work<'a> {
+    call: &'a Call,
+    kind: &'a AgentType,
+    delegation: &'a Delegation,
+    id: AgentId,
+    /// The servers that run for it alone.
+    servers: Option<&'a Servers>,
+}
+
+impl Work<'_> {
+    /// Has it done to its end; `again`: from where it was when the server ended.
+    async fn run(
+        &self,
+        parent: &Conversation<'_>,
+        again: Option<TakenUp>,
+        progress: Progress,
+        cancel: &CancellationToken,
+    ) -> Result<ToolOutput, ToolError> {
+        let (turn, kind) = (&self.call.turn, self.kind);
+        let mut conversation = self.conversation(parent, progress).await?;
+        let beginning = beginning(&conversation, self.call, kind, cancel).await;
         if let Some(assignment) = &mut conversation.assignment {
             assignment.prompt.push_str(&beginning);
+            let said = self.servers.map(Servers::instructions).filter(|said| !said.is_empty());
+            assignment.prompt.extend(said.map(|said| format!("\n\n{said}")));
         }
         let work = async {
             match again {
-                Some((_, taken_up)) => turn::go_on(&conversation, &call.turn, taken_up, cancel).await,
+                Some(taken_up) => turn::go_on(&conversation, turn, taken_up, cancel).await,
                 None => {
-                    begin(&conversation, call, kind, &delegation, &id);
-                    conversation.fire_subagent_start(&call.turn, cancel).await;
-                    turn::run(&conversation, &call.turn, cancel).await
+                    begin(&conversation, self.call, kind, self.delegation, &self.id);
+                    conversation.fire_subagent_start(turn, cancel).await;
+                    turn::run(&conversation, turn, cancel).await
                 }
             }
         };
         let ended = AssertUnwindSafe(work).catch_unwind().await;
-        let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, &call.turn));
+        let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, turn));
         parent.spend(ended.spent);
-        if is_left_open(&conversation, &call.turn, ended.reason) {
+        if is_left_open(&conversation, turn, ended.reason) {
             return Err(cancelled());
         }
-        conversation.commit(ended.record(&call.turn));
-        result(&conversation, kind, &id, ended)
+        conversation.commit(ended.record(turn));
+        result(&conversation, kind, &self.id, ended)
     }
-    .boxed()
+
+    /// The conversation in which it is done.
+    async fn conversation<'a>(
+        &self,
+        parent: &Conversation<'a>,
+        progress: Progress,
+    ) -> Result<Conversation<'a>, ToolError> {
+        let (kind, id) = (self.kind, &self.id);
+        let depth = parent.depth() + 1;
+        let own: Vec<_> = self.servers.map(Servers::own_tools).unwrap_or_default();
+        let own_tools = own.iter().map(|tool| tool.facts().name).collect();
+        let tools = kind.registry(&parent.tools_for_agents().with(own), depth < MAX_DEPTH)?;
+        // A project's file may name a model of another provider, or one that costs more.
+        let waiting = parent.session.unapproved(kind.wishes.clone()).await;
+        tell_waiting_hooks(parent, kind, &self.call.turn, &waiting);
+        let chosen = parent.session.chosen(kind.model.as_deref(), kind.effort, &waiting);
+        let known = parent.session.state().agents.get(id).and_then(|agent| agent.model.clone());
+        let model = match &self.delegation.model {
+            Some(named) => Some(parent.session.model_named(named).map_err(|error| {
+                let hint = "Leave `model` out to use the type's own.";
+                ToolError::new(ToolErrorKind::InvalidInput, error.to_string(), hint)
+            })?),
+            // A file may name a model that is not there: it is then that of the session.
+            None => known.or_else(|| chosen.model?.ok()).or_else(|| {
+                // Where nothing is said about sub-agents, they have the model of the session.
+                let task = parent.session.pointer(Pointer::Task);
+                (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
+            }),
+        };
+        let own = kind.hooks.clone().map(|hooks| Brought { hooks, is_of_agent: true });
+        let hooks = parent.hooks_for_agents().into_iter().chain(own).collect();
+        let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
+        let assignment = Assignment {
+            kind: kind.name.clone(),
+            prompt: kind.prompt.clone(),
+            mode: match (kind.mode, parent.mode_limit()) {
+                (Some(mode), Some(limit)) => Some(limit.within(mode)),
+                (mode, limit) => mode.or(limit),
+            },
+            model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
+            effort: chosen.effort.or_else(|| parent.assignment.as_ref()?.effort),
+            inherited: parent.equipment(),
+            own_tools,
+            hooks,
+            depth,
+            tell: teller(progress),
+        };
+        Ok(Conversation::of_assignment(parent.session, id.clone(), tools, limit, assignment))
+    }
 }
 
 /// Ends the sub-agent of a call that was taken up, where it did not come to go on, after those that it called.
@@ -116,52 +198,35 @@ pub(super) fn give_up(parent: &Conversation<'_>, call: &Call) {
     conversation.commit(Record::TurnEnded { turn, reason, usage, figures });
 }
 
-/// The conversation in which the sub-agent works.
-async fn conversation<'a>(
-    parent: &Conversation<'a>,
+/// Starts the servers that the file of a type describes and waits until they are there or cannot be. Tells the user which
+/// servers that it names a sub-agent of it has to do without.
+async fn begin_servers(
+    parent: &Conversation<'_>,
     turn: &TurnId,
     kind: &AgentType,
-    delegation: &Delegation,
-    id: AgentId,
-    progress: Progress,
-) -> Result<Conversation<'a>, ToolError> {
-    let depth = parent.depth() + 1;
-    let tools = kind.registry(&parent.tools, depth < MAX_DEPTH)?;
-    // A project's file may name a model of another provider, or one that costs more.
-    let waiting = parent.session.unapproved(kind.wishes.clone()).await;
-    tell_waiting_hooks(parent, kind, turn, &waiting);
-    let chosen = parent.session.chosen(kind.model.as_deref(), kind.effort, &waiting);
-    let known = parent.session.state().agents.get(&id).and_then(|agent| agent.model.clone());
-    let model = match &delegation.model {
-        Some(named) => Some(parent.session.model_named(named).map_err(|error| {
-            let hint = "Leave `model` out to use the type's own.";
-            ToolError::new(ToolErrorKind::InvalidInput, error.to_string(), hint)
-        })?),
-        // A file may name a model that is not there: it is then that of the session.
-        None => known.or_else(|| chosen.model?.ok()).or_else(|| {
-            // Where nothing is said about sub-agents, they have the model of the session.
-            let task = parent.session.pointer(Pointer::Task);
-            (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
-        }),
-    };
-    let own = kind.hooks.clone().map(|hooks| Brought { hooks, is_of_agent: true });
-    let hooks = parent.hooks_for_agents().into_iter().chain(own).collect();
-    let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
-    let assignment = Assignment {
-        kind: kind.name.clone(),
-        prompt: kind.prompt.clone(),
-        mode: match (kind.mode, parent.mode_limit()) {
-            (Some(mode), Some(limit)) => Some(limit.within(mode)),
-            (mode, limit) => mode.or(limit),
-        },
-        model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
-        effort: chosen.effort.or_else(|| parent.assignment.as_ref()?.effort),
-        inherited: parent.equipment(),
-        hooks,
-        depth,
-        tell: teller(progress),
-    };
-    Ok(Conversation::of_assignment(parent.session, id, tools, limit, assignment))
+    cancel: &CancellationToken,
+) -> Option<Arc<Servers>> {
+    let of_session = parent.session.servers();
+    let own = kind.own_servers.clone().map(|file| of_session.of_file(file));
+    if let Some(own) = &own {
+        own.begin().await;
+        tokio::select! {
+            () = own.settled(own.start_limit()) => {}
+            () = cancel.cancelled() => {}
+        }
+    }
+    let all: Vec<&Arc<Servers>> = own.iter().chain([of_session]).collect();
+    for name in &kind.servers {
+        let absence = match all.iter().find_map(|servers| servers.find(name).ok()) {
+            Some(server) => server.info().absence(),
+            None => Some("there is no such server".to_owned()),
+        };
+        if let Some(absence) = absence {
+            let text = format!("The agent `{}` does without the MCP server `{name}`: {absence}.", kind.name);
+            parent.notice(turn, NoticeLevel::Warning, text, Some("`/mcp` lists the servers of the settings.".to_owned()));
+        }
+    }
+    own
 }
 
 /// Tells the user, once in a turn, that hooks of a type wait for their approval.
