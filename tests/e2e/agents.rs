@@ -189,3 +189,63 @@ fn styles_are_listed_and_the_doctor_says_what_is_in_use_and_what_hides_what() {
     let text = report["text"].as_str().unwrap();
     assert!(text.contains("## Skills\n- tidy (") && text.contains("hidden by"), "{text}");
 }
+
+#[test]
+fn a_sub_agent_that_forks_begins_with_what_was_said_before_its_call() {
+    let call_of = |prompt: &str| json!({ "description": "it", "prompt": prompt, "subagent_type": "forker" });
+    let (one, two) = (call_of("count the words"), call_of("count the letters"));
+    let script = Script::default()
+        .when("count the (words|letters)", [say("Three.")])
+        .when(
+            "^call them$",
+            [
+                call("Glob", json!({ "pattern": "*" })),
+                step().call("Task", one).call("Task", two),
+                say("Done."),
+            ],
+        )
+        .otherwise([say("The secret is plum.")]);
+    let project = Project::new(&script);
+    let head = "name: forker\ndescription: Knows what was said.\nforkContext: true";
+    project.write(".kode/agents/forker.md", format!("---\n{head}\n---\nYou count.\n"));
+    let client = project.open();
+    let session = client.session();
+    session.run("what is the secret?");
+    assert_eq!(session.run("call them")["stopReason"], "end_turn");
+    let requests = project.model.requests();
+    let of_agents: Vec<_> =
+        requests.iter().filter(|request| request["system"].to_string().contains("You count.")).collect();
+    assert_eq!(of_agents.len(), 2, "{requests:#?}");
+    // What the caller was sent when it called them.
+    let caller = requests.iter().rfind(|request| {
+        !request["system"].to_string().contains("You count.")
+            && !request.to_string().contains("count the words")
+    });
+    let said = caller.unwrap()["messages"].as_array().unwrap().clone();
+    for request in of_agents {
+        let messages = request["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), said.len(), "{messages:#?}");
+        let (last, before) = messages.split_last().unwrap();
+        assert_eq!(words(before), words(&said[..said.len() - 1]), "the beginning is the caller's own");
+        assert!(before.iter().any(|message| message.to_string().contains("The secret is plum.")));
+        assert!(last.to_string().contains("tool_result"), "the results of finished calls are there: {last}");
+        assert!(
+            last.to_string().contains("count the") && !request["messages"].to_string().contains("\"Task\"")
+        );
+    }
+    let begun = session.wait_event("a sub-agent", |event| event["type"] == "subagent_started");
+    let agent = session.call("agent/subagent/load", json!({ "agentId": begun["agentId"] }));
+    assert_eq!(
+        agent["items"].as_array().unwrap().len(),
+        2,
+        "its own transcript is its task and its answer: {agent}"
+    );
+}
+
+/// Messages without what marks places in the cache.
+fn words(messages: &[Value]) -> String {
+    messages
+        .iter()
+        .map(|message| format!("{} {}\n", message["role"], kode_e2e::text_of(&message["content"])))
+        .collect()
+}

@@ -72,6 +72,8 @@ pub struct AgentType {
     pub own_servers: Option<FileServers>,
     /// The hooks that count while a sub-agent of it works.
     pub hooks: Option<FileHooks>,
+    /// Whether it begins with a copy of the conversation that calls it.
+    pub fork_context: bool,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
     /// Whose it is.

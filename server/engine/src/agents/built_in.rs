@@ -69,6 +69,7 @@ fn built_in(
         servers: Vec::new(),
         own_servers: None,
         hooks: None,
+        fork_context: false,
         memory: None,
         origin: Origin::BuiltIn,
         file: None,

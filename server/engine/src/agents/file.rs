@@ -63,6 +63,7 @@ struct Written {
     background: Option<bool>,
     isolation: Option<String>,
     initial_prompt: Option<String>,
+    #[serde(alias = "fork-context")]
     fork_context: Option<bool>,
 }
 
@@ -199,6 +200,7 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
         servers: names,
         own_servers,
         hooks,
+        fork_context: written.fork_context.unwrap_or_default(),
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
         origin: file.origin,
         file: Some(file.file.clone()),
@@ -230,12 +232,6 @@ impl Written {
             warn(
                 "initialPrompt",
                 "`initialPrompt` does not count: a sub-agent begins with the task it is given.",
-            );
-        }
-        if self.fork_context == Some(true) {
-            warn(
-                "forkContext",
-                "`forkContext` does not count: this agent sees its task and nothing said before.",
             );
         }
         faults

@@ -133,7 +133,6 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
         ("background: true", "`background`"),
         ("isolation: worktree", "`isolation`"),
         ("initialPrompt: go", "`initialPrompt`"),
-        ("forkContext: true", "`forkContext`"),
         ("tools: []", "`tools` is empty"),
         ("mcpServers: [{own: {args: [x]}}]", "`mcpServers`"),
     ] {

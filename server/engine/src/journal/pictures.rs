@@ -139,6 +139,7 @@ fn lists(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>
         | Record::Granted { .. }
         | Record::Equipped { .. }
         | Record::HooksBrought { .. }
+        | Record::Begun { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }

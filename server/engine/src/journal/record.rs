@@ -150,6 +150,12 @@ pub enum Record {
         /// Which.
         used: Box<UsedHooks>,
     },
+    /// A sub-agent begins with a copy of what was said in the conversation that calls it.
+    Begun {
+        /// The sub-agent whose conversation that is; the session's own where it is none's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copies: Option<AgentId>,
+    },
     /// The user has allowed something for the rest of the session, without being asked.
     Granted {
         /// What.

@@ -193,7 +193,7 @@ impl Session {
     pub(crate) fn known_agents(&self) -> KnownAgents {
         let state = self.state();
         // One that the conversation went back before is not known to the model any more.
-        let known = state.agents.iter().filter(|(_, agent)| !agent.thread.messages.is_empty());
+        let known = state.agents.iter().filter(|(_, agent)| agent.thread.turns().next().is_some());
         let begun = known.map(|(id, agent)| (id.clone(), agent.kind.clone())).collect();
         KnownAgents { types: self.agents.types(), begun }
     }

@@ -316,6 +316,7 @@ impl SessionState {
             | Record::Granted { .. }
             | Record::Equipped { .. }
             | Record::HooksBrought { .. }
+            | Record::Begun { .. }
             | Record::Asked { .. }
             | Record::Replied { .. } => self.apply_quiet(record),
             Record::Todos { todos } => {
@@ -473,6 +474,11 @@ impl SessionState {
             }
             Record::Equipped { turn: _, equipment } => {
                 self.agent_mut(id.clone()).equipment.take(equipment.clone());
+                None
+            }
+            Record::Begun { copies } => {
+                let said = self.thread(copies.as_ref()).map(Thread::said_so_far);
+                self.agent_mut(id.clone()).thread.begin_with(said.unwrap_or_default());
                 None
             }
             Record::HooksBrought { used } => {

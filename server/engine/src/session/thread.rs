@@ -214,6 +214,7 @@ impl Thread {
             | Record::Granted { .. }
             | Record::Equipped { .. }
             | Record::HooksBrought { .. }
+            | Record::Begun { .. }
             | Record::TurnEnded { .. }
             | Record::Charged { .. }
             | Record::Configured { .. }
@@ -229,6 +230,25 @@ impl Thread {
             | Record::Delegated { .. }
             | Record::Resumed { .. }
             | Record::InAgent { .. } => Vec::new(),
+        }
+    }
+
+    /// What was said in it before the calls that run now, for another to begin with.
+    pub(super) fn said_so_far(&self) -> Self {
+        let mut messages = self.messages.clone();
+        // Nobody can be sent calls without their results.
+        if !self.calls.is_empty() {
+            messages = messages.iter().take(messages.len() - 1).cloned().collect();
+        }
+        let given = |given: &Instructed| Instructed { folder: given.folder.clone(), turns: 0, window: 0 };
+        Self { messages, instructed: self.instructed.iter().map(given).collect(), ..Self::default() }
+    }
+
+    /// Begins with what was said in another one, where nothing was said in this one.
+    pub(super) fn begin_with(&mut self, said: Self) {
+        if self.messages.is_empty() {
+            (self.messages, self.instructed) = (said.messages, said.instructed);
+            self.rewrite();
         }
     }
 

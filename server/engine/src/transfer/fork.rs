@@ -105,6 +105,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Granted { .. }
         | Record::Equipped { .. }
         | Record::HooksBrought { .. }
+        | Record::Begun { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }
@@ -163,6 +164,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::CallEnded { .. }
         | Record::Remark { .. }
         | Record::HooksBrought { .. }
+        | Record::Begun { .. }
         | Record::PromptRefused { .. }
         | Record::Compacted { .. }
         | Record::Asked { .. }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::{AgentType, notes};
+use crate::context::reminder;
 use crate::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use crate::extension::ExtensionKind;
 use crate::hooks::HookEvent;
@@ -43,6 +44,10 @@ pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
 
 /// Why a call has no result when its sub-agent could not go on.
 const NOT_TAKEN_UP: &str = "its sub-agent could not go on after the server had ended";
+
+/// What a sub-agent is told that begins with a copy of the conversation that calls it.
+const FORKED: &str = "What stands above is the conversation of the agent that calls you, up to this call. You are its sub-agent and \
+    have your own instructions: do the task below and nothing else of what was asked for above, and answer once.";
 
 /// Progress is told so often at most.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -113,7 +118,7 @@ impl Work<'_> {
             match again {
                 Some(taken_up) => turn::go_on(&conversation, turn, taken_up, cancel).await,
                 None => {
-                    begin(&conversation, self.call, kind, self.delegation, &self.id);
+                    self.begin(&conversation, parent.agent.as_ref());
                     conversation.fire_subagent_start(turn, cancel).await;
                     turn::run(&conversation, turn, cancel).await
                 }
@@ -177,6 +182,31 @@ impl Work<'_> {
         };
         Ok(Conversation::of_assignment(parent.session, id.clone(), tools, limit, assignment))
     }
+    /// Writes the beginning: that there is the sub-agent, what it knows of what was said to whoever calls it, and what it is
+    /// asked.
+    fn begin(&self, conversation: &Conversation<'_>, parent: Option<&AgentId>) {
+        let Self { call, kind, delegation, .. } = self;
+        let record = Record::Delegated {
+            agent: self.id.clone(),
+            turn: call.turn.clone(),
+            call: call.id.clone(),
+            kind: kind.name.clone(),
+            description: delegation.description.clone(),
+            model: conversation.assignment.as_ref().and_then(|assignment| assignment.model.clone()),
+        };
+        conversation.session.commit(record);
+        let text = delegation.prompt.clone();
+        let item = conversation.new_item(&call.turn, ItemBody::user_message(text.clone()));
+        let mut content = vec![Block::Text { text }];
+        // One that goes on knows what it began with.
+        if kind.fork_context && delegation.resume.is_none() {
+            conversation.commit(Record::Begun { copies: parent.cloned() });
+            content.insert(0, Block::Text { text: reminder(FORKED) });
+        }
+        let (turn, parts) = (call.turn.clone(), Vec::new());
+        let options = TurnOptions::default();
+        conversation.commit(Record::Prompt { turn, queued: None, item, content, parts, options });
+    }
 }
 
 /// Ends the sub-agent of a call that was taken up, where it did not come to go on, after those that it called.
@@ -223,7 +253,12 @@ async fn begin_servers(
         };
         if let Some(absence) = absence {
             let text = format!("The agent `{}` does without the MCP server `{name}`: {absence}.", kind.name);
-            parent.notice(turn, NoticeLevel::Warning, text, Some("`/mcp` lists the servers of the settings.".to_owned()));
+            parent.notice(
+                turn,
+                NoticeLevel::Warning,
+                text,
+                Some("`/mcp` lists the servers of the settings.".to_owned()),
+            );
         }
     }
     own
@@ -275,31 +310,6 @@ async fn beginning(
         }
     }
     text
-}
-
-/// Writes the beginning: that there is the sub-agent, and what it is asked.
-fn begin(
-    conversation: &Conversation<'_>,
-    call: &Call,
-    kind: &AgentType,
-    delegation: &Delegation,
-    id: &AgentId,
-) {
-    let record = Record::Delegated {
-        agent: id.clone(),
-        turn: call.turn.clone(),
-        call: call.id.clone(),
-        kind: kind.name.clone(),
-        description: delegation.description.clone(),
-        model: conversation.assignment.as_ref().and_then(|assignment| assignment.model.clone()),
-    };
-    conversation.session.commit(record);
-    let text = delegation.prompt.clone();
-    let item = conversation.new_item(&call.turn, ItemBody::user_message(text.clone()));
-    let content = vec![Block::Text { text }];
-    let (turn, parts) = (call.turn.clone(), Vec::new());
-    let options = TurnOptions::default();
-    conversation.commit(Record::Prompt { turn, queued: None, item, content, parts, options });
 }
 
 /// The call's result: the last words, and how to go on.
