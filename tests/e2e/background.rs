@@ -245,3 +245,102 @@ fn what_cannot_be_read_or_stopped_is_said() {
         assert!(error.data["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{method} {params}");
     }
 }
+
+/// An agent that nobody waits for.
+const HELPER: &str = "---\nname: helper\ndescription: Helps.\nbackground: true\n---\nYou help.\n";
+
+fn helper(more: Value) -> Step {
+    let mut input = json!({ "description": "it", "prompt": "help", "subagent_type": "helper" });
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    call("Task", input)
+}
+
+#[test]
+fn a_sub_agent_in_the_background_works_on_and_gives_its_answer_when_somebody_looks() {
+    let wait = call("BashOutput", json!({ "task_id": "bash_1", "block": true }));
+    let script = Script::default()
+        .when("^help$", [say("Helped.").gate("help", 0)])
+        .when("^go$", [helper(json!({})), say("It works on it.")])
+        .when("^wait$", [wait, say("It has ended.")])
+        .otherwise([say("Well.")]);
+    let project = Project::new(&script);
+    project.write(".claude/agents/helper.md", HELPER);
+    let client = project.open();
+    let session = session(&client);
+    assert_eq!(session.run("go")["stopReason"], "end_turn", "nobody waits for it");
+    assert!(results(&project)[0].contains("in the background as bash_1"), "{:?}", results(&project));
+    project.model.wait_until_held("help");
+    let now = session.snapshot();
+    assert_eq!((now["subagents"].as_array().unwrap().len(), now["tasks"].as_array().unwrap().len()), (1, 1));
+    let checkpoints = session.call("agent/checkpoint/list", json!({}))["checkpoints"].clone();
+    let back = json!({ "checkpointId": checkpoints[0]["checkpointId"], "what": "both" });
+    assert!(session.request("agent/checkpoint/restore", back).is_err(), "nothing goes back beneath it");
+    project.model.release("help");
+    let ended = wait_ended(&session);
+    assert_eq!(
+        (&ended["end"]["status"], &ended["end"]["exitCode"]),
+        (&json!("exited"), &json!(0)),
+        "{ended}"
+    );
+    assert_eq!(session.snapshot()["subagents"], json!([]));
+    session.run("wait");
+    let request = project.model.last_request().to_string();
+    assert!(request.contains("sub-agents in the background that have ended"), "{request}");
+    assert!(results(&project).pop().unwrap().contains("Helped."), "{:?}", results(&project));
+    let before = session.snapshot()["tasks"].clone();
+    session.run("and now?");
+    let request = project.model.last_request().to_string();
+    assert_eq!(
+        request.matches("sub-agents in the background that have ended").count(),
+        1,
+        "told once: {before}"
+    );
+}
+
+#[test]
+fn a_sub_agent_in_the_background_is_ended_by_its_id_and_waited_for_where_the_call_says_so() {
+    let stop = call("KillShell", json!({ "shell_id": "bash_1" }));
+    let script = Script::default()
+        .when("^help$", [call("Bash", json!({ "command": "sleep 600" }))])
+        .when("^answer$", [say("Answered.")])
+        .when("^go$", [helper(json!({})), say("It works on it.")])
+        .when("^stop$", [stop, say("It is gone.")])
+        .otherwise([helper(json!({ "prompt": "answer", "run_in_background": false })), say("Well.")]);
+    let project = Project::new(&script);
+    project.write(".claude/agents/helper.md", HELPER);
+    let client = project.open();
+    let session = session(&client);
+    session.run("go");
+    session.wait_event("its call", |event| event["type"] == "subagent_started");
+    session.run("stop");
+    assert!(results(&project).pop().unwrap().contains("was killed"), "{:?}", results(&project));
+    session.wait_event("its end", |event| event["type"] == "subagent_ended" && event["ok"] == json!(false));
+    assert_eq!(session.snapshot()["subagents"], json!([]));
+    session.run("wait for it");
+    assert!(results(&project).pop().unwrap().starts_with("Answered."), "{:?}", results(&project));
+}
+
+#[test]
+fn a_sub_agent_in_the_background_ends_with_the_server_and_is_sealed() {
+    let script = Script::default()
+        .when("^help$", [call("Bash", json!({ "command": "sleep 600" }))])
+        .when("^go$", [helper(json!({})), say("It works on it.")])
+        .otherwise([say("Well.")]);
+    let project = Project::new(&script);
+    project.write(".claude/agents/helper.md", HELPER);
+    let client = project.open();
+    let id = {
+        let session = session(&client);
+        session.run("go");
+        session.wait_event("its beginning", |event| event["type"] == "subagent_started");
+        session.id.clone()
+    };
+    client.kill();
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    let loaded = session.call("agent/session/load", json!({}));
+    assert_eq!((&loaded["subagents"], &loaded["tasks"]), (&json!([]), &json!([])));
+    session.run("and now?");
+    let request = project.model.last_request().to_string();
+    assert!(request.contains("bash_1 (`helper: it`) ended when the session or the server did"), "{request}");
+}

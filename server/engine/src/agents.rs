@@ -74,6 +74,8 @@ pub struct AgentType {
     pub hooks: Option<FileHooks>,
     /// Whether it begins with a copy of the conversation that calls it.
     pub fork_context: bool,
+    /// Whether whoever calls it goes on while it works.
+    pub background: bool,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
     /// Whose it is.

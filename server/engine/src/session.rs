@@ -670,7 +670,7 @@ impl Session {
     /// Commits a record when no turn runs.
     fn commit_when_idle(&self, record: Record) -> Result<(), ResolveError> {
         let mut state = self.state();
-        if self.active().is_some() {
+        if self.active().is_some() || state.has_agents_at_work() {
             return Err(ResolveError::Busy);
         }
         self.commit_locked(&mut state, record);

@@ -314,6 +314,32 @@ impl Shell {
             .await
     }
 
+    /// Has other work done in the background, to be looked at and ended as commands are. It says how it ended and what it has
+    /// to say, and ends soon when it is told to.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is done then.
+    pub(crate) async fn start_work<R>(
+        &self,
+        call: CallId,
+        title: String,
+        work: impl FnOnce(CancellationToken) -> R + Send + 'static,
+    ) -> Result<Arc<Task>, StartError>
+    where
+        R: Future<Output = (Exit, String)> + Send + 'static,
+    {
+        let directory = self.directory();
+        self.tasks
+            .start((call, self.budget()), title, move |mut watch, cancel| async move {
+                watch.started();
+                let (exit, text) = work(cancel).await;
+                watch.output(&text);
+                let (output, guarded) = Default::default();
+                Ok(CommandOutcome { exit, output, duration: Duration::ZERO, directory, guarded })
+            })
+            .await
+    }
+
     /// The folder a command is to run in, if it is still there.
     fn present(&self, directory: &AbsPath) -> Result<AbsPath, ShellError> {
         if directory.as_path().is_dir() {

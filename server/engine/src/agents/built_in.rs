@@ -70,6 +70,7 @@ fn built_in(
         own_servers: None,
         hooks: None,
         fork_context: false,
+        background: false,
         memory: None,
         origin: Origin::BuiltIn,
         file: None,

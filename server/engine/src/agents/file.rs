@@ -201,6 +201,7 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
         own_servers,
         hooks,
         fork_context: written.fork_context.unwrap_or_default(),
+        background: written.background.unwrap_or_default(),
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
         origin: file.origin,
         file: Some(file.file.clone()),
@@ -221,9 +222,6 @@ impl Written {
         }
         if self.model.is_some() && self.model_name.is_some() {
             warn("model", "`model` does not count beside `model_name`.");
-        }
-        if self.background == Some(true) {
-            warn("background", "`background` does not count: sub-agents run while their call waits.");
         }
         if self.isolation.as_deref().is_some_and(|kind| !matches!(kind.trim(), "" | "none")) {
             warn("isolation", "`isolation` does not count: this agent works in the workspace itself.");

@@ -130,7 +130,6 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
     assert_eq!((all.memory, all.hooks.is_some()), (Some(AgentMemory::Project), true));
     for (line, key) in [
         ("hooks: check.sh", "`hooks`"),
-        ("background: true", "`background`"),
         ("isolation: worktree", "`isolation`"),
         ("initialPrompt: go", "`initialPrompt`"),
         ("tools: []", "`tools` is empty"),

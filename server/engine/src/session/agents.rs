@@ -178,6 +178,13 @@ impl SessionState {
     }
 }
 
+impl SessionState {
+    /// Whether any sub-agent works, for a turn that runs or in the background.
+    pub(crate) fn has_agents_at_work(&self) -> bool {
+        self.agents.values().any(|agent| agent.turn.is_some())
+    }
+}
+
 impl Session {
     /// A sub-agent with at most `items` of its newest items; `None` when there is no such sub-agent.
     #[must_use]

@@ -287,7 +287,7 @@ pub(crate) fn tell_of_ends(conversation: &Conversation<'_>, turn: &TurnId) {
 }
 
 fn described(ended: &[BackgroundTask], file: impl Fn(&CallId) -> Option<String>) -> String {
-    let mut lines = vec!["Commands in the background that have ended since:".to_owned()];
+    let mut lines = vec!["Commands and sub-agents in the background that have ended since:".to_owned()];
     for task in ended.iter().take(MAX_TOLD) {
         // A command line is data: it must not be able to begin a line of its own.
         let title = task.title.replace(char::is_control, "\u{fffd}");

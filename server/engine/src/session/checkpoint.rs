@@ -105,7 +105,7 @@ impl Session {
         let turns = self.state().turns_since(&turn);
         if what != RestoreWhat::Files {
             self.rewind(&turn, &id, what != RestoreWhat::Conversation)?;
-        } else if self.is_busy() {
+        } else if self.is_busy() || self.state().has_agents_at_work() {
             return Err(ResolveError::Busy);
         }
         let session = Arc::clone(self);

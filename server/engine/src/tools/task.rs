@@ -30,7 +30,8 @@ pub struct TaskInput {
     /// The id of an earlier sub-agent, from its result: it goes on with all that it knows.
     #[serde(default)]
     pub resume: Option<String>,
-    /// Not possible yet; several calls in one answer run at the same time.
+    /// Whether to go on at once while it works; you are told when it has ended. Mostly left out: the type says it, and several
+    /// calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
     #[serde(default)]
     pub run_in_background: Option<bool>,
 }
@@ -48,6 +49,8 @@ pub struct Delegation {
     pub model: Option<String>,
     /// The sub-agent that goes on; `None` for a new one.
     pub resume: Option<AgentId>,
+    /// Whether nobody waits for it.
+    pub in_background: bool,
 }
 
 /// Calls sub-agents.
@@ -82,12 +85,6 @@ impl Tool for Task {
         if input.prompt.trim().is_empty() {
             return Err(invalid("The prompt is empty.".to_owned(), "Say what the sub-agent shall do."));
         }
-        if input.run_in_background == Some(true) {
-            return Err(invalid(
-                "Sub-agents do not run in the background yet.".to_owned(),
-                "Leave `run_in_background` out; several Task calls in one answer run at the same time.",
-            ));
-        }
         let agents = &context.agents;
         let resume = input.resume.filter(|id| !id.trim().is_empty()).map(AgentId::from_external);
         let wanted = match &resume {
@@ -104,10 +101,17 @@ impl Tool for Task {
                 begun.clone()
             }
         };
-        let kind = agents.types.find(&wanted)?.name.clone();
+        let kind = agents.types.find(&wanted)?;
+        let (kind, in_background) = (kind.name.clone(), input.run_in_background.unwrap_or(kind.background));
         let description = input.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let delegation =
-            Delegation { kind: kind.clone(), description, prompt: input.prompt, model: input.model, resume };
+        let delegation = Delegation {
+            kind: kind.clone(),
+            description,
+            prompt: input.prompt,
+            model: input.model,
+            resume,
+            in_background,
+        };
         Ok(Plan {
             title: format!("{kind}: {}", delegation.description),
             touches: vec![Touch::Named { tool: TASK, name: kind }],

@@ -29,6 +29,7 @@ use crate::session::agents::MAX_DEPTH;
 use crate::session::conversation::{Assignment, Conversation};
 use crate::session::thread::Thread;
 use crate::settings::Wish;
+use crate::shell::Exit;
 use crate::tools::task::Delegation;
 use crate::tools::{Progress, ToolError, ToolErrorKind, ToolOutput};
 use crate::turn::ending::seal;
@@ -61,6 +62,10 @@ pub(super) fn run<'a>(
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
     async move {
+        // Who is waited for waits as well.
+        if delegation.in_background && parent.agent.is_none() && call.again.is_none() {
+            return start(parent, call, delegation).await;
+        }
         let types = parent.session.agents.types();
         let kind = types.find(&delegation.kind)?;
         let again = match &call.again {
@@ -85,6 +90,46 @@ pub(super) fn run<'a>(
         done
     }
     .boxed()
+}
+
+/// Has a sub-agent work in the background: the call has its result at once, and what comes of the work is told as that of a
+/// command in the background.
+async fn start(
+    parent: &Conversation<'_>,
+    call: &Call,
+    delegation: Delegation,
+) -> Result<ToolOutput, ToolError> {
+    let session = parent.session.shared().ok_or_else(cancelled)?;
+    let title = format!("{}: {}", delegation.kind, delegation.description);
+    let (kind, own) = (delegation.kind.clone(), call.clone());
+    let delegation = Delegation { in_background: false, ..delegation };
+    let work = move |cancel: CancellationToken| async move {
+        let parent = Conversation::main(&session);
+        match run(&parent, &own, delegation, Arc::new(drop), &cancel).await {
+            Ok(output) => (Exit::Code(0), output.model_text),
+            Err(error) => {
+                let exit =
+                    if error.kind == ToolErrorKind::Cancelled { Exit::Cancelled } else { Exit::Code(1) };
+                (exit, format!("{} {}", error.message, error.hint))
+            }
+        }
+    };
+    let started = parent.session.shell.start_work(call.id.clone(), title, work).await;
+    let task = started.map_err(|error| {
+        let hint =
+            "Wait for one of them with BashOutput, end one with KillShell, or leave `run_in_background` out.";
+        ToolError::new(ToolErrorKind::Failed, format!("No sub-agent was started: {error}."), hint)
+    })?;
+    let id = task.id();
+    Ok(ToolOutput {
+        model_text: format!(
+            "A sub-agent works on it in the background as {id}. Go on without it: you are told when it has ended. BashOutput \
+             with this id gives its answer, with `block` as soon as there is one; KillShell ends it."
+        ),
+        display: format!("In the background as {id}"),
+        structured: Some(json!({ "type": kind, "taskId": id })),
+        ..ToolOutput::default()
+    })
 }
 
 /// What a sub-agent is to do.

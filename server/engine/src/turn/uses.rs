@@ -69,6 +69,7 @@ pub(super) async fn expand(
             prompt: text,
             model,
             resume: None,
+            in_background: false,
         })));
     }
     conversation.equip(&call.turn, equipment);

@@ -76,7 +76,15 @@ impl Session {
             let (description, model) = (format!("/{}", typed.name), equipment.model.clone());
             // It works by the same rules; model and effort are its own.
             conversation.equip(turn, Equipment { model: None, effort: None, ..equipment });
-            return Taken::Delegated(Delegation { kind, description, prompt: text, model, resume: None });
+            let (resume, in_background) = (None, false);
+            return Taken::Delegated(Delegation {
+                kind,
+                description,
+                prompt: text,
+                model,
+                resume,
+                in_background,
+            });
         }
         conversation.equip(turn, equipment);
         self.say(turn, item, typed, source, text);
