@@ -9,6 +9,7 @@ import * as vscode from "vscode";
 import { answersOf, promptOf, type ReviewComment } from "../../logic/comments.ts";
 import type { Sessions } from "../sessions.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Since } from "./since.ts";
 
 /** Where comments that were not sent are kept. */
 const KEPT = "kode.comments";
@@ -55,6 +56,7 @@ export class Comments implements vscode.Disposable {
     constructor(
         private readonly ledger: Ledger,
         private readonly sessions: Sessions,
+        private readonly since: Since,
         private readonly memory: vscode.Memento,
     ) {
         this.controller.options = { prompt: "Comment on this change", placeHolder: "What is to be different?" };
@@ -104,6 +106,7 @@ export class Comments implements vscode.Disposable {
     private async sendTo(sessionId: SessionId, drafts: Draft[]): Promise<void> {
         const comments = await Promise.all(drafts.map(({ thread }) => commentOf(thread)));
         const text = promptOf(comments);
+        const before = await this.since.look(sessionId);
         const round: Round = { drafts, text, turnId: undefined, said: "" };
         this.rounds.set(sessionId, [...(this.rounds.get(sessionId) ?? []), round]);
         try {
@@ -113,6 +116,7 @@ export class Comments implements vscode.Disposable {
             this.drop(sessionId, round);
             throw error;
         }
+        this.since.remember(sessionId, before);
         for (const draft of drafts) {
             this.drafts.delete(draft);
             mark(draft.thread, "sent");
