@@ -5,8 +5,15 @@
 
 import type { AgentEventParams, AgentId, Event, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
 
-import { foldEvent, sessionOf, withAgentTranscript, type SessionView } from "../store/session.ts";
-import { oldestItem, prependItems, transcriptOf } from "../store/transcript.ts";
+import {
+    foldAgentEvent,
+    foldEvent,
+    sessionOf,
+    withAgentTranscript,
+    withKnownAgents,
+    type SessionView,
+} from "../store/session.ts";
+import { oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
@@ -92,7 +99,7 @@ export function adopt(app: App, snapshot: Snapshot): void {
         return;
     }
     const known = app.state.sessions.get(snapshot.sessionId);
-    const view = waiting.reduce(foldEvent, { ...begun(snapshot), agents: known?.agents ?? new Map() });
+    const view = waiting.reduce(foldEvent, withKnownAgents(begun(snapshot), known?.agents ?? new Map()));
     app.store.update((state) => ({
         ...kept(state, view),
         loading: state.active === view.sessionId ? false : state.loading,
@@ -104,6 +111,7 @@ export function adopt(app: App, snapshot: Snapshot): void {
 
 /** Takes an event of a session. */
 export function takeEvent(app: App, params: AgentEventParams): void {
+    for (const listen of listening) listen(params);
     const waiting = arriving.get(params.sessionId);
     if (waiting && waiting.length < MAX_WAITING) waiting.push(params);
     const before = app.state.sessions.get(params.sessionId);
@@ -155,13 +163,22 @@ const older = new Set<SessionId>();
 
 /** Gets what a sub-agent did. */
 export async function loadAgent(app: App, sessionId: SessionId, agentId: AgentId): Promise<void> {
+    const waiting: AgentEventParams[] = [];
+    const listen = (params: AgentEventParams) => {
+        if (params.sessionId === sessionId && waiting.length < MAX_WAITING) waiting.push(params);
+    };
+    listening.add(listen);
     await app.attempt(async () => {
         const agent = await app.host.request("agent/subagent/load", { sessionId, agentId, items: 60 });
         app.changeSession(sessionId, (view) =>
-            withAgentTranscript(view, agentId, transcriptOf(agent.items, agent.moreItems)),
+            waiting.reduce((now, params) => foldAgentEvent(now, agentId, params), withAgentTranscript(view, agent)),
         );
     });
+    listening.delete(listen);
 }
+
+/** Who hears every event while a transcript of a sub-agent is on its way. */
+const listening = new Set<(params: AgentEventParams) => void>();
 
 /** Begins a session of its own with what this one said up to a message. */
 export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId): Promise<void> {
@@ -171,7 +188,13 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
             ...(beforeItemId === undefined ? {} : { beforeItemId }),
         });
         saveDraft(app);
-        app.set({ active: forked.sessionId, listOpen: false, pane: undefined, edits: undefined, checkpoint: undefined });
+        app.set({
+            active: forked.sessionId,
+            listOpen: false,
+            pane: undefined,
+            edits: undefined,
+            checkpoint: undefined,
+            });
         adopt(app, forked.snapshot);
         app.announce("A fork of the session is shown.");
     });
