@@ -7,6 +7,7 @@ import type {
     AgentEventParams,
     EditorContext,
     ErrorData,
+    InputPart,
     Range,
     Requests,
     SelectionPart,
@@ -191,6 +192,11 @@ export interface EventMessage {
     params: AgentEventParams;
 }
 
+/** The list of sessions is another one than it was when it was asked for. */
+export interface ListChangedMessage {
+    type: "listChanged";
+}
+
 /** How the server is. */
 export type Connection =
     /** It is being started, for the first time or again; requests fail. */
@@ -268,6 +274,8 @@ export type Command =
     | { name: "addFiles"; uris: Uri[] }
     /** Text is to be put into the prompt where the cursor is, unsent. */
     | { name: "insertText"; text: string }
+    /** This is to be handed in as a prompt of the session that is shown; what is being written stays. */
+    | { name: "ask"; input: InputPart[] }
     /** The permission prompt or question that waits longest is to be shown and get the focus. */
     | { name: "focusWaiting" }
     /** The choice of a mode is to be opened. */
@@ -285,4 +293,4 @@ export type Command =
 export type CommandMessage = { type: "command" } & Command;
 
 /** All that the host sends. */
-export type ToPage = ResponseMessage | EventMessage | StateMessage | CommandMessage;
+export type ToPage = ResponseMessage | EventMessage | ListChangedMessage | StateMessage | CommandMessage;

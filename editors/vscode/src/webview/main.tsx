@@ -10,8 +10,8 @@ import { render } from "preact";
 import type { Command, FromPage, HostState, ToPage } from "../shared/messages.ts";
 import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
-import { openList, refreshList } from "./app/list.ts";
-import { addPart, put, saveDraft } from "./app/prompt.ts";
+import { openList, refreshList, tellList } from "./app/list.ts";
+import { addPart, ask, put, saveDraft } from "./app/prompt.ts";
 import { loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
@@ -25,16 +25,6 @@ declare function acquireVsCodeApi(): {
 
 const vscode = acquireVsCodeApi();
 const app = new App((message) => vscode.postMessage(message));
-
-/** Events after which the list of sessions says something else. */
-const LISTED = new Set([
-    "turn_started",
-    "done",
-    "title_changed",
-    "archived_changed",
-    "permission_required",
-    "permission_decided",
-]);
 
 function takeState(state: HostState): void {
     const before = app.state.host;
@@ -82,6 +72,9 @@ function takeCommand(command: Command): void {
             put(app, { text: app.state.prompt.text + command.text });
             app.focus.get("prompt")?.();
             break;
+        case "ask":
+            void ask(app, command.input);
+            break;
         case "focusWaiting":
             app.focus.get("waiting")?.();
             break;
@@ -110,7 +103,10 @@ window.addEventListener("message", (event: MessageEvent<ToPage>) => {
     app.host.receive(event.data, {
         event: (params) => {
             takeEvent(app, params);
-            if (app.state.listOpen && LISTED.has(params.event.type)) void refreshList(app);
+            tellList(app, params);
+        },
+        listChanged: () => {
+            if (app.state.listOpen) void refreshList(app);
         },
         state: takeState,
         command: takeCommand,

@@ -65,6 +65,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
                 if (event.type === "done" && isShown) sessions.seen(sessionId);
             }),
             tools.server.onConnection(update),
+            tools.server.onAsked((input) => void this.show({ name: "ask", input })),
             tools.editors.onChange(update),
             vscode.workspace.onDidChangeWorkspaceFolders(update),
             vscode.workspace.onDidGrantWorkspaceTrust(update),
