@@ -4,7 +4,7 @@
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
-import { PROTOCOL_VERSION, type AgentEventParams, type InputPart, type ServerKode } from "kode-protocol";
+import { PROTOCOL_VERSION, type AgentEventParams, type InputPart, type ProposeEditsParams, type ServerKode } from "kode-protocol";
 import * as vscode from "vscode";
 import { locate } from "../logic/locate.ts";
 import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
@@ -137,6 +137,13 @@ export class Server implements vscode.Disposable {
     async trustWorkspace(): Promise<void> {
         const client = this.run?.client;
         if (client && this.state.state === "ready") await client.sendRequest("agent/trust/workspace", { trusted: true });
+    }
+
+    /** Puts a text of the user's choice into a document as a change of a session; pages may only where they have shown it. */
+    async putIn(change: ProposeEditsParams): Promise<void> {
+        const client = this.run?.client;
+        if (!client || this.state.state !== "ready") throw new Error(NOT_RUNNING);
+        await client.sendRequest("agent/edits/propose", change);
     }
 
     /** Has the editor read the server's virtual documents of these URIs again. */

@@ -130,6 +130,11 @@ export interface HostActions {
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
     /** Puts text in place of the selection of the editor used last. */
     insert: { payload: { text: string }; result: null };
+    /**
+     * Puts text in place of what was selected, as a change of the session that is reviewed like the agent's; refused when the
+     * place is another text than it was.
+     */
+    replace: { payload: { sessionId: SessionId; place: SelectionPart; text: string }; result: null };
     /** Puts text into the clipboard. */
     copy: { payload: { text: string }; result: null };
     /** Opens an `http`, `https` or `mailto` link outside of the editor. */

@@ -49,6 +49,7 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
         edits: undefined,
         trouble: undefined,
         checkpoint: undefined,
+        applying: undefined,
         loading: !known,
     });
     if (known) shown(app, known);
@@ -65,6 +66,7 @@ export function showNewSession(app: App): void {
         edits: undefined,
         trouble: undefined,
         checkpoint: undefined,
+        applying: undefined,
         loading: false,
     });
     takeDraft(app, undefined);
@@ -194,7 +196,8 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
             pane: undefined,
             edits: undefined,
             checkpoint: undefined,
-            });
+            applying: undefined,
+        });
         adopt(app, forked.snapshot);
         app.announce("A fork of the session is shown.");
     });
