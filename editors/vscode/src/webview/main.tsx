@@ -12,7 +12,7 @@ import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
 import { openList, refreshList, tellList } from "./app/list.ts";
 import { addPart, ask, put, saveDraft } from "./app/prompt.ts";
-import { loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
+import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
@@ -32,18 +32,14 @@ function takeState(state: HostState): void {
     const size = state.settings.fontSize;
     if (size > 0) document.documentElement.style.setProperty("--kode-font-size", `${size}px`);
     else document.documentElement.style.removeProperty("--kode-font-size");
-    if (!before) app.set({ editorContext: state.settings.includeEditorContext });
-    if (state.connection.state !== "ready") return;
-    const isFirst = before === undefined;
-    if (isFirst || before.connection.state !== "ready") {
-        void loadModels(app);
-        const shown = app.state.active ?? (isFirst || app.state.loading ? state.sessionId : undefined);
-        if (app.state.active !== undefined) {
-            void loadSession(app, app.state.active);
-        } else if (shown !== undefined) {
-            void showSession(app, shown);
-        }
+    if (!before) {
+        // It is that session's page from the start, also while there is no server to load it from.
+        const active = state.sessionId;
+        app.set({ editorContext: state.settings.includeEditorContext, active, loading: active !== undefined });
     }
+    if (state.connection.state !== "ready" || before?.connection.state === "ready") return;
+    void loadModels(app);
+    if (app.state.active !== undefined) void loadSession(app, app.state.active);
 }
 
 function takeCommand(command: Command): void {
@@ -76,7 +72,7 @@ function takeCommand(command: Command): void {
             void ask(app, command.input);
             break;
         case "focusWaiting":
-            app.focus.get("waiting")?.();
+            void loaded(app).then(() => app.focus.get("waiting")?.());
             break;
         case "chooseMode":
             app.focus.get("mode")?.();
@@ -91,7 +87,7 @@ function takeCommand(command: Command): void {
             app.set({ pane: "checkpoints", listOpen: false });
             break;
         case "focusLastMessage":
-            app.focus.get("lastMessage")?.();
+            void loaded(app).then(() => app.focus.get("lastMessage")?.());
             break;
         default:
             // A command of a newer host.

@@ -17,7 +17,7 @@ import { oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
-import { adoptDraft, saveDraft, takeDraft } from "./prompt.ts";
+import { adoptDraft, put, saveDraft, takeDraft } from "./prompt.ts";
 import type { AppState } from "./state.ts";
 
 /** Items of a snapshot and of a page of older ones. */
@@ -52,8 +52,25 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
         applying: undefined,
         loading: !known,
     });
-    if (known) shown(app, known);
-    else await loadSession(app, id);
+    if (known) {
+        shown(app, known);
+        return;
+    }
+    // What is typed from now on is meant for this one.
+    takeDraft(app, undefined);
+    await loadSession(app, id);
+}
+
+/** Resolves when the session that is shown is here and drawn; at once when none is on its way. */
+export function loaded(app: App): Promise<void> {
+    if (!app.state.loading) return Promise.resolve();
+    return new Promise((resolve) => {
+        const leave = app.store.subscribe(() => {
+            if (app.state.loading) return;
+            leave();
+            requestAnimationFrame(() => resolve());
+        });
+    });
 }
 
 /** Shows a session that begins with its first prompt. */
@@ -108,7 +125,7 @@ export function adopt(app: App, snapshot: Snapshot): void {
     }));
     if (app.state.active !== view.sessionId) return;
     if (known) shownAgain(app, view);
-    else shown(app, view);
+    else arrived(app, view);
 }
 
 /** Takes an event of a session. */
@@ -190,6 +207,7 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
             ...(beforeItemId === undefined ? {} : { beforeItemId }),
         });
         saveDraft(app);
+        takeDraft(app, undefined);
         app.set({
             active: forked.sessionId,
             listOpen: false,
@@ -236,6 +254,16 @@ function shown(app: App, view: SessionView): void {
     takeDraft(app, view.draft);
     tellShowing(app, view);
     void refreshEdits(app);
+}
+
+/** Shows a session that was on its way: what was typed meanwhile comes behind its draft. */
+function arrived(app: App, view: SessionView): void {
+    const { text, parts } = app.state.prompt;
+    shown(app, view);
+    if (text === "" && parts.length === 0) return;
+    const { prompt } = app.state;
+    const lines = [prompt.text, text].filter((line) => line !== "");
+    put(app, { text: lines.join("\n"), parts: [...prompt.parts, ...parts] });
 }
 
 /** Goes on with a session that was loaded anew: what is being typed stays. */

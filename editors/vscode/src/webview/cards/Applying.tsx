@@ -3,7 +3,7 @@
 // Rule: nothing is changed before the yes, and then only what was shown: a place that is another text by then is refused. It was
 // opened by an act of the user and takes the focus; Enter applies, Escape discards.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { applyCode, haveApplied } from "../app/code.ts";
 import { useApp, useSelect } from "../app/context.ts";
@@ -28,7 +28,8 @@ function Card({ applying }: { applying: Applying }) {
     const path = editor?.uri === place.uri ? editor.path : decodeURIComponent(place.uri.split("/").at(-1) ?? "");
     const first = place.range.start.line + 1;
     const file = useMemo(() => replaced(path, place.text, code, first), [path, place, code, first]);
-    useEffect(() => card.current?.focus(), [applying]);
+    // Before the next key can come.
+    useLayoutEffect(() => card.current?.focus(), [applying]);
     const leave = () => {
         app.set({ applying: undefined });
         app.focus.get("prompt")?.();

@@ -4,7 +4,7 @@
 // allows, the arrows choose how far, and Escape denies. Words turn a no into advice.
 
 import type { HunkId, PermissionPrompt, RespondPermissionParams, Scope, Uri } from "kode-protocol";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
 import { useApp, useSelect } from "../app/context.ts";
@@ -40,7 +40,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
     const offer = prompt.offers?.find((offer) => offer.scope === scope);
     const scopes = prompt.scopes.length > 0 ? prompt.scopes : (["once"] as Scope[]);
 
-    useEffect(() => {
+    useLayoutEffect(() => {
         app.focus.set("waiting", () => card.current?.focus());
         return () => app.focus.delete("waiting");
     }, [app]);
