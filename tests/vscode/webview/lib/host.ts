@@ -96,7 +96,12 @@ export class ChatPage {
     follow(server: Server): void {
         this.stopEvents();
         this.server = server;
-        this.stopEvents = server.onEvent((params) => this.post({ type: "event", params }));
+        const stopEvents = server.onEvent((params) => this.post({ type: "event", params }));
+        const stopList = server.onListChanged(() => this.post({ type: "listChanged" }));
+        this.stopEvents = () => {
+            stopEvents();
+            stopList();
+        };
     }
 
     /** Tells the page how the editor is. */
@@ -208,14 +213,7 @@ export class ChatPage {
                 this.hasKeyboard = message.focused;
                 break;
             case "request":
-                this.server.request(message.method, message.params as never).then(
-                    (result) => this.post({ type: "response", id: message.id, result }),
-                    (error: RpcError) => {
-                        const { code, message: text, data } = error;
-                        const failure = { code, message: text, ...(data ? { data } : {}) };
-                        this.post({ type: "response", id: message.id, error: failure });
-                    },
-                );
+                this.pass(message.id, this.server.request(message.method, message.params as never));
                 break;
             case "host": {
                 this.actions.push({ action: message.action, payload: message.payload });
@@ -223,6 +221,12 @@ export class ChatPage {
                     const { sessionId } = message.payload as { sessionId: string | null };
                     const { sessionId: _before, ...state } = this.state;
                     this.state = sessionId === null ? state : { ...state, sessionId };
+                }
+                if (message.action === "replace") {
+                    const { sessionId, place, text } = message.payload;
+                    const { uri, range } = place;
+                    this.pass(message.id, this.server.request("agent/edits/propose", { sessionId, uri, range, text }));
+                    break;
                 }
                 this.post({
                     type: "response",
@@ -234,6 +238,16 @@ export class ChatPage {
             default:
                 break;
         }
+    }
+
+    /** Hands on how the server answers. */
+    private pass(id: number, answer: Promise<unknown>): void {
+        answer.then(
+            (result) => this.post({ type: "response", id, result }),
+            ({ code, message, data }: RpcError) => {
+                this.post({ type: "response", id, error: { code, message, ...(data ? { data } : {}) } });
+            },
+        );
     }
 
     private post(message: ToPage): void {

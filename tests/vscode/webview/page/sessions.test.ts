@@ -7,6 +7,7 @@ import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
 import { call, text, thinking, type Program } from "../lib/project";
+import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
@@ -155,6 +156,90 @@ test("sessions are listed, opened, renamed, archived, searched and deleted", () 
             ["Fruit"],
         );
     }));
+
+test("a session that another server begins is listed without being asked for", () =>
+    inWorld({ programs: [plain] }, async ({ chat, project }) => {
+        await answer(chat, "from here");
+        await chat.page.getByLabel("All sessions").first().click();
+        await chat.page.locator(".session", { hasText: "from here" }).waitFor();
+        const other = await project.start();
+        try {
+            const { sessionId } = await other.request("agent/session/new", {});
+            const input = [{ type: "text" as const, text: "from there" }];
+            await other.request("agent/turn/start", { sessionId, input });
+            await chat.page.locator(".session", { hasText: "from there" }).waitFor();
+        } finally {
+            await other.close();
+        }
+    }));
+
+test("the list says what a session does while it does it", () =>
+    inWorld(
+        {
+            programs: [
+                { when: "^slow", steps: [{ content: [text("on and on")], gate: "on", gate_after_events: 3, chunk: 4 }] },
+                plain,
+            ],
+        },
+        async ({ chat, project }) => {
+            await answer(chat, "hello");
+            await chat.page.getByLabel("All sessions").first().click();
+            const row = chat.page.locator(".session", { hasText: "hello" });
+            await row.locator("text=1 turn").waitFor();
+            await chat.say("slow");
+            await project.held("on");
+            await row.locator("text=Working").waitFor();
+            await project.release("on");
+            await row.locator("text=Working").waitFor({ state: "detached" });
+            await row.locator("text=on and on").waitFor();
+        },
+    ));
+
+/** Makes a session with an answer in it before the page is opened. */
+async function prepared(server: Server): Promise<{ sessionId: string }> {
+    const { sessionId } = await server.request("agent/session/new", {});
+    const done = server.event(({ event }) => event.type === "done", "the end of the turn");
+    await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "long ago" }] });
+    await done;
+    return { sessionId };
+}
+
+test("a page that is opened while the server starts shows its session, with what was typed meanwhile", () =>
+    inWorld(
+        { programs: [plain], prepare: prepared, state: { connection: { state: "starting" } } },
+        async ({ chat, server }) => {
+            const { sessionId } = chat;
+            await server.request("agent/draft/set", { sessionId, text: "a draft" });
+            await chat.prompt.fill("typed early");
+            await chat.update({ connection: { state: "ready", serverVersion: "test" } });
+            await chat.page.waitForSelector("text=Answer to long ago");
+            assert.equal(await chat.prompt.inputValue(), "a draft\ntyped early");
+            assert.equal(chat.sessionId, sessionId);
+        },
+    ));
+
+test("a command that leads to what waits is carried out when the session is here", () =>
+    inWorld(
+        {
+            programs: [{ steps: [{ content: [call("Bash", { command: "touch made" })] }, { content: [text("Made.")] }] }],
+            state: { connection: { state: "starting" } },
+            prepare: async (server) => {
+                const { sessionId } = await server.request("agent/session/new", {});
+                const asked = server.event(({ event }) => event.type === "permission_required", "the prompt");
+                await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "go" }] });
+                await asked;
+                return { sessionId };
+            },
+        },
+        async ({ chat, project }) => {
+            await chat.command({ name: "focusWaiting" });
+            await chat.update({ connection: { state: "ready", serverVersion: "test" } });
+            await chat.page.waitForFunction(() => document.activeElement?.classList.contains("permission"));
+            await chat.page.keyboard.press("Enter");
+            await chat.page.waitForSelector("text=Made.");
+            assert.equal(project.read("made"), "");
+        },
+    ));
 
 test("drafts belong to their sessions", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {

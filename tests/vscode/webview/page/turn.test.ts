@@ -392,6 +392,54 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
         },
     ));
 
+test("a sub-agent that works is shown as one after a reload, and what it says is shown once", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^delegate",
+                    steps: [
+                        {
+                            content: [text("I look around and say a good deal about what there is to be seen.")],
+                            chunk: 6,
+                            gate: "look",
+                            gate_after_events: 5,
+                        },
+                    ],
+                },
+                {
+                    steps: [
+                        {
+                            content: [
+                                call("Task", {
+                                    description: "Look around",
+                                    prompt: "delegate: look",
+                                    subagent_type: "general-purpose",
+                                }),
+                            ],
+                        },
+                        { content: [text("All done.")] },
+                    ],
+                },
+            ],
+        },
+        async ({ chat, project }) => {
+            await chat.say("go");
+            await project.held("look");
+            await chat.page.locator(".card.running", { hasText: "Look around" }).waitFor();
+            await chat.load();
+            const card = chat.page.locator(".card.running", { hasText: "Look around" });
+            await card.locator(".card-line").click();
+            await card.locator(".agent-items >> text=I look").waitFor();
+            await project.release("look");
+            await chat.page.waitForSelector("text=All done.");
+            const said = chat.page.locator(".agent-items p", { hasText: "I look around" });
+            assert.deepEqual(await said.allInnerTexts(), [
+                "I look around and say a good deal about what there is to be seen.",
+            ]);
+        },
+    ));
+
 test("completion comes from the server and is chosen by keys alone", () =>
     inWorld(
         { programs: [plain], files: { "src/alpha.rs": "a\n", "src/beta.rs": "b\n" } },
@@ -503,7 +551,7 @@ test("code is copied, put in at the cursor, and applied as a prompt", () =>
             await chat.page.getByLabel("Copy this code").click();
             await chat.page.getByLabel("Insert this code").click();
             await chat.page.waitForSelector(".working", { state: "detached" });
-            await chat.page.getByLabel("Apply: have the agent").click();
+            await chat.page.getByLabel(/^Apply:/).click();
             await chat.page.waitForSelector("text=I put it there.");
             const said = chat.actions
                 .filter(({ action }) => action === "copy" || action === "insert")

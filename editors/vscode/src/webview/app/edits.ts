@@ -5,7 +5,6 @@
 
 import type { EditSelection, HunkId, ListEditsResult, ReviewAction, Uri } from "kode-protocol";
 
-import type { Proposed } from "../cards/proposed.ts";
 import { exactLine } from "../text.ts";
 import type { App } from "./app.ts";
 import type { AppState } from "./state.ts";
@@ -77,14 +76,16 @@ function said(words: string): { text?: string } {
     return words.trim() === "" ? {} : { text: words.trim() };
 }
 
+/** What was proposed so far and is proposed now: a place that was dropped is listed no more. */
 function withProposals(before: AppState["proposals"], { files }: ListEditsResult): AppState["proposals"] {
-    const now = new Map<string, Proposed[]>();
+    const all = new Map(before);
     for (const { path, uri, hunks } of files) {
-        for (const hunk of hunks) {
-            if (hunk.state === "proposed") now.set(hunk.callId, [...(now.get(hunk.callId) ?? []), { path, uri, hunk }]);
+        for (const hunk of hunks.filter(({ state }) => state === "proposed")) {
+            const known = all.get(hunk.callId) ?? [];
+            if (known.every((one) => one.hunk.hunkId !== hunk.hunkId)) all.set(hunk.callId, [...known, { path, uri, hunk }]);
         }
     }
-    return now.size === 0 ? before : new Map([...[...before].filter(([id]) => !now.has(id)), ...now].slice(-MAX_PROPOSALS));
+    return new Map([...all].slice(-MAX_PROPOSALS));
 }
 
 /** Offers to take an act back. */

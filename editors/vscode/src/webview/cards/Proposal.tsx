@@ -1,7 +1,7 @@
 // A change that a call has proposed: each place as a diff, to be made or dropped by itself; after the call was denied, to be made
 // after all.
 //
-// Rule: what was refused does not vanish. A place that was decided says so until the server has heard of all of them.
+// Rule: what was refused does not vanish. A place that is to be made says so until the others are decided.
 
 import type { HunkId } from "kode-protocol";
 import { useState } from "preact/hooks";
@@ -14,11 +14,10 @@ import type { Proposed } from "./proposed.ts";
 import { replaced } from "./replaced.ts";
 import { Aside, Title, toneOf, type CallItem } from "./ToolCard.tsx";
 
-type Decided = "accept" | "reject";
-
 export function ProposalCard({ item, proposals }: { item: CallItem; proposals: readonly Proposed[] }) {
     const { body } = item;
-    const isWaiting = body.state === "APPROVAL_REQUIRED";
+    const edits = useSelect((state) => state.edits);
+    const listed = new Map((edits?.files ?? []).flatMap(({ hunks }) => hunks).map(({ hunkId, state }) => [hunkId, state]));
     return (
         <Card
             name={item.itemId}
@@ -31,7 +30,11 @@ export function ProposalCard({ item, proposals }: { item: CallItem; proposals: r
                 proposals.map((one) => (
                     <div key={one.hunk.hunkId} class="proposal">
                         <Diff unified="" files={[fileOf(one)]} named />
-                        {isWaiting ? <Decide id={one.hunk.hunkId} /> : <AfterAll id={one.hunk.hunkId} />}
+                        {listed.get(one.hunk.hunkId) === "proposed" ? (
+                            <Decide id={one.hunk.hunkId} />
+                        ) : (
+                            <AfterAll id={one.hunk.hunkId} isMade={listed.has(one.hunk.hunkId)} />
+                        )}
                     </div>
                 ))
             }
@@ -41,39 +44,29 @@ export function ProposalCard({ item, proposals }: { item: CallItem; proposals: r
 
 function Decide({ id }: { id: HunkId }) {
     const app = useApp();
-    const [decided, setDecided] = useState<Decided>();
-    const decide = async (action: Decided) => {
-        if (await decideProposals(app, action, [id])) setDecided(action);
+    const [accepted, setAccepted] = useState(false);
+    const decide = async (action: "accept" | "reject") => {
+        if (await decideProposals(app, action, [id])) setAccepted(action === "accept");
     };
     return (
         <div class="actions">
-            <button
-                type="button"
-                class="quiet"
-                aria-pressed={decided === "accept"}
-                onClick={() => void decide("accept")}
-            >
+            <button type="button" class="quiet" onClick={() => void decide("accept")}>
                 Apply
             </button>
-            <button
-                type="button"
-                class="quiet"
-                aria-pressed={decided === "reject"}
-                onClick={() => void decide("reject")}
-            >
+            <button type="button" class="quiet" onClick={() => void decide("reject")}>
                 Discard
             </button>
-            {decided && <span class="state">decided; the others wait</span>}
+            {accepted && <span class="state">applied when the others are decided</span>}
         </div>
     );
 }
 
-function AfterAll({ id }: { id: HunkId }) {
+function AfterAll({ id, isMade }: { id: HunkId; isMade: boolean }) {
     const app = useApp();
-    const isMade = useSelect(({ edits }) => (edits?.files ?? []).some(({ hunks }) => hunks.some(({ hunkId }) => hunkId === id)));
     if (isMade) return <p class="hint">It was applied after all.</p>;
     return (
         <div class="actions">
+            <span class="state">discarded</span>
             <button type="button" class="quiet" onClick={() => void resolveEdits(app, "accept", { hunkIds: [id] })}>
                 Apply after all
             </button>
