@@ -50,6 +50,8 @@ export class ChatPage {
     sent = 0;
     state: HostState;
     private stopEvents = () => {};
+    /** Who waits for something that the page tells. */
+    private readonly watching = new Set<() => void>();
     private queue: Promise<unknown> = Promise.resolve();
 
     private constructor(
@@ -120,6 +122,31 @@ export class ChatPage {
     /** Resolves when the page has taken all messages so far. */
     async settled(): Promise<void> {
         await this.queue;
+    }
+
+    /** Waits until the page has had the editor do something; answers what it gave with it the first time. */
+    async acted(action: Action): Promise<unknown> {
+        const noted = () => this.actions.find((one) => one.action === action);
+        await this.told(() => noted() !== undefined, `the action ${action}`);
+        return noted()?.payload;
+    }
+
+    /** Waits until what the page has told the host is so: its messages come after what one sees of them. */
+    told(isSo: () => boolean, what: string): Promise<void> {
+        return new Promise((resolve, reject) => {
+            const look = () => {
+                if (!isSo()) return;
+                clearTimeout(timer);
+                this.watching.delete(look);
+                resolve();
+            };
+            const timer = setTimeout(() => {
+                this.watching.delete(look);
+                reject(new Error(`waited in vain for ${what}`));
+            }, 20_000);
+            this.watching.add(look);
+            look();
+        });
     }
 
     /** Types a prompt and sends it. */
@@ -238,6 +265,7 @@ export class ChatPage {
             default:
                 break;
         }
+        for (const look of [...this.watching]) look();
     }
 
     /** Hands on how the server answers. */

@@ -81,12 +81,13 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
             await chat.page.locator(".preview-command").waitFor();
             await chat.say("waits");
             await chat.page.locator(".queued").waitFor();
+            const kept = server.event(
+                ({ event }) => event.type === "draft_changed" && event.draft?.text === "a draft of mine",
+                "the draft",
+            );
             await chat.prompt.fill("a draft of mine");
             await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
-            for (;;) {
-                const { draft } = await server.request("agent/session/load", { sessionId: chat.sessionId });
-                if (draft?.text === "a draft of mine") break;
-            }
+            await kept;
             await chat.page.waitForSelector(".hljs-keyword");
             const before = await seen(chat);
             await chat.load();
@@ -309,10 +310,10 @@ test("changes are kept, undone and reviewed from the bar, and an act is taken ba
         const bar = chat.page.locator(".changes");
         await bar.locator("text=1 file changed").waitFor();
         await bar.getByText("Review").click();
-        assert.ok(chat.actions.some(({ action }) => action === "reviewChanges"));
+        await chat.acted("reviewChanges");
         await bar.locator(".dock-open").click();
         await bar.locator(".file-name").click();
-        assert.ok(chat.actions.some(({ action }) => action === "openDiff"));
+        await chat.acted("openDiff");
         const undone = server.event(({ event }) => event.type === "edits_resolved", "the undo");
         await bar.getByText("Undo all").click();
         await undone;
@@ -362,7 +363,7 @@ test("a server that dies is told; the draft stays, and what was said is there ag
             await chat.prompt.fill("typed meanwhile");
             assert.equal(await chat.page.locator(".send").isDisabled(), true);
             await chat.page.getByText("Restart now").click();
-            assert.ok(chat.actions.some(({ action }) => action === "restart"));
+            await chat.acted("restart");
             const next = await project.start();
             chat.follow(next);
             await chat.update({ connection: { state: "ready", serverVersion: "next" } });
@@ -379,7 +380,7 @@ test("without a model the page says what is missing and how to mend it", () =>
     inWorld({ environment: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } }, async ({ chat }) => {
         await chat.page.waitForSelector("text=No model can be asked yet");
         await chat.page.getByText("What is missing?").click();
-        assert.ok(chat.actions.some(({ action }) => action === "doctor"));
+        await chat.acted("doctor");
         await chat.page.getByText("Use demo").click();
         await chat.page.waitForSelector("text=What shall we do?");
         assert.match(await chat.page.locator(".composer-foot").innerText(), /demo/);
@@ -402,7 +403,7 @@ test("a missing server, and a workspace that is not trusted, are told", () =>
             await chat.page.waitForSelector("text=The server is missing");
             await chat.page.waitForSelector("text=You have not trusted this workspace");
             await chat.page.getByText("Settings", { exact: true }).click();
-            assert.ok(chat.actions.some(({ action }) => action === "openSettings"));
+            await chat.acted("openSettings");
         },
     ));
 
@@ -476,7 +477,7 @@ test("a session is written to a file that the user chooses", () =>
         await chat.page.waitForFunction(() =>
             document.querySelector("[role=status]")?.textContent?.includes("is written"),
         );
-        const saved = chat.actions.find(({ action }) => action === "saveText")?.payload as {
+        const saved = (await chat.acted("saveText")) as {
             fileName: string;
             text: string;
         };
@@ -550,9 +551,9 @@ test("a row that cannot be drawn says so in its place, and the rest goes on", ()
 
 test("the page says when it gets and loses the keyboard", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
-        assert.equal(chat.hasKeyboard, true, "it has it from the start");
+        await chat.told(() => chat.hasKeyboard, "the keyboard, which it has from the start");
         await chat.page.evaluate(() => window.dispatchEvent(new Event("blur")));
-        assert.equal(chat.hasKeyboard, false);
+        await chat.told(() => !chat.hasKeyboard, "the loss of the keyboard");
         await chat.page.evaluate(() => window.dispatchEvent(new Event("focus")));
-        assert.equal(chat.hasKeyboard, true);
+        await chat.told(() => chat.hasKeyboard, "the keyboard again");
     }));
