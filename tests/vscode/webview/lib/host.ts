@@ -34,6 +34,8 @@ export interface HostOptions {
     width?: number;
     height?: number;
     state?: Partial<HostState>;
+    /** Whether the page is told that the list of sessions is another one; it is unless this says otherwise. */
+    tellsOfList?: boolean;
 }
 
 /** A page with its host. */
@@ -99,7 +101,9 @@ export class ChatPage {
         this.stopEvents();
         this.server = server;
         const stopEvents = server.onEvent((params) => this.post({ type: "event", params }));
-        const stopList = server.onListChanged(() => this.post({ type: "listChanged" }));
+        const stopList = server.onListChanged(() => {
+            if (this.options.tellsOfList !== false) this.post({ type: "listChanged" });
+        });
         this.stopEvents = () => {
             stopEvents();
             stopList();
