@@ -52,6 +52,8 @@ export class Comments implements vscode.Disposable {
     private readonly drafts = new Set<Draft>();
     private readonly rounds = new Map<SessionId, Round[]>();
     private readonly subscriptions: vscode.Disposable[];
+    /** What is being sent: a second press of the button sends nothing twice. */
+    private sending: Promise<number> | undefined;
 
     constructor(
         private readonly ledger: Ledger,
@@ -87,7 +89,18 @@ export class Comments implements vscode.Disposable {
     }
 
     /** Sends all that was not sent; answers how many that were. */
-    async send(): Promise<number> {
+    send(): Promise<number> {
+        this.sending ??= this.sendAll().finally(() => {
+            this.sending = undefined;
+        });
+        return this.sending;
+    }
+
+    dispose(): void {
+        for (const subscription of this.subscriptions) subscription.dispose();
+    }
+
+    private async sendAll(): Promise<number> {
         const drafts = [...this.drafts];
         if (drafts.length === 0) throw new Error("There is no comment to send. Write one beside a changed line first.");
         for (const sessionId of new Set(drafts.map((draft) => draft.sessionId))) {
@@ -97,10 +110,6 @@ export class Comments implements vscode.Disposable {
             );
         }
         return drafts.length;
-    }
-
-    dispose(): void {
-        for (const subscription of this.subscriptions) subscription.dispose();
     }
 
     private async sendTo(sessionId: SessionId, drafts: Draft[]): Promise<void> {

@@ -304,7 +304,11 @@ interface Answer {
     hunks: HunkId[] | undefined;
 }
 
+/** Prompts whose answer is on its way: a second press of the key is none. */
+const answering = new Set<string>();
+
 async function respond(app: App, prompt: PermissionPrompt, said: Answer): Promise<void> {
+    if (answering.has(prompt.permissionId)) return;
     const { decision, scope, words, input, hunks } = said;
     const answer: RespondPermissionParams = {
         sessionId: prompt.sessionId,
@@ -318,5 +322,10 @@ async function respond(app: App, prompt: PermissionPrompt, said: Answer): Promis
         if (input !== undefined) answer.updatedInput = JSON.parse(input) as unknown;
     }
     if (words.trim() !== "") answer.feedback = words;
-    await app.host.request("agent/permission/respond", answer);
+    answering.add(prompt.permissionId);
+    try {
+        await app.host.request("agent/permission/respond", answer);
+    } finally {
+        answering.delete(prompt.permissionId);
+    }
 }

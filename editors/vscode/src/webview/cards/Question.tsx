@@ -245,9 +245,18 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
     );
 }
 
+/** Questions whose answer is on its way: a second press of the button is none. */
+const answering = new Set<string>();
+
 async function respond(app: App, question: Question, answer: Partial<RespondQuestionParams>): Promise<void> {
     const { sessionId, questionId } = question;
-    await app.host.request("agent/question/respond", { sessionId, questionId, ...answer });
+    if (answering.has(questionId)) return;
+    answering.add(questionId);
+    try {
+        await app.host.request("agent/question/respond", { sessionId, questionId, ...answer });
+    } finally {
+        answering.delete(questionId);
+    }
 }
 
 function refuse(app: App, question: Question): Promise<boolean> {
