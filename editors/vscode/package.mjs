@@ -61,7 +61,7 @@ try {
     execFileSync(program, [...first, ...vsce], { cwd: stage, stdio: ["ignore", "ignore", "inherit"] });
     console.log(out);
 } catch (error) {
-    if (error.code !== "ENOENT") throw error;
+    if (error.code !== "ENOENT" || !error.syscall?.startsWith("spawn")) throw error;
     throw new Error(`${options.vsce} was not found; install it (npm install --global @vscode/vsce), or say where with --vsce`);
 } finally {
     rmSync(stage, { recursive: true, force: true });

@@ -15,6 +15,7 @@ import { Decisions } from "./host/review/decide.ts";
 import { Decorations } from "./host/review/decorations.ts";
 import { Diffs } from "./host/review/diffs.ts";
 import { Ledger } from "./host/review/ledger.ts";
+import { Since } from "./host/review/since.ts";
 import { Server } from "./host/server.ts";
 import { Sessions } from "./host/sessions.ts";
 import { NEEDS_RESTART } from "./host/settings.ts";
@@ -33,7 +34,8 @@ export function activate(context: vscode.ExtensionContext): void {
     const ledger = new Ledger(server, sessions, log);
     const diffs = new Diffs(ledger);
     const decisions = new Decisions(ledger, sessions);
-    const comments = new Comments(ledger, sessions, context.workspaceState);
+    const since = new Since(ledger);
+    const comments = new Comments(ledger, sessions, since, context.workspaceState);
     const editors = new EditorTracker();
     const texts = new Texts();
     const { version } = context.extension.packageJSON as { version: string };
@@ -46,6 +48,7 @@ export function activate(context: vscode.ExtensionContext): void {
         ledger,
         decisions,
         comments,
+        since,
         new Changes(ledger),
         new Decorations(ledger),
         editors,
@@ -53,7 +56,7 @@ export function activate(context: vscode.ExtensionContext): void {
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, comments, diffs, decisions, notifications, doctor, log }),
+        registerCommands({ server, sessions, chat, editors, comments, since, diffs, decisions, notifications, doctor, log }),
         keepUnfinished(sessions, ledger),
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),

@@ -108,10 +108,82 @@ test("a text that was copied from a document is found there, and one that could 
 
 test("two pages show two sessions, and a stop means the one that was used last", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
-    await window.openChat();
+    const inView = await window.openChat();
+    await window.prompt("hold view");
+    await workbench.waiting("hold-view");
     await window.command("kode.session.newInEditor");
-    const tabs = () =>
-        window.run((vscode) => vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.map(({ label }) => label)));
-    await eventually("the tab", async () => (await tabs()).includes("Kode"));
-    await eventually("two pages", async () => (await window.page.locator("iframe.webview.ready").count()) === 2);
+    const frames = window.page.locator("iframe.webview.ready");
+    await eventually("two pages", async () => (await frames.count()) === 2);
+    const pages = [0, 1].map((index) => frames.nth(index).contentFrame().frameLocator("iframe#active-frame").locator("body"));
+    const sessions = await Promise.all(
+        pages.map((page) => eventually("its session", () => page.evaluate(() => globalThis.session()))),
+    );
+    assert.equal(new Set(sessions).size, 2);
+    const tab = pages[sessions[0] === inView ? 1 : 0];
+    await tab.evaluate(() =>
+        globalThis.ask("agent/turn/start", {
+            sessionId: globalThis.session(),
+            input: [{ type: "text", text: "hold tab" }],
+        }),
+    );
+    await workbench.waiting("hold-tab");
+    const ended = (page) => page.evaluate((body) => body.querySelector("#done")?.textContent ?? "");
+    // What the page does for its user is what makes it the one that was used last.
+    await tab.evaluate(() => globalThis.send({ type: "host", action: "editorContext", payload: {} }));
+    await window.command("kode.session.stop");
+    await eventually("the tab's turn has ended", async () => (await ended(tab)) === "cancelled\n");
+    const view = pages[sessions[0] === inView ? 0 : 1];
+    assert.equal(await ended(view), "", "the other one goes on");
+    await workbench.release("hold-view");
+    await eventually("the view's turn has ended", async () => (await ended(view)) === "end_turn\n");
+});
+
+test("a code action asks in the chat, about the problem it stands at", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\ntwo\n" });
+    await window.openChat();
+    await window.edit("a.txt");
+    const titles = await window.run(async (vscode, memory) => {
+        const { uri } = vscode.window.activeTextEditor.document;
+        memory.problems = vscode.languages.createDiagnosticCollection("test");
+        const range = new vscode.Range(1, 0, 1, 3);
+        memory.problems.set(uri, [new vscode.Diagnostic(range, "two is too many", vscode.DiagnosticSeverity.Error)]);
+        memory.actions = await vscode.commands.executeCommand("vscode.executeCodeActionProvider", uri, range);
+        return memory.actions.map(({ title }) => title);
+    });
+    assert.ok(titles.includes("Kode: Fix: two is too many"), titles.join(", "));
+    await window.run((vscode, memory) => {
+        const { command } = memory.actions.find(({ title }) => title === "Kode: Fix: two is too many");
+        return void vscode.commands.executeCommand(command.command, ...command.arguments);
+    });
+    const line = await eventually("the command", async () =>
+        (await window.text("commands")).split("\n").find((command) => command.includes('"ask"')),
+    );
+    const { input } = JSON.parse(line);
+    assert.deepEqual(input[0], { type: "text", text: "Fix this problem at its cause." });
+    assert.match(input[1].uri, /a\.txt$/);
+    assert.deepEqual({ ...input[1], uri: "" }, {
+        type: "diagnostics",
+        uri: "",
+        message: "error: two is too many",
+        range: { start: { line: 1, character: 0 }, end: { line: 1, character: 3 } },
+    });
+});
+
+test("text takes the place of what was selected as a change to review, and not where there is another text by now", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\ntwo\nthree\n" });
+    const sessionId = await window.openChat();
+    await window.edit("a.txt");
+    await window.run((vscode) => {
+        vscode.window.activeTextEditor.selection = new vscode.Selection(1, 0, 2, 0);
+    });
+    const place = await eventually("the selection", async () => (await window.act("selection", {})).result);
+    assert.equal(place.text, "two\n");
+    assert.equal((await window.act("replace", { sessionId, place, text: "TWO\n" })).error, undefined);
+    assert.equal(await window.buffer("a.txt"), "one\nTWO\nthree\n");
+    await window.page.locator(".monaco-editor .dirty-diff-glyph").first().waitFor();
+    const { error } = await window.act("replace", { sessionId, place, text: "other\n" });
+    assert.match(error.message, /a\.txt has another text there by now/);
+    const elsewhere = { ...place, uri: "vscode-userdata:/User/settings.json" };
+    assert.match((await window.act("replace", { sessionId, place: elsewhere, text: "x" })).error.message, /is not changed/);
+    assert.equal(await window.buffer("a.txt"), "one\nTWO\nthree\n");
 });

@@ -76,4 +76,47 @@ test("the chat's pages survive being hidden, in the side bar and in a tab", asyn
     await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
     await window.command("kode.chat.focus");
     await answer().waitFor();
+    // And in a tab: behind another editor, and back.
+    await window.command("kode.chat.openInEditor");
+    await window.command("workbench.view.explorer");
+    await eventually("only the tab is shown", async () => (await window.page.locator("iframe.webview.ready").count()) === 1);
+    await answer().waitFor();
+    await window.edit("a.txt");
+    await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
+    await window.command("workbench.action.previousEditor");
+    await answer().waitFor();
+});
+
+test("code of an answer takes the place of what is selected once it was looked at", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\ntwo\nthree\n" });
+    await window.edit("a.txt");
+    await window.run((vscode) => {
+        vscode.window.activeTextEditor.selection = new vscode.Selection(1, 0, 3, 0);
+    });
+    await chat(window);
+    await window.page.keyboard.type("show code");
+    await window.page.keyboard.press("Enter");
+    await window.status(/ready/);
+    await window.chat.getByRole("button", { name: /^Apply:/ }).click();
+    const card = window.chat.getByRole("region", { name: /^Put this code in the place/ });
+    await card.waitFor();
+    await window.shot("chat-apply");
+    assert.equal(await window.buffer("a.txt"), "one\ntwo\nthree\n", "nothing was done yet");
+    await card.getByRole("button", { name: "Apply", exact: true }).click();
+    await eventually("the code is there", async () => (await window.buffer("a.txt")) === "one\nTWO\nTHREE\n");
+    await window.chat.getByText("1 file changed").waitFor();
+});
+
+test("a code action on a selection is answered in the chat, which it opens", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\ntwo\n" });
+    await window.ready();
+    await window.edit("a.txt");
+    await window.run(async (vscode) => {
+        const { uri } = vscode.window.activeTextEditor.document;
+        const range = new vscode.Range(0, 0, 1, 0);
+        const found = await vscode.commands.executeCommand("vscode.executeCodeActionProvider", uri, range);
+        const { command } = found.find(({ title }) => title === "Kode: Explain the selection");
+        await vscode.commands.executeCommand(command.command, ...command.arguments);
+    });
+    await window.chat.getByText("It counts, and that is all.").first().waitFor({ timeout: 60_000 });
 });

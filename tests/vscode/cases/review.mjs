@@ -152,31 +152,36 @@ test("changes are marked in the explorer, and are there again after a reload wit
     await eventually("the bars", async () => (await bars(again).count()) >= 2);
 });
 
+/** Writes a comment beside a line of an open file, as a user does. */
+async function comment(window, file, line, words, index = 0) {
+    await window.edit(file);
+    await window.run((vscode, _, line) => {
+        const place = new vscode.Position(line, 0);
+        vscode.window.activeTextEditor.selection = new vscode.Selection(place, place);
+    }, line);
+    const widget = window.page.locator(".review-widget").nth(index);
+    await eventually("the comment can be written", async () => {
+        await window.command("workbench.action.addComment");
+        await widget.waitFor({ timeout: 5_000 });
+        return true;
+    }, 40_000);
+    await widget.locator(".comment-form .monaco-editor").waitFor();
+    await widget.locator(".comment-form .monaco-editor").click();
+    await window.page.keyboard.type(words);
+    await widget.getByRole("button", { name: "Add Comment" }).click();
+    await widget.getByText("Not sent yet").waitFor();
+}
+
 test("comments on changes are sent together, and answered where they were asked", async (workbench) => {
     const window = await changed(workbench);
     await eventually("the ledger", async () => (await bars(window).count()) >= 2);
-    const comment = async (line, words, index) => {
-        await window.edit("a.txt");
-        await window.run((vscode, _, line) => {
-            const place = new vscode.Position(line, 0);
-            vscode.window.activeTextEditor.selection = new vscode.Selection(place, place);
-        }, line);
-        const widget = window.page.locator(".review-widget").nth(index);
-        await eventually("the comment can be written", async () => {
-            await window.command("workbench.action.addComment");
-            await widget.waitFor({ timeout: 5_000 });
-            return true;
-        }, 40_000);
-        await widget.locator(".comment-form .monaco-editor").waitFor();
-        await widget.locator(".comment-form .monaco-editor").click();
-        await window.page.keyboard.type(words);
-        await widget.getByRole("button", { name: "Add Comment" }).click();
-        await widget.getByText("Not sent yet").waitFor();
-    };
-    await comment(1, "Make it louder.", 0);
-    await comment(8, "Why this one?", 1);
+    await comment(window, "a.txt", 1, "Make it louder.");
+    await comment(window, "a.txt", 8, "Why this one?", 1);
     await window.shot("review-comments");
-    await window.command("kode.comment.send");
+    // Twice, as an impatient user does: it is one round.
+    await window.run((vscode) => {
+        for (let press = 0; press < 2; press++) void vscode.commands.executeCommand("kode.comment.send");
+    });
     await eventually("the end of the round", async () => (await window.text("done")) === "end_turn\nend_turn\n");
     const request = await (await fetch(`${workbench.modelUrl}/scripted/newest`)).text();
     for (const words of ["Make it louder.", "> TWO", "Why this one?", "> EIGHT"]) assert.ok(request.includes(words), words);
@@ -189,4 +194,32 @@ test("comments on changes are sent together, and answered where they were asked"
     await window.command("kode.comment.send");
     await window.page.getByText("There is no comment to send").first().waitFor();
     await window.shot("review-answers");
+});
+
+test("what changed since a round of comments is opened by itself, beside what it was then", async (workbench) => {
+    const files = { "a.txt": LINES, "b.txt": LINES, "c.txt": LINES };
+    const window = await workbench.open(files, { "kode.agent.mode": "acceptEdits" });
+    await window.openChat();
+    await window.prompt("change three files");
+    await eventually("the end", async () => (await window.text("done")) === "end_turn\n");
+    await window.edit("b.txt");
+    await eventually("the bars", async () => (await bars(window).count()) >= 1);
+    await comment(window, "b.txt", 1, "And the end?");
+    await window.command("kode.comment.send");
+    await eventually("the end of the round", async () => (await window.text("done")) === "end_turn\nend_turn\n");
+    await window.command("kode.review.openSince");
+    const tab = await eventually("the diff", () =>
+        window.run((vscode) => {
+            const { label, input } = vscode.window.tabGroups.activeTabGroup.activeTab ?? {};
+            if (!label?.startsWith("Changes by Kode since Your Comments")) return null;
+            return input.textDiffs.map(({ original, modified }) => [original.scheme, modified.path.split("/").at(-1)]);
+        }),
+    );
+    assert.deepEqual(tab, [["kode-since", "b.txt"]], "what is as it was is not shown");
+    const then = await window.run((vscode) => {
+        const found = vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === "kode-since");
+        return found?.getText() ?? null;
+    });
+    assert.equal(then, LINES.replace("two", "TWO"), "it is compared with the text the comments were on");
+    await window.shot("review-since");
 });

@@ -55,6 +55,10 @@ export const script = {
             when: "^wait",
             steps: [{ content: [text("It waited, and goes on.")], gate: "wait", gate_after_events: 4, chunk: 4 }],
         },
+        ...["view", "tab"].map((where) => ({
+            when: `^hold ${where}`,
+            steps: [{ content: [text("It was held, and goes on.")], gate: `hold-${where}`, gate_after_events: 4, chunk: 4 }],
+        })),
         {
             when: "^change two places",
             steps: [
@@ -70,6 +74,13 @@ export const script = {
                 { content: [read("a.txt"), read("b.txt"), read("c.txt")] },
                 { content: [edit("a.txt", "two", "TWO"), edit("b.txt", "two", "TWO"), edit("c.txt", "two", "TWO")] },
                 { content: [text("Three files are changed.")] },
+            ],
+        },
+        {
+            when: "^I have a comment",
+            steps: [
+                { content: [edit("b.txt", "nine", "NINE")] },
+                { content: [text("Comment 1: It ends louder now.")] },
             ],
         },
         {
@@ -105,6 +116,8 @@ export const script = {
                 { content: [text("They say: {{last_result}}")] },
             ],
         },
+        { when: "^show code", steps: [{ content: [text("Here:\n\n```\nTWO\nTHREE\n```\n")] }] },
+        { when: "^Explain", steps: [{ content: [text("It counts, and that is all.")] }] },
         { when: "^soak", steps: soak() },
         { when: "^shared", steps: shared() },
         { when: "^schedule", steps: schedule() },

@@ -240,7 +240,7 @@ export class Window {
         this.page ??= await this.workbench.context.newPage();
         this.page.on("console", (message) => this.console.push(`[${message.type()}] ${message.text()}`));
         const url = `http://127.0.0.1:${this.workbench.port}/?folder=${encodeURIComponent(this.folder)}`;
-        await this.page.goto(url);
+        await this.page.goto(url, { timeout: 60_000 });
         await this.page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
         await eventually("the extension host answers", () => this.run(() => true), 60_000);
     }

@@ -68,6 +68,18 @@ const HANDLERS: Handlers = {
         return null;
     },
 
+    async replace({ server }, { sessionId, place, text }) {
+        if (!isDocument(place.uri)) throw new Error(`\`${plain(place.uri)}\` is no file of the workspace and is not changed.`);
+        const uri = vscode.Uri.parse(place.uri, true);
+        const document = await vscode.workspace.openTextDocument(uri);
+        if (document.getText(fromRange(place.range)) !== place.text) {
+            const name = plain(vscode.workspace.asRelativePath(uri));
+            throw new Error(`${name} has another text there by now. Select the place again, then apply.`);
+        }
+        await server.putIn({ sessionId, uri: place.uri, range: place.range, text });
+        return null;
+    },
+
     async copy(_, { text }) {
         await vscode.env.clipboard.writeText(text);
         return null;

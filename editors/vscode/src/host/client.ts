@@ -4,7 +4,7 @@
 // Rule: it interrupts nobody. What it has to say stands in the log; how the server is, is said by the connection. Of the
 // library's features those are in the bundle that the server offers; build.mjs names the others.
 
-import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode } from "kode-protocol";
+import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type InputPart } from "kode-protocol";
 import * as vscode from "vscode";
 import {
     BaseLanguageClient,
@@ -19,6 +19,7 @@ import {
 } from "vscode-languageclient";
 import { StreamMessageReader, StreamMessageWriter } from "vscode-languageserver-protocol/node";
 import { messageOf, plain } from "../logic/words.ts";
+import { ASK, inputOf } from "./asking.ts";
 import { answerDiagnostics, answerSave } from "./editorRequests.ts";
 import type { ServerProcess } from "./process.ts";
 import { initializationOptions } from "./settings.ts";
@@ -30,6 +31,10 @@ export interface ClientContext {
     onClosed: () => Promise<void>;
     /** Something happened in a session. */
     onEvent: (params: AgentEventParams) => void;
+    /** The list of sessions is another one. */
+    onListChanged: () => void;
+    /** The user asks something by a code action. */
+    onAsked: (input: InputPart[]) => void;
 }
 
 /** The language client on the streams of a process. */
@@ -41,6 +46,7 @@ export class Client extends BaseLanguageClient {
         super("kode", "Kode", options(context));
         this.registerFeature(new OfferFeature());
         this.onNotification("agent/event", context.onEvent);
+        this.onNotification("agent/session/listChanged", context.onListChanged);
         this.onRequest("agent/editor/diagnostics", answerDiagnostics);
         this.onRequest("agent/editor/save", answerSave);
     }
@@ -69,7 +75,7 @@ export class Client extends BaseLanguageClient {
     }
 }
 
-function options({ log, onClosed }: ClientContext): LanguageClientOptions {
+function options({ log, onClosed, onAsked }: ClientContext): LanguageClientOptions {
     return {
         documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
         outputChannel: log,
@@ -89,7 +95,10 @@ function options({ log, onClosed }: ClientContext): LanguageClientOptions {
         middleware: {
             executeCommand: async (command, args, next) => {
                 try {
-                    return await next(command, args);
+                    if (command !== ASK) return await next(command, args);
+                    // The server would have it answered where nobody sees it.
+                    onAsked(await inputOf(args[0]));
+                    return undefined;
                 } catch (error) {
                     void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
                     return undefined;
@@ -113,6 +122,7 @@ class OfferFeature implements StaticFeature {
             saveDocuments: true,
             diagnostics: true,
             diffUi: true,
+            askActions: true,
             // A server that is told nothing takes the workspace as trusted.
             workspaceTrusted: vscode.workspace.isTrusted,
         };

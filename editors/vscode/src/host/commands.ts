@@ -16,6 +16,7 @@ import type { Comments } from "./review/comments.ts";
 import type { Decisions } from "./review/decide.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Entry } from "./review/ledger.ts";
+import type { Since } from "./review/since.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -26,6 +27,7 @@ export interface Kode {
     chat: Chat;
     editors: EditorTracker;
     comments: Comments;
+    since: Since;
     diffs: Diffs;
     decisions: Decisions;
     notifications: Notifications;
@@ -82,6 +84,7 @@ const COMMANDS: Record<string, Handler> = {
         const shown = chat.sessionId;
         return diffs.openAll(shown !== undefined && sessions.attention.sessions.has(shown) ? shown : undefined);
     },
+    "kode.review.openSince": ({ since, chat }) => since.open(chat.sessionId),
     "kode.review.openFileDiff": ({ diffs }, entry?: Entry) =>
         entry && diffs.open(entry.sessionId, vscode.Uri.parse(entry.file.uri)),
     "kode.review.next": ({ decisions }) => decisions.go("next"),

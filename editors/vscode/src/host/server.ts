@@ -4,7 +4,7 @@
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
-import { PROTOCOL_VERSION, type AgentEventParams, type ServerKode } from "kode-protocol";
+import { PROTOCOL_VERSION, type AgentEventParams, type InputPart, type ProposeEditsParams, type ServerKode } from "kode-protocol";
 import * as vscode from "vscode";
 import { locate } from "../logic/locate.ts";
 import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
@@ -16,6 +16,8 @@ import { serverSettings } from "./settings.ts";
 
 /** How long the server may take to end when asked. */
 const STOP_LIMIT_MS = 5_000;
+
+const NOT_RUNNING = "The server is not running. “Kode: Restart Server” starts it.";
 
 /** One life of the process. */
 interface Run {
@@ -30,6 +32,8 @@ interface Run {
 export class Server implements vscode.Disposable {
     private readonly connectionChanged = new vscode.EventEmitter<Connection>();
     private readonly eventCame = new vscode.EventEmitter<AgentEventParams>();
+    private readonly listChanged = new vscode.EventEmitter<void>();
+    private readonly asked = new vscode.EventEmitter<InputPart[]>();
     private readonly policy = new RestartPolicy();
     private state: Connection = { state: "starting" };
     private run: Run | undefined;
@@ -41,6 +45,10 @@ export class Server implements vscode.Disposable {
     readonly onConnection = this.connectionChanged.event;
     /** Something happened in a session. */
     readonly onEvent = this.eventCame.event;
+    /** The list of sessions is another one than it was when it was asked for. */
+    readonly onListChanged = this.listChanged.event;
+    /** The user asks something by a code action. */
+    readonly onAsked = this.asked.event;
 
     constructor(
         private readonly extensionFolder: string,
@@ -92,6 +100,10 @@ export class Server implements vscode.Disposable {
                 onEvent: (params) => {
                     if (this.run === run) this.eventCame.fire(params);
                 },
+                onListChanged: () => {
+                    if (this.run === run) this.listChanged.fire();
+                },
+                onAsked: (input) => this.asked.fire(input),
             });
             await run.client.start();
         } catch (error) {
@@ -116,7 +128,7 @@ export class Server implements vscode.Disposable {
     ): Promise<Result<M>> {
         const client = this.run?.client;
         if (!client || this.state.state !== "ready") {
-            throw new Error("The server is not running. “Kode: Restart Server” starts it.");
+            throw new Error(NOT_RUNNING);
         }
         return token ? client.sendRequest(method, params, token) : client.sendRequest(method, params);
     }
@@ -125,6 +137,13 @@ export class Server implements vscode.Disposable {
     async trustWorkspace(): Promise<void> {
         const client = this.run?.client;
         if (client && this.state.state === "ready") await client.sendRequest("agent/trust/workspace", { trusted: true });
+    }
+
+    /** Puts a text of the user's choice into a document as a change of a session; pages may only where they have shown it. */
+    async putIn(change: ProposeEditsParams): Promise<void> {
+        const client = this.run?.client;
+        if (!client || this.state.state !== "ready") throw new Error(NOT_RUNNING);
+        await client.sendRequest("agent/edits/propose", change);
     }
 
     /** Has the editor read the server's virtual documents of these URIs again. */
@@ -153,6 +172,8 @@ export class Server implements vscode.Disposable {
         await this.stop();
         this.connectionChanged.dispose();
         this.eventCame.dispose();
+        this.listChanged.dispose();
+        this.asked.dispose();
     }
 
     private set(connection: Connection): void {

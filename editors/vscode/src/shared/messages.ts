@@ -7,6 +7,7 @@ import type {
     AgentEventParams,
     EditorContext,
     ErrorData,
+    InputPart,
     Range,
     Requests,
     SelectionPart,
@@ -129,6 +130,11 @@ export interface HostActions {
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
     /** Puts text in place of the selection of the editor used last. */
     insert: { payload: { text: string }; result: null };
+    /**
+     * Puts text in place of what was selected, as a change of the session that is reviewed like the agent's; refused when the
+     * place is another text than it was.
+     */
+    replace: { payload: { sessionId: SessionId; place: SelectionPart; text: string }; result: null };
     /** Puts text into the clipboard. */
     copy: { payload: { text: string }; result: null };
     /** Opens an `http`, `https` or `mailto` link outside of the editor. */
@@ -189,6 +195,11 @@ export type ResponseMessage =
 export interface EventMessage {
     type: "event";
     params: AgentEventParams;
+}
+
+/** The list of sessions is another one than it was when it was asked for. */
+export interface ListChangedMessage {
+    type: "listChanged";
 }
 
 /** How the server is. */
@@ -268,6 +279,8 @@ export type Command =
     | { name: "addFiles"; uris: Uri[] }
     /** Text is to be put into the prompt where the cursor is, unsent. */
     | { name: "insertText"; text: string }
+    /** This is to be handed in as a prompt of the session that is shown; what is being written stays. */
+    | { name: "ask"; input: InputPart[] }
     /** The permission prompt or question that waits longest is to be shown and get the focus. */
     | { name: "focusWaiting" }
     /** The choice of a mode is to be opened. */
@@ -285,4 +298,4 @@ export type Command =
 export type CommandMessage = { type: "command" } & Command;
 
 /** All that the host sends. */
-export type ToPage = ResponseMessage | EventMessage | StateMessage | CommandMessage;
+export type ToPage = ResponseMessage | EventMessage | ListChangedMessage | StateMessage | CommandMessage;

@@ -10,6 +10,7 @@ import { openTarget } from "./app/open.ts";
 import { stop } from "./app/prompt.ts";
 import { loadOlder } from "./app/sessions.ts";
 import { activeSession } from "./app/state.ts";
+import { ApplyingCard } from "./cards/Applying.tsx";
 import { RowView, rowLabel, Working } from "./cards/Message.tsx";
 import { Composer } from "./composer/Composer.tsx";
 import { List, type ListHandle } from "./list/List.tsx";
@@ -85,6 +86,7 @@ export function View() {
             <footer class="dock">
                 <Boundary name="This part of the page">
                     <Toasts />
+                    <ApplyingCard />
                     <Waiting />
                     <Todos />
                     <Tasks />

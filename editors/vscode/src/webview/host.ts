@@ -42,6 +42,7 @@ export class HostError extends Error {
 /** Who wants to know what the host says by itself. */
 export interface HostListener {
     event(params: AgentEventParams): void;
+    listChanged(): void;
     state(state: HostState): void;
     command(command: Command): void;
 }
@@ -94,6 +95,9 @@ export class Host {
                 break;
             case "event":
                 listener.event(message.params);
+                break;
+            case "listChanged":
+                listener.listChanged();
                 break;
             case "host":
                 listener.state(message.state);

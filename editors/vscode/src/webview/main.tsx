@@ -10,9 +10,9 @@ import { render } from "preact";
 import type { Command, FromPage, HostState, ToPage } from "../shared/messages.ts";
 import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
-import { openList, refreshList } from "./app/list.ts";
-import { addPart, put, saveDraft } from "./app/prompt.ts";
-import { loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
+import { openList, refreshList, tellList } from "./app/list.ts";
+import { addPart, ask, put, saveDraft } from "./app/prompt.ts";
+import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
@@ -26,34 +26,20 @@ declare function acquireVsCodeApi(): {
 const vscode = acquireVsCodeApi();
 const app = new App((message) => vscode.postMessage(message));
 
-/** Events after which the list of sessions says something else. */
-const LISTED = new Set([
-    "turn_started",
-    "done",
-    "title_changed",
-    "archived_changed",
-    "permission_required",
-    "permission_decided",
-]);
-
 function takeState(state: HostState): void {
     const before = app.state.host;
     app.set({ host: state });
     const size = state.settings.fontSize;
     if (size > 0) document.documentElement.style.setProperty("--kode-font-size", `${size}px`);
     else document.documentElement.style.removeProperty("--kode-font-size");
-    if (!before) app.set({ editorContext: state.settings.includeEditorContext });
-    if (state.connection.state !== "ready") return;
-    const isFirst = before === undefined;
-    if (isFirst || before.connection.state !== "ready") {
-        void loadModels(app);
-        const shown = app.state.active ?? (isFirst || app.state.loading ? state.sessionId : undefined);
-        if (app.state.active !== undefined) {
-            void loadSession(app, app.state.active);
-        } else if (shown !== undefined) {
-            void showSession(app, shown);
-        }
+    if (!before) {
+        // It is that session's page from the start, also while there is no server to load it from.
+        const active = state.sessionId;
+        app.set({ editorContext: state.settings.includeEditorContext, active, loading: active !== undefined });
     }
+    if (state.connection.state !== "ready" || before?.connection.state === "ready") return;
+    void loadModels(app);
+    if (app.state.active !== undefined) void loadSession(app, app.state.active);
 }
 
 function takeCommand(command: Command): void {
@@ -82,8 +68,11 @@ function takeCommand(command: Command): void {
             put(app, { text: app.state.prompt.text + command.text });
             app.focus.get("prompt")?.();
             break;
+        case "ask":
+            void ask(app, command.input);
+            break;
         case "focusWaiting":
-            app.focus.get("waiting")?.();
+            void loaded(app).then(() => app.focus.get("waiting")?.());
             break;
         case "chooseMode":
             app.focus.get("mode")?.();
@@ -98,7 +87,7 @@ function takeCommand(command: Command): void {
             app.set({ pane: "checkpoints", listOpen: false });
             break;
         case "focusLastMessage":
-            app.focus.get("lastMessage")?.();
+            void loaded(app).then(() => app.focus.get("lastMessage")?.());
             break;
         default:
             // A command of a newer host.
@@ -110,7 +99,10 @@ window.addEventListener("message", (event: MessageEvent<ToPage>) => {
     app.host.receive(event.data, {
         event: (params) => {
             takeEvent(app, params);
-            if (app.state.listOpen && LISTED.has(params.event.type)) void refreshList(app);
+            tellList(app, params);
+        },
+        listChanged: () => {
+            if (app.state.listOpen) void refreshList(app);
         },
         state: takeState,
         command: takeCommand,

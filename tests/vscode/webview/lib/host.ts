@@ -34,6 +34,8 @@ export interface HostOptions {
     width?: number;
     height?: number;
     state?: Partial<HostState>;
+    /** Whether the page is told that the list of sessions is another one; it is unless this says otherwise. */
+    tellsOfList?: boolean;
 }
 
 /** A page with its host. */
@@ -50,6 +52,8 @@ export class ChatPage {
     sent = 0;
     state: HostState;
     private stopEvents = () => {};
+    /** Who waits for something that the page tells. */
+    private readonly watching = new Set<() => void>();
     private queue: Promise<unknown> = Promise.resolve();
 
     private constructor(
@@ -96,7 +100,14 @@ export class ChatPage {
     follow(server: Server): void {
         this.stopEvents();
         this.server = server;
-        this.stopEvents = server.onEvent((params) => this.post({ type: "event", params }));
+        const stopEvents = server.onEvent((params) => this.post({ type: "event", params }));
+        const stopList = server.onListChanged(() => {
+            if (this.options.tellsOfList !== false) this.post({ type: "listChanged" });
+        });
+        this.stopEvents = () => {
+            stopEvents();
+            stopList();
+        };
     }
 
     /** Tells the page how the editor is. */
@@ -115,6 +126,31 @@ export class ChatPage {
     /** Resolves when the page has taken all messages so far. */
     async settled(): Promise<void> {
         await this.queue;
+    }
+
+    /** Waits until the page has had the editor do something; answers what it gave with it the first time. */
+    async acted(action: Action): Promise<unknown> {
+        const noted = () => this.actions.find((one) => one.action === action);
+        await this.told(() => noted() !== undefined, `the action ${action}`);
+        return noted()?.payload;
+    }
+
+    /** Waits until what the page has told the host is so: its messages come after what one sees of them. */
+    told(isSo: () => boolean, what: string): Promise<void> {
+        return new Promise((resolve, reject) => {
+            const look = () => {
+                if (!isSo()) return;
+                clearTimeout(timer);
+                this.watching.delete(look);
+                resolve();
+            };
+            const timer = setTimeout(() => {
+                this.watching.delete(look);
+                reject(new Error(`waited in vain for ${what}`));
+            }, 20_000);
+            this.watching.add(look);
+            look();
+        });
     }
 
     /** Types a prompt and sends it. */
@@ -208,14 +244,7 @@ export class ChatPage {
                 this.hasKeyboard = message.focused;
                 break;
             case "request":
-                this.server.request(message.method, message.params as never).then(
-                    (result) => this.post({ type: "response", id: message.id, result }),
-                    (error: RpcError) => {
-                        const { code, message: text, data } = error;
-                        const failure = { code, message: text, ...(data ? { data } : {}) };
-                        this.post({ type: "response", id: message.id, error: failure });
-                    },
-                );
+                this.pass(message.id, this.server.request(message.method, message.params as never));
                 break;
             case "host": {
                 this.actions.push({ action: message.action, payload: message.payload });
@@ -223,6 +252,12 @@ export class ChatPage {
                     const { sessionId } = message.payload as { sessionId: string | null };
                     const { sessionId: _before, ...state } = this.state;
                     this.state = sessionId === null ? state : { ...state, sessionId };
+                }
+                if (message.action === "replace") {
+                    const { sessionId, place, text } = message.payload;
+                    const { uri, range } = place;
+                    this.pass(message.id, this.server.request("agent/edits/propose", { sessionId, uri, range, text }));
+                    break;
                 }
                 this.post({
                     type: "response",
@@ -234,6 +269,17 @@ export class ChatPage {
             default:
                 break;
         }
+        for (const look of [...this.watching]) look();
+    }
+
+    /** Hands on how the server answers. */
+    private pass(id: number, answer: Promise<unknown>): void {
+        answer.then(
+            (result) => this.post({ type: "response", id, result }),
+            ({ code, message, data }: RpcError) => {
+                this.post({ type: "response", id, error: { code, message, ...(data ? { data } : {}) } });
+            },
+        );
     }
 
     private post(message: ToPage): void {

@@ -109,6 +109,11 @@ export class Project {
         await fetch(`${this.address}/scripted/waiting/${gate}`);
     }
 
+    /** The newest request that the model was sent, as text. */
+    async newestRequest(): Promise<string> {
+        return (await fetch(`${this.address}/scripted/newest`)).text();
+    }
+
     /** Opens a gate for good. */
     async release(gate: string): Promise<void> {
         await fetch(`${this.address}/scripted/release/${gate}`, { method: "POST" });

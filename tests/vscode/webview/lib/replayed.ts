@@ -74,6 +74,10 @@ export class ReplayServer {
         return () => this.listeners.delete(listener);
     }
 
+    onListChanged(): () => void {
+        return () => {};
+    }
+
     async request(method: string): Promise<unknown> {
         switch (method) {
             case "agent/session/load":

@@ -52,6 +52,7 @@ export class Server {
         { resolve: (value: unknown) => void; reject: (error: RpcError) => void }
     >();
     private readonly listeners = new Set<(event: AgentEventParams) => void>();
+    private readonly listListeners = new Set<() => void>();
     private newest = 0;
     private log = "";
 
@@ -124,6 +125,12 @@ export class Server {
         return () => this.listeners.delete(listener);
     }
 
+    /** Hears that the list of sessions is another one; answers how to stop. */
+    onListChanged(listener: () => void): () => void {
+        this.listListeners.add(listener);
+        return () => this.listListeners.delete(listener);
+    }
+
     /** Waits for an event. */
     event(
         matches: (event: AgentEventParams) => boolean,
@@ -175,6 +182,8 @@ export class Server {
             this.send({ jsonrpc: "2.0", id: message.id, result: answer });
         } else if (message.method === "agent/event") {
             for (const listener of [...this.listeners]) listener(message.params as AgentEventParams);
+        } else if (message.method === "agent/session/listChanged") {
+            for (const listener of [...this.listListeners]) listener();
         }
     }
 

@@ -59,9 +59,9 @@ test("HTML in an answer stays text, whether it streams or is done", () =>
             );
             assert.match((await chat.rows()).join("\n"), /<script>window\.pwned=1<\/script>/);
             for (const link of await chat.page.locator(".said a").all()) await link.click();
-            await chat.settled();
+            // An address of the web can be followed by a click.
+            await chat.acted("openLink");
             const opened = chat.actions.filter(({ action }) => action.startsWith("open"));
-            assert.ok(opened.length > 0, "an address of the web can be followed by a click");
             assert.ok(
                 opened.every(
                     ({ action, payload }) =>
@@ -236,10 +236,11 @@ test("links lead where they say, and only after a click or Enter", () =>
             await links.nth(1).focus();
             await chat.page.keyboard.press("Enter");
             await links.nth(2).click();
-            await chat.settled();
+            const opened = () => chat.actions.filter(({ action }) => action.startsWith("open"));
+            await chat.told(() => opened().length === 3, "three links that are opened");
             const { uri } = chat.state.folders[0] ?? { uri: "" };
             assert.deepEqual(
-                chat.actions.filter(({ action }) => action.startsWith("open")).map(({ payload }) => payload),
+                opened().map(({ payload }) => payload),
                 [
                     { href: "https://docs.example/x" },
                     {

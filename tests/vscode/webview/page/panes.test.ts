@@ -6,7 +6,6 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { setImmediate } from "node:timers/promises";
 
 import type { ChatPage } from "../lib/host";
 import { call, text, type Program } from "../lib/project";
@@ -46,8 +45,7 @@ test("hunks of a change can be left out before it is allowed", () =>
         assert.equal(await card.locator(".hunk").count(), 2, "two of them stand in one part of the diff");
         assert.equal(await card.locator(".hunk").first().locator(".hunk-choice input").count(), 2);
         await card.getByRole("button", { name: "Open the diff in an editor" }).click();
-        const opened = chat.actions.find(({ action }) => action === "openDiff");
-        assert.match((opened?.payload as { uri: string }).uri, /workspace\/a\.txt$/);
+        assert.match(((await chat.acted("openDiff")) as { uri: string }).uri, /workspace\/a\.txt$/);
         await card.getByLabel(/^line 4/).uncheck();
         assert.equal(await card.locator(".scopes").count(), 0, "a standing yes speaks of whole changes");
         await card.getByRole("button", { name: "Allow 2 of 3 hunks" }).click();
@@ -240,7 +238,5 @@ test("a command that begins another session has that one shown", () =>
         await chat.say("/clear");
         await chat.page.waitForSelector("text=Answer to begin", { state: "detached" });
         // The page tells the host only once it shows the other one.
-        for (const began = Date.now(); chat.sessionId === before; await setImmediate()) {
-            assert.ok(Date.now() - began < 10_000, "the host was told of no other session");
-        }
+        await chat.told(() => chat.sessionId !== before, "another session");
     }));

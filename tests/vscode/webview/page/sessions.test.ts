@@ -7,6 +7,7 @@ import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
 import { call, text, thinking, type Program } from "../lib/project";
+import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
@@ -80,12 +81,13 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
             await chat.page.locator(".preview-command").waitFor();
             await chat.say("waits");
             await chat.page.locator(".queued").waitFor();
+            const kept = server.event(
+                ({ event }) => event.type === "draft_changed" && event.draft?.text === "a draft of mine",
+                "the draft",
+            );
             await chat.prompt.fill("a draft of mine");
             await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
-            for (;;) {
-                const { draft } = await server.request("agent/session/load", { sessionId: chat.sessionId });
-                if (draft?.text === "a draft of mine") break;
-            }
+            await kept;
             await chat.page.waitForSelector(".hljs-keyword");
             const before = await seen(chat);
             await chat.load();
@@ -156,6 +158,91 @@ test("sessions are listed, opened, renamed, archived, searched and deleted", () 
         );
     }));
 
+test("a session that another server begins is listed without being asked for", () =>
+    inWorld({ programs: [plain] }, async ({ chat, project }) => {
+        await answer(chat, "from here");
+        await chat.page.getByLabel("All sessions").first().click();
+        await chat.page.locator(".session", { hasText: "from here" }).waitFor();
+        const other = await project.start();
+        try {
+            const { sessionId } = await other.request("agent/session/new", {});
+            const input = [{ type: "text" as const, text: "from there" }];
+            await other.request("agent/turn/start", { sessionId, input });
+            await chat.page.locator(".session", { hasText: "from there" }).waitFor();
+        } finally {
+            await other.close();
+        }
+    }));
+
+test("the list says what a session does by its events alone", () =>
+    inWorld(
+        {
+            tellsOfList: false,
+            programs: [
+                { when: "^slow", steps: [{ content: [text("on and on")], gate: "on", gate_after_events: 3, chunk: 4 }] },
+                plain,
+            ],
+        },
+        async ({ chat, project }) => {
+            await answer(chat, "hello");
+            await chat.page.getByLabel("All sessions").first().click();
+            const row = chat.page.locator(".session", { hasText: "hello" });
+            await row.locator("text=1 turn").waitFor();
+            await chat.say("slow");
+            await project.held("on");
+            await row.locator("text=Working").waitFor();
+            await project.release("on");
+            await row.locator("text=Working").waitFor({ state: "detached" });
+            await row.locator("text=on and on").waitFor();
+        },
+    ));
+
+/** Makes a session with an answer in it before the page is opened. */
+async function prepared(server: Server): Promise<{ sessionId: string }> {
+    const { sessionId } = await server.request("agent/session/new", {});
+    const done = server.event(({ event }) => event.type === "done", "the end of the turn");
+    await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "long ago" }] });
+    await done;
+    return { sessionId };
+}
+
+test("a page that is opened while the server starts shows its session, with what was typed meanwhile", () =>
+    inWorld(
+        { programs: [plain], prepare: prepared, state: { connection: { state: "starting" } } },
+        async ({ chat, server }) => {
+            const { sessionId } = chat;
+            await server.request("agent/draft/set", { sessionId, text: "a draft" });
+            await chat.prompt.fill("typed early");
+            await chat.update({ connection: { state: "ready", serverVersion: "test" } });
+            await chat.page.waitForSelector("text=Answer to long ago");
+            assert.equal(await chat.prompt.inputValue(), "a draft\ntyped early");
+            assert.equal(chat.sessionId, sessionId);
+        },
+    ));
+
+test("a command that leads to what waits is carried out when the session is here", () =>
+    inWorld(
+        {
+            programs: [{ steps: [{ content: [call("Bash", { command: "touch made" })] }, { content: [text("Made.")] }] }],
+            state: { connection: { state: "starting" } },
+            prepare: async (server) => {
+                const { sessionId } = await server.request("agent/session/new", {});
+                const asked = server.event(({ event }) => event.type === "permission_required", "the prompt");
+                await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "go" }] });
+                await asked;
+                return { sessionId };
+            },
+        },
+        async ({ chat, project }) => {
+            await chat.command({ name: "focusWaiting" });
+            await chat.update({ connection: { state: "ready", serverVersion: "test" } });
+            await chat.page.waitForFunction(() => document.activeElement?.classList.contains("permission"));
+            await chat.page.keyboard.press("Enter");
+            await chat.page.waitForSelector("text=Made.");
+            assert.equal(project.read("made"), "");
+        },
+    ));
+
 test("drafts belong to their sessions", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         await answer(chat, "first");
@@ -224,10 +311,10 @@ test("changes are kept, undone and reviewed from the bar, and an act is taken ba
         const bar = chat.page.locator(".changes");
         await bar.locator("text=1 file changed").waitFor();
         await bar.getByText("Review").click();
-        assert.ok(chat.actions.some(({ action }) => action === "reviewChanges"));
+        await chat.acted("reviewChanges");
         await bar.locator(".dock-open").click();
         await bar.locator(".file-name").click();
-        assert.ok(chat.actions.some(({ action }) => action === "openDiff"));
+        await chat.acted("openDiff");
         const undone = server.event(({ event }) => event.type === "edits_resolved", "the undo");
         await bar.getByText("Undo all").click();
         await undone;
@@ -277,7 +364,7 @@ test("a server that dies is told; the draft stays, and what was said is there ag
             await chat.prompt.fill("typed meanwhile");
             assert.equal(await chat.page.locator(".send").isDisabled(), true);
             await chat.page.getByText("Restart now").click();
-            assert.ok(chat.actions.some(({ action }) => action === "restart"));
+            await chat.acted("restart");
             const next = await project.start();
             chat.follow(next);
             await chat.update({ connection: { state: "ready", serverVersion: "next" } });
@@ -294,7 +381,7 @@ test("without a model the page says what is missing and how to mend it", () =>
     inWorld({ environment: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } }, async ({ chat }) => {
         await chat.page.waitForSelector("text=No model can be asked yet");
         await chat.page.getByText("What is missing?").click();
-        assert.ok(chat.actions.some(({ action }) => action === "doctor"));
+        await chat.acted("doctor");
         await chat.page.getByText("Use demo").click();
         await chat.page.waitForSelector("text=What shall we do?");
         assert.match(await chat.page.locator(".composer-foot").innerText(), /demo/);
@@ -317,7 +404,7 @@ test("a missing server, and a workspace that is not trusted, are told", () =>
             await chat.page.waitForSelector("text=The server is missing");
             await chat.page.waitForSelector("text=You have not trusted this workspace");
             await chat.page.getByText("Settings", { exact: true }).click();
-            assert.ok(chat.actions.some(({ action }) => action === "openSettings"));
+            await chat.acted("openSettings");
         },
     ));
 
@@ -391,7 +478,7 @@ test("a session is written to a file that the user chooses", () =>
         await chat.page.waitForFunction(() =>
             document.querySelector("[role=status]")?.textContent?.includes("is written"),
         );
-        const saved = chat.actions.find(({ action }) => action === "saveText")?.payload as {
+        const saved = (await chat.acted("saveText")) as {
             fileName: string;
             text: string;
         };
@@ -465,9 +552,9 @@ test("a row that cannot be drawn says so in its place, and the rest goes on", ()
 
 test("the page says when it gets and loses the keyboard", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
-        assert.equal(chat.hasKeyboard, true, "it has it from the start");
+        await chat.told(() => chat.hasKeyboard, "the keyboard, which it has from the start");
         await chat.page.evaluate(() => window.dispatchEvent(new Event("blur")));
-        assert.equal(chat.hasKeyboard, false);
+        await chat.told(() => !chat.hasKeyboard, "the loss of the keyboard");
         await chat.page.evaluate(() => window.dispatchEvent(new Event("focus")));
-        assert.equal(chat.hasKeyboard, true);
+        await chat.told(() => chat.hasKeyboard, "the keyboard again");
     }));

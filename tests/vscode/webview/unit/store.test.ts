@@ -9,9 +9,12 @@ import test from "node:test";
 
 import type { AgentEventParams, Event, Item, Snapshot } from "../../../../protocol/generated/kode";
 import {
+    foldAgentEvent,
     foldEvent,
     sessionOf,
     waitingFor,
+    withAgentTranscript,
+    withKnownAgents,
     type SessionView,
 } from "../../../../editors/vscode/src/webview/store/session";
 import {
@@ -124,6 +127,66 @@ function event(view: SessionView, event: Event, seq = ++number): AgentEventParam
         event,
     };
 }
+
+const working = { agentId: "agent_1", callId: "call_1", agentType: "explore", description: "Look" };
+const words = (itemId: string, text: string): Item => ({
+    itemId,
+    turnId: "t",
+    timestamp: "",
+    agentId: working.agentId,
+    body: { type: "agentMessage", text, complete: false, interrupted: false },
+});
+
+test("sub-agents that work are in the view of a snapshot, and what is known of others stays with their end", () => {
+    const view = sessionOf({ ...recording.first, subagents: [working] });
+    assert.deepEqual(
+        [...view.agents.values()].map(({ callId, description, running }) => [callId, description, running]),
+        [["call_1", "Look", true]],
+    );
+    const busy = foldEvent(view, event(view, { type: "item_added", item: words("i", "a") }));
+    const known = withKnownAgents(sessionOf(recording.first), busy.agents);
+    assert.deepEqual(
+        [...known.agents.values()].map(({ running }) => running),
+        [false],
+        "it is not among those that work any more",
+    );
+    const again = withKnownAgents(view, new Map([...known.agents, ["other", { ...working, agentId: "other" }]] as never));
+    assert.deepEqual(
+        [...again.agents].map(([id, { running }]) => [id, running]),
+        [
+            ["agent_1", true],
+            ["other", false],
+        ],
+    );
+});
+
+test("a transcript of a sub-agent has every event once, whether it came before the transcript or after it", () => {
+    const view = sessionOf({ ...recording.first, subagents: [working] });
+    const loaded = {
+        agentId: working.agentId,
+        agentType: "explore",
+        description: "Look",
+        items: [words("i", "one two")],
+        moreItems: false,
+        usage: view.usage,
+        bookmark: { seq: 2_000_000, timestamp: "" },
+    };
+    const chunk = (text: string, seq: number) => event(view, { type: "text_chunk", itemId: "i", text }, seq);
+    const [old, early, late] = [chunk(" two", 1_999_999), chunk(" three", 2_000_001), chunk(" four", 2_000_002)];
+    // The first two came while the transcript was on its way; the last one after it.
+    const before = fold(view, [old, early]);
+    const joined = [old, early].reduce(
+        (now, params) => foldAgentEvent(now, working.agentId, params),
+        withAgentTranscript(before, loaded),
+    );
+    const after = foldEvent(joined, late);
+    const said = (of: SessionView) =>
+        itemsOf(of.agents.get(working.agentId)?.transcript ?? EMPTY).map(({ body }) => (body as { text: string }).text);
+    assert.deepEqual(said(after), ["one two three four"]);
+    // An event that is in the transcript and comes after it.
+    const slow = foldEvent(withAgentTranscript(view, loaded), chunk(" two", 1_999_999));
+    assert.deepEqual(said(slow), ["one two"]);
+});
 
 test("a gap asks for a new snapshot and keeps what there is", () => {
     const view = fold(sessionOf(recording.first), recording.events);

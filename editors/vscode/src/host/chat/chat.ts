@@ -20,6 +20,9 @@ const PANEL = "kode.chatEditor";
 /** Where the session of the view is kept for the next window. */
 const KEPT = "kode.viewSession";
 
+/** No editor shows a zero; older ones go on showing a badge in whose place there is `undefined`. */
+const NO_BADGE: vscode.ViewBadge = { value: 0, tooltip: "" };
+
 /** What a tab has kept of itself. */
 interface PanelState {
     sessionId?: SessionId;
@@ -37,7 +40,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
     private early: Command[] = [];
     private used: Page | undefined;
     private focused: Page | undefined;
-    private badge: vscode.ViewBadge | undefined;
+    private badge = NO_BADGE;
 
     /** A page came, went, or shows another session. */
     readonly onShown = this.shownChanged.event;
@@ -65,6 +68,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
                 if (event.type === "done" && isShown) sessions.seen(sessionId);
             }),
             tools.server.onConnection(update),
+            tools.server.onAsked((input) => void this.show({ name: "ask", input })),
             tools.editors.onChange(update),
             vscode.workspace.onDidChangeWorkspaceFolders(update),
             vscode.workspace.onDidGrantWorkspaceTrust(update),
@@ -108,8 +112,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
 
     /** Says at the view how much waits for the user. */
     setBadge(waiting: number): void {
-        const tooltip = `${waiting} waiting for you`;
-        this.badge = waiting === 0 ? undefined : { value: waiting, tooltip };
+        this.badge = waiting === 0 ? NO_BADGE : { value: waiting, tooltip: `${waiting} waiting for you` };
         if (this.view) this.view.webview.badge = this.badge;
     }
 

@@ -76,6 +76,9 @@ export class Page implements vscode.Disposable {
                 // One that is hidden is drawn anew from a snapshot when it is shown.
                 if (this.ready && this.visible()) this.post({ type: "event", params });
             }),
+            context.tools.server.onListChanged(() => {
+                if (this.ready && this.visible()) this.post({ type: "listChanged" });
+            }),
         );
         const uri = (name: string) => webview.asWebviewUri(vscode.Uri.joinPath(dist, name)).toString();
         webview.html = html({

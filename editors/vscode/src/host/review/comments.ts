@@ -9,6 +9,7 @@ import * as vscode from "vscode";
 import { answersOf, promptOf, type ReviewComment } from "../../logic/comments.ts";
 import type { Sessions } from "../sessions.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Since } from "./since.ts";
 
 /** Where comments that were not sent are kept. */
 const KEPT = "kode.comments";
@@ -51,10 +52,13 @@ export class Comments implements vscode.Disposable {
     private readonly drafts = new Set<Draft>();
     private readonly rounds = new Map<SessionId, Round[]>();
     private readonly subscriptions: vscode.Disposable[];
+    /** What is being sent: a second press of the button sends nothing twice. */
+    private sending: Promise<number> | undefined;
 
     constructor(
         private readonly ledger: Ledger,
         private readonly sessions: Sessions,
+        private readonly since: Since,
         private readonly memory: vscode.Memento,
     ) {
         this.controller.options = { prompt: "Comment on this change", placeHolder: "What is to be different?" };
@@ -85,7 +89,18 @@ export class Comments implements vscode.Disposable {
     }
 
     /** Sends all that was not sent; answers how many that were. */
-    async send(): Promise<number> {
+    send(): Promise<number> {
+        this.sending ??= this.sendAll().finally(() => {
+            this.sending = undefined;
+        });
+        return this.sending;
+    }
+
+    dispose(): void {
+        for (const subscription of this.subscriptions) subscription.dispose();
+    }
+
+    private async sendAll(): Promise<number> {
         const drafts = [...this.drafts];
         if (drafts.length === 0) throw new Error("There is no comment to send. Write one beside a changed line first.");
         for (const sessionId of new Set(drafts.map((draft) => draft.sessionId))) {
@@ -97,13 +112,10 @@ export class Comments implements vscode.Disposable {
         return drafts.length;
     }
 
-    dispose(): void {
-        for (const subscription of this.subscriptions) subscription.dispose();
-    }
-
     private async sendTo(sessionId: SessionId, drafts: Draft[]): Promise<void> {
         const comments = await Promise.all(drafts.map(({ thread }) => commentOf(thread)));
         const text = promptOf(comments);
+        const before = await this.since.look(sessionId);
         const round: Round = { drafts, text, turnId: undefined, said: "" };
         this.rounds.set(sessionId, [...(this.rounds.get(sessionId) ?? []), round]);
         try {
@@ -113,6 +125,7 @@ export class Comments implements vscode.Disposable {
             this.drop(sessionId, round);
             throw error;
         }
+        this.since.remember(sessionId, before);
         for (const draft of drafts) {
             this.drafts.delete(draft);
             mark(draft.thread, "sent");

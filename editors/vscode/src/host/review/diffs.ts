@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import type { Ledger } from "./ledger.ts";
 
 /** The two sides of a file. */
-interface Sides {
+export interface Sides {
     file: vscode.Uri;
     left: vscode.Uri;
     right: vscode.Uri;
@@ -38,7 +38,8 @@ export class Diffs {
     }
 }
 
-function sides(file: EditedFile): Sides {
+/** What stands on the two sides of a changed file. */
+export function sides(file: EditedFile): Sides {
     const uri = vscode.Uri.parse(file.uri);
     const isProposed = file.hunks.some(({ state }) => state === "proposed");
     const gone = file.hunks.some(({ kind, state }) => kind === "deleted" && state !== "proposed");

@@ -1,7 +1,8 @@
 // What can be done with a piece of code in an answer.
 //
-// Rule: an answer changes no file by itself. Apply is a prompt: the agent puts the code where it belongs, under the mode that is
-// in force, and every place it changes stands in the review.
+// Rule: an answer changes no file by itself. Where something is selected in the editor, Apply shows what would become of it and
+// the user says yes; where nothing is, it is a prompt: the agent puts the code where it belongs, under the mode that is in force.
+// Either way every place that is changed stands in the review.
 
 import type { App } from "./app.ts";
 import { ensureSession } from "./sessions.ts";
@@ -20,16 +21,32 @@ export function codeAct(app: App, button: HTMLElement): void {
             case "insert":
                 await app.host.act("insert", { text: code });
                 break;
-            case "apply":
-                await apply(app, code);
+            case "apply": {
+                const place = await app.host.act("selection", {});
+                if (place) app.set({ applying: { place, code: ended(code, place.text) } });
+                else await haveApplied(app, code);
                 break;
+            }
             default:
                 break;
         }
     });
 }
 
-async function apply(app: App, code: string): Promise<void> {
+/** Puts the code that the user has looked at into its place. */
+export async function applyCode(app: App): Promise<boolean> {
+    const { applying } = app.state;
+    if (!applying) return false;
+    return app.attempt(async () => {
+        const sessionId = await ensureSession(app);
+        await app.host.act("replace", { sessionId, place: applying.place, text: applying.code });
+        app.set({ applying: undefined });
+        app.announce("Applied. It stands among the changes to review.");
+    });
+}
+
+/** Has the agent put code where it belongs. */
+export async function haveApplied(app: App, code: string): Promise<void> {
     const sessionId = await ensureSession(app);
     const file = app.state.host?.editor?.path;
     const where =
@@ -44,4 +61,9 @@ async function apply(app: App, code: string): Promise<void> {
         ],
         delivery: "queue",
     });
+}
+
+/** Code that ends as what it takes the place of: lines stay lines. */
+function ended(code: string, before: string): string {
+    return before.endsWith("\n") && !code.endsWith("\n") ? `${code}\n` : code;
 }

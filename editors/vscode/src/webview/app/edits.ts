@@ -3,10 +3,14 @@
 // Rule: the list is asked for again when an event says it is out of date; one request at a time, and one more when something
 // changed meanwhile.
 
-import type { EditSelection, HunkId, ReviewAction, Uri } from "kode-protocol";
+import type { EditSelection, HunkId, ListEditsResult, ReviewAction, Uri } from "kode-protocol";
 
 import { exactLine } from "../text.ts";
 import type { App } from "./app.ts";
+import type { AppState } from "./state.ts";
+
+/** The most calls whose proposals are remembered. */
+const MAX_PROPOSALS = 100;
 
 let asking = false;
 let again = false;
@@ -27,18 +31,19 @@ export async function refreshEdits(app: App): Promise<void> {
         if (view?.following) break;
         await app.attempt(async () => {
             const edits = await app.host.request("agent/edits/list", { sessionId });
-            if (app.state.active === sessionId) app.set({ edits });
+            if (app.state.active === sessionId) app.set({ edits, proposals: withProposals(app.state.proposals, edits) });
         });
     } while (again);
     asking = false;
 }
 
-/** Keeps or undoes what a file, the session or some hunks have. */
+/** Keeps or undoes what a file, the session or some hunks have; with words to the agent, if there are any. */
 export async function resolveEdits(
     app: App,
     action: ReviewAction,
     what: { uri: Uri } | { hunkIds: HunkId[] } | "session",
-): Promise<void> {
+    words = "",
+): Promise<boolean> {
     const { sessionId } = app.session();
     const selection: EditSelection =
         what === "session"
@@ -46,12 +51,41 @@ export async function resolveEdits(
             : "uri" in what
               ? { type: "file", sessionId, uri: what.uri }
               : { type: "hunks", sessionId, hunkIds: what.hunkIds };
-    await app.attempt(async () => {
-        const result = await app.host.request("agent/edits/resolve", { selection, action });
+    return app.attempt(async () => {
+        const result = await app.host.request("agent/edits/resolve", { selection, action, ...said(words) });
         const [resolution] = result.resolutions;
         const done = { keep: "Kept", undo: "Undone", accept: "Accepted", reject: "Rejected" }[action];
         if (resolution) offerUndo(app, `${done}.`, resolution.resolutionId);
     });
+}
+
+/** Makes some proposals or drops them; the call goes on when all that it has proposed is decided. */
+export function decideProposals(
+    app: App,
+    action: "accept" | "reject",
+    hunkIds: HunkId[],
+    words = "",
+): Promise<boolean> {
+    const { sessionId } = app.session();
+    const selection: EditSelection = { type: "hunks", sessionId, hunkIds };
+    return app.attempt(() => app.host.request("agent/edits/resolve", { selection, action, ...said(words) }));
+}
+
+/** Words to the agent, if there are any. */
+function said(words: string): { text?: string } {
+    return words.trim() === "" ? {} : { text: words.trim() };
+}
+
+/** What was proposed so far and is proposed now: a place that was dropped is listed no more. */
+function withProposals(before: AppState["proposals"], { files }: ListEditsResult): AppState["proposals"] {
+    const all = new Map(before);
+    for (const { path, uri, hunks } of files) {
+        for (const hunk of hunks.filter(({ state }) => state === "proposed")) {
+            const known = all.get(hunk.callId) ?? [];
+            if (known.every((one) => one.hunk.hunkId !== hunk.hunkId)) all.set(hunk.callId, [...known, { path, uri, hunk }]);
+        }
+    }
+    return new Map([...all].slice(-MAX_PROPOSALS));
 }
 
 /** Offers to take an act back. */

@@ -1,8 +1,9 @@
 // The list of sessions: pages of it, and what is found by words.
 //
-// Rule: the server lists, searches and sorts. An answer to words that have changed meanwhile is dropped.
+// Rule: the server lists, searches and sorts, and says when the list is another one; what a session does is told by its events. An
+// answer to what was asked before something else was is dropped.
 
-import type { SessionId } from "kode-protocol";
+import type { AgentEventParams, SessionId, SessionSummary } from "kode-protocol";
 
 import type { App } from "./app.ts";
 import { showNewSession } from "./sessions.ts";
@@ -15,6 +16,9 @@ const REST_MS = 200;
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
+/** Counts what was asked, so that an older answer never takes the place of a newer one. */
+let newest = 0;
+
 /** Opens the list. */
 export function openList(app: App): void {
     app.set({ listOpen: true, pane: undefined });
@@ -23,6 +27,8 @@ export function openList(app: App): void {
 
 /** Gets the first page anew. */
 export async function refreshList(app: App): Promise<void> {
+    newest += 1;
+    const mine = newest;
     change(app, { busy: true });
     await app.attempt(async () => {
         const archived = app.state.list.archived ? "only" : "hide";
@@ -30,22 +36,43 @@ export async function refreshList(app: App): Promise<void> {
             limit: PAGE,
             archived,
         });
+        if (mine !== newest) return;
         const { cursor: _before, ...list } = app.state.list;
         app.set({ list: { ...list, sessions, ...(nextCursor === undefined ? {} : { cursor: nextCursor }) } });
     });
-    change(app, { busy: false });
+    if (mine === newest) change(app, { busy: false });
+}
+
+/** Takes what an event says of a session that is listed. */
+export function tellList(app: App, { sessionId, event }: AgentEventParams): void {
+    switch (event.type) {
+        case "state_changed":
+            changeListed(app, sessionId, { runState: event.state });
+            break;
+        case "title_changed":
+            changeListed(app, sessionId, { title: event.title });
+            break;
+        case "done":
+            // How many turns it has, what they cost and what was said last is the server's to say.
+            if (app.state.listOpen) void refreshList(app);
+            break;
+        default:
+            break;
+    }
 }
 
 /** Gets the next page. */
 export async function moreOfList(app: App): Promise<void> {
     const { cursor, archived } = app.state.list;
     if (cursor === undefined) return;
+    const mine = newest;
     await app.attempt(async () => {
         const page = await app.host.request("agent/session/list", {
             limit: PAGE,
             cursor,
             archived: archived ? "only" : "hide",
         });
+        if (mine !== newest) return;
         const { cursor: _before, ...list } = app.state.list;
         const known = new Set(list.sessions.map((session) => session.sessionId));
         const sessions = [
@@ -129,6 +156,12 @@ export async function remove(app: App, sessionId: SessionId, title: string): Pro
         }
     });
     await refreshList(app);
+}
+
+function changeListed(app: App, id: SessionId, part: Partial<SessionSummary>): void {
+    const { sessions } = app.state.list;
+    if (!sessions.some(({ sessionId }) => sessionId === id)) return;
+    change(app, { sessions: sessions.map((one) => (one.sessionId === id ? { ...one, ...part } : one)) });
 }
 
 function change(app: App, part: Partial<SessionList>): void {

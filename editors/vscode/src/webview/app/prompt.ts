@@ -130,6 +130,23 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
 
 let handing: Promise<unknown> = Promise.resolve();
 
+/** Hands in what is asked from elsewhere than the prompt; where that fails, it stands in the prompt. */
+export async function ask(app: App, input: readonly InputPart[]): Promise<void> {
+    const before = handing;
+    const done = app.attempt(async () => {
+        await before;
+        const sessionId = await ensureSession(app);
+        await app.host.request("agent/turn/start", { sessionId, input: [...input], delivery: "queue" });
+    });
+    handing = done;
+    app.set({ listOpen: false, pane: undefined });
+    if (await done) return;
+    const now = app.state.prompt;
+    const words = input.flatMap((part) => (part.type === "text" ? [part.text] : []));
+    const text = [...words, now.text].filter((line) => line !== "").join("\n");
+    put(app, { text, parts: [...input.filter(({ type }) => type !== "text"), ...now.parts] });
+}
+
 /** Begins to write a message again. */
 export function editMessage(app: App, item: Item): void {
     if (item.body.type !== "userMessage") return;

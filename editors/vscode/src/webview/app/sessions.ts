@@ -5,12 +5,19 @@
 
 import type { AgentEventParams, AgentId, Event, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
 
-import { foldEvent, sessionOf, withAgentTranscript, type SessionView } from "../store/session.ts";
-import { oldestItem, prependItems, transcriptOf } from "../store/transcript.ts";
+import {
+    foldAgentEvent,
+    foldEvent,
+    sessionOf,
+    withAgentTranscript,
+    withKnownAgents,
+    type SessionView,
+} from "../store/session.ts";
+import { oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
-import { adoptDraft, saveDraft, takeDraft } from "./prompt.ts";
+import { adoptDraft, put, saveDraft, takeDraft } from "./prompt.ts";
 import type { AppState } from "./state.ts";
 
 /** Items of a snapshot and of a page of older ones. */
@@ -42,10 +49,28 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
         edits: undefined,
         trouble: undefined,
         checkpoint: undefined,
+        applying: undefined,
         loading: !known,
     });
-    if (known) shown(app, known);
-    else await loadSession(app, id);
+    if (known) {
+        shown(app, known);
+        return;
+    }
+    // What is typed from now on is meant for this one.
+    takeDraft(app, undefined);
+    await loadSession(app, id);
+}
+
+/** Resolves when the session that is shown is here and drawn; at once when none is on its way. */
+export function loaded(app: App): Promise<void> {
+    if (!app.state.loading) return Promise.resolve();
+    return new Promise((resolve) => {
+        const leave = app.store.subscribe(() => {
+            if (app.state.loading) return;
+            leave();
+            requestAnimationFrame(() => resolve());
+        });
+    });
 }
 
 /** Shows a session that begins with its first prompt. */
@@ -58,6 +83,7 @@ export function showNewSession(app: App): void {
         edits: undefined,
         trouble: undefined,
         checkpoint: undefined,
+        applying: undefined,
         loading: false,
     });
     takeDraft(app, undefined);
@@ -92,18 +118,19 @@ export function adopt(app: App, snapshot: Snapshot): void {
         return;
     }
     const known = app.state.sessions.get(snapshot.sessionId);
-    const view = waiting.reduce(foldEvent, { ...begun(snapshot), agents: known?.agents ?? new Map() });
+    const view = waiting.reduce(foldEvent, withKnownAgents(begun(snapshot), known?.agents ?? new Map()));
     app.store.update((state) => ({
         ...kept(state, view),
         loading: state.active === view.sessionId ? false : state.loading,
     }));
     if (app.state.active !== view.sessionId) return;
     if (known) shownAgain(app, view);
-    else shown(app, view);
+    else arrived(app, view);
 }
 
 /** Takes an event of a session. */
 export function takeEvent(app: App, params: AgentEventParams): void {
+    for (const listen of listening) listen(params);
     const waiting = arriving.get(params.sessionId);
     if (waiting && waiting.length < MAX_WAITING) waiting.push(params);
     const before = app.state.sessions.get(params.sessionId);
@@ -155,13 +182,22 @@ const older = new Set<SessionId>();
 
 /** Gets what a sub-agent did. */
 export async function loadAgent(app: App, sessionId: SessionId, agentId: AgentId): Promise<void> {
+    const waiting: AgentEventParams[] = [];
+    const listen = (params: AgentEventParams) => {
+        if (params.sessionId === sessionId && waiting.length < MAX_WAITING) waiting.push(params);
+    };
+    listening.add(listen);
     await app.attempt(async () => {
         const agent = await app.host.request("agent/subagent/load", { sessionId, agentId, items: 60 });
         app.changeSession(sessionId, (view) =>
-            withAgentTranscript(view, agentId, transcriptOf(agent.items, agent.moreItems)),
+            waiting.reduce((now, params) => foldAgentEvent(now, agentId, params), withAgentTranscript(view, agent)),
         );
     });
+    listening.delete(listen);
 }
+
+/** Who hears every event while a transcript of a sub-agent is on its way. */
+const listening = new Set<(params: AgentEventParams) => void>();
 
 /** Begins a session of its own with what this one said up to a message. */
 export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId): Promise<void> {
@@ -171,7 +207,15 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
             ...(beforeItemId === undefined ? {} : { beforeItemId }),
         });
         saveDraft(app);
-        app.set({ active: forked.sessionId, listOpen: false, pane: undefined, edits: undefined, checkpoint: undefined });
+        takeDraft(app, undefined);
+        app.set({
+            active: forked.sessionId,
+            listOpen: false,
+            pane: undefined,
+            edits: undefined,
+            checkpoint: undefined,
+            applying: undefined,
+        });
         adopt(app, forked.snapshot);
         app.announce("A fork of the session is shown.");
     });
@@ -210,6 +254,16 @@ function shown(app: App, view: SessionView): void {
     takeDraft(app, view.draft);
     tellShowing(app, view);
     void refreshEdits(app);
+}
+
+/** Shows a session that was on its way: what was typed meanwhile comes behind its draft. */
+function arrived(app: App, view: SessionView): void {
+    const { text, parts } = app.state.prompt;
+    shown(app, view);
+    if (text === "" && parts.length === 0) return;
+    const { prompt } = app.state;
+    const lines = [prompt.text, text].filter((line) => line !== "");
+    put(app, { text: lines.join("\n"), parts: [...prompt.parts, ...parts] });
 }
 
 /** Goes on with a session that was loaded anew: what is being typed stays. */

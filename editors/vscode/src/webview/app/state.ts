@@ -4,16 +4,19 @@
 // typed, what is open, what failed last.
 
 import type {
+    CallId,
     InputPart,
     ItemId,
     ListEditsResult,
     ListModelsResult,
+    SelectionPart,
     SessionHit,
     SessionId,
     SessionSummary,
 } from "kode-protocol";
 
 import type { HostState } from "../../shared/messages.ts";
+import type { Proposed } from "../cards/proposed.ts";
 import type { SessionView } from "../store/session.ts";
 
 /** A prompt that is being written. */
@@ -42,6 +45,12 @@ export interface Undoable {
     readonly resolutionId: string;
 }
 
+/** Code of an answer that waits for the user's yes to take the place of something. */
+export interface Applying {
+    readonly place: SelectionPart;
+    readonly code: string;
+}
+
 /** The list of sessions as far as it is here. */
 export interface SessionList {
     readonly sessions: readonly SessionSummary[];
@@ -67,6 +76,8 @@ export interface AppState {
     /** Whether what the editor shows goes with the next prompt. */
     readonly editorContext: boolean;
     readonly edits: ListEditsResult | undefined;
+    /** What calls have proposed: as long as they wait, and after they were denied, so that it can be applied after all. */
+    readonly proposals: ReadonlyMap<CallId, readonly Proposed[]>;
     readonly models: ListModelsResult | undefined;
     readonly list: SessionList;
     readonly listOpen: boolean;
@@ -74,6 +85,7 @@ export interface AppState {
     readonly pane: Pane | undefined;
     readonly trouble: Trouble | undefined;
     readonly undoable: Undoable | undefined;
+    readonly applying: Applying | undefined;
     /** What of the transcript is open or closed against its habit, by a key of the row. */
     readonly toggled: ReadonlyMap<string, boolean>;
     /** The message whose checkpoint is being looked at. */
@@ -90,12 +102,14 @@ export const INITIAL: AppState = {
     prompt: BLANK,
     editorContext: true,
     edits: undefined,
+    proposals: new Map(),
     models: undefined,
     list: { sessions: [], query: "", hits: [], archived: false, busy: false },
     listOpen: false,
     pane: undefined,
     trouble: undefined,
     undoable: undefined,
+    applying: undefined,
     toggled: new Map(),
     checkpoint: undefined,
     announcement: { text: "", number: 0 },

@@ -4,7 +4,7 @@
 // allows, the arrows choose how far, and Escape denies. Words turn a no into advice.
 
 import type { HunkId, PermissionPrompt, RespondPermissionParams, Scope, Uri } from "kode-protocol";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
 import { useApp, useSelect } from "../app/context.ts";
@@ -40,7 +40,7 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
     const offer = prompt.offers?.find((offer) => offer.scope === scope);
     const scopes = prompt.scopes.length > 0 ? prompt.scopes : (["once"] as Scope[]);
 
-    useEffect(() => {
+    useLayoutEffect(() => {
         app.focus.set("waiting", () => card.current?.focus());
         return () => app.focus.delete("waiting");
     }, [app]);
@@ -304,7 +304,11 @@ interface Answer {
     hunks: HunkId[] | undefined;
 }
 
+/** Prompts whose answer is on its way: a second press of the key is none. */
+const answering = new Set<string>();
+
 async function respond(app: App, prompt: PermissionPrompt, said: Answer): Promise<void> {
+    if (answering.has(prompt.permissionId)) return;
     const { decision, scope, words, input, hunks } = said;
     const answer: RespondPermissionParams = {
         sessionId: prompt.sessionId,
@@ -318,5 +322,10 @@ async function respond(app: App, prompt: PermissionPrompt, said: Answer): Promis
         if (input !== undefined) answer.updatedInput = JSON.parse(input) as unknown;
     }
     if (words.trim() !== "") answer.feedback = words;
-    await app.host.request("agent/permission/respond", answer);
+    answering.add(prompt.permissionId);
+    try {
+        await app.host.request("agent/permission/respond", answer);
+    } finally {
+        answering.delete(prompt.permissionId);
+    }
 }

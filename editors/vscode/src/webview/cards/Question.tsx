@@ -3,7 +3,7 @@
 // Rule: nothing is chosen beforehand, and no answer is always possible. The card never takes the focus by itself.
 
 import type { Candidate, Mode, Question, QuestionAnswer, RespondQuestionParams } from "kode-protocol";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
 import { useApp } from "../app/context.ts";
@@ -14,7 +14,7 @@ import { counted, exact, prose } from "../text.ts";
 export function QuestionCard({ question, others }: { question: Question; others: number }) {
     const app = useApp();
     const card = useRef<HTMLElement>(null);
-    useEffect(() => {
+    useLayoutEffect(() => {
         app.focus.set("waiting", () => card.current?.focus());
         return () => app.focus.delete("waiting");
     }, [app]);
@@ -245,9 +245,18 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
     );
 }
 
+/** Questions whose answer is on its way: a second press of the button is none. */
+const answering = new Set<string>();
+
 async function respond(app: App, question: Question, answer: Partial<RespondQuestionParams>): Promise<void> {
     const { sessionId, questionId } = question;
-    await app.host.request("agent/question/respond", { sessionId, questionId, ...answer });
+    if (answering.has(questionId)) return;
+    answering.add(questionId);
+    try {
+        await app.host.request("agent/question/respond", { sessionId, questionId, ...answer });
+    } finally {
+        answering.delete(questionId);
+    }
 }
 
 function refuse(app: App, question: Question): Promise<boolean> {

@@ -19,6 +19,7 @@ import { Card } from "./Card.tsx";
 import { Counts, Diff } from "./Diff.tsx";
 import { readDiff } from "./readDiff.ts";
 import { Output } from "./Output.tsx";
+import { ProposalCard } from "./Proposal.tsx";
 
 /** The most lines of a change that are shown unasked. */
 const GLANCE = 14;
@@ -33,9 +34,12 @@ export function ToolCard({ item }: { item: CallItem }) {
         for (const agent of view.agents.values()) if (agent.callId === body.callId) return agent.agentId;
         return undefined;
     });
+    const proposals = useSelect((state) => state.proposals.get(body.callId));
     if (agent !== undefined || body.name === "Task")
         return <AgentCard item={item} {...(agent === undefined ? {} : { agentId: agent })} />;
     if (changeOf(body)) return <EditCard item={item} />;
+    if (proposals && (body.state === "APPROVAL_REQUIRED" || body.state === "DENIED"))
+        return <ProposalCard item={item} proposals={proposals} />;
     const tone = toneOf(body);
     const hasMore = isOver(body) || live !== undefined || body.state === "EXECUTING";
     return (
@@ -253,13 +257,13 @@ function CancelCall({ callId }: { callId: string }) {
     );
 }
 
-function Title({ call }: { call: ToolCall }) {
+export function Title({ call }: { call: ToolCall }) {
     return (
         <bdi class={call.kind === "execute" ? "mono" : undefined}>{exactLine(call.title || call.name)}</bdi>
     );
 }
 
-function Aside({ call }: { call: ToolCall }) {
+export function Aside({ call }: { call: ToolCall }) {
     const exit = (call.structured as { exitCode?: number | null } | undefined)?.exitCode;
     return (
         <>
@@ -305,7 +309,7 @@ function Tail({ text }: { text: string }): ComponentChildren {
     return <pre class="output tail">{exact(text.split("\n").slice(-8).join("\n"))}</pre>;
 }
 
-function toneOf(call: ToolCall): "plain" | "failed" | "warning" | "running" {
+export function toneOf(call: ToolCall): "plain" | "failed" | "warning" | "running" {
     switch (call.state) {
         case "EXECUTING":
             return "running";

@@ -4,7 +4,7 @@
 // queues or sends, Ctrl+Enter tells the running turn, Escape twice stops.
 
 import type { SelectionPart } from "kode-protocol";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
 import { useApp, useSelect, useSession } from "../app/context.ts";
@@ -41,7 +41,7 @@ export function Composer() {
     const back = recalled.current?.text === prompt.text ? recalled.current.at : undefined;
     const isBlank = prompt.text.trim() === "" && prompt.parts.length === 0;
 
-    useEffect(() => {
+    useLayoutEffect(() => {
         app.focus.set("prompt", () => field.current?.focus());
         return () => app.focus.delete("prompt");
     }, [app]);

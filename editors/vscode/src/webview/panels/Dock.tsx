@@ -3,11 +3,11 @@
 //
 // Rule: each part is there only while there is something in it, and shows what it has in one line until it is opened.
 
-import type { EditedFile, QueueOp, QueuedPrompt, Todo } from "kode-protocol";
+import type { EditedFile, QueueOp, QueuedPrompt, Todo, Uri } from "kode-protocol";
 import { useState } from "preact/hooks";
 
 import { useApp, useSelect, useSession, useToggle } from "../app/context.ts";
-import { resolveEdits, takeBack, unresolved } from "../app/edits.ts";
+import { decideProposals, resolveEdits, takeBack, unresolved } from "../app/edits.ts";
 import { PermissionCard } from "../cards/Permission.tsx";
 import { QuestionCard } from "../cards/Question.tsx";
 import { Counts } from "../cards/Diff.tsx";
@@ -284,14 +284,29 @@ function IconAct({
     );
 }
 
+/** What is decided on changes; on what is only proposed, to make it or to drop it. */
+type Decision = "keep" | "undo";
+
 /** What the session has changed and nobody has decided on. */
 export function Changes() {
     const app = useApp();
     const edits = useSelect((state) => state.edits);
     const busy = useSession((view) => view.following !== undefined) ?? false;
     const [open, toggle] = useToggle("dock:changes", false);
+    const [words, setWords] = useState("");
     const files = edits?.files ?? [];
     if (files.length === 0) return null;
+    const decide = async (decision: Decision, what: { uri: Uri } | "session") => {
+        const meant = what === "session" ? files : files.filter(({ uri }) => uri === what.uri);
+        const hunks = meant.flatMap((file) => file.hunks);
+        const proposed = hunks.filter(({ state }) => state === "proposed").map(({ hunkId }) => hunkId);
+        // What is being written goes along only while it can be seen.
+        const why = open ? words : "";
+        const kept = proposed.length === hunks.length || (await resolveEdits(app, decision, what, why));
+        const action = decision === "keep" ? "accept" : "reject";
+        const answered = proposed.length === 0 || (await decideProposals(app, action, proposed, why));
+        if (kept && answered) setWords("");
+    };
     const added = files.reduce((sum, file) => sum + file.added, 0);
     const removed = files.reduce((sum, file) => sum + file.removed, 0);
     return (
@@ -310,7 +325,7 @@ export function Changes() {
                         type="button"
                         class="quiet"
                         disabled={busy}
-                        onClick={() => void resolveEdits(app, "undo", "session")}
+                        onClick={() => void decide("undo", "session")}
                     >
                         Undo all
                     </button>
@@ -318,7 +333,7 @@ export function Changes() {
                         type="button"
                         class="quiet"
                         disabled={busy}
-                        onClick={() => void resolveEdits(app, "keep", "session")}
+                        onClick={() => void decide("keep", "session")}
                     >
                         Keep all
                     </button>
@@ -336,19 +351,41 @@ export function Changes() {
                 </span>
             </div>
             {open && (
-                <ul class="file-list">
-                    {files.slice(0, 200).map((file) => (
-                        <FileRow key={file.uri} file={file} busy={busy} />
-                    ))}
-                </ul>
+                <>
+                    <ul class="file-list">
+                        {files.slice(0, 200).map((file) => (
+                            <FileRow
+                                key={file.uri}
+                                file={file}
+                                busy={busy}
+                                decide={(action) => void decide(action, { uri: file.uri })}
+                            />
+                        ))}
+                    </ul>
+                    <input
+                        type="text"
+                        class="tell why"
+                        placeholder="Why, for the agent: goes with what you decide here"
+                        aria-label="Say to the agent why"
+                        value={words}
+                        onInput={(event) => setWords(event.currentTarget.value)}
+                    />
+                </>
             )}
         </section>
     );
 }
 
-function FileRow({ file, busy }: { file: EditedFile; busy: boolean }) {
+interface FileRowProps {
+    file: EditedFile;
+    busy: boolean;
+    decide: (decision: Decision) => void;
+}
+
+function FileRow({ file, busy, decide }: FileRowProps) {
     const app = useApp();
     const conflicts = file.hunks.filter((hunk) => hunk.state === "conflict").length;
+    const isProposed = file.hunks.every((hunk) => hunk.state === "proposed");
     return (
         <li class="file-row">
             <button
@@ -364,19 +401,20 @@ function FileRow({ file, busy }: { file: EditedFile; busy: boolean }) {
                 <Icon name="file" />
                 <bdi>{exactLine(file.path)}</bdi>
             </button>
+            {isProposed && <span class="state">proposed</span>}
             {conflicts > 0 && <span class="state">{counted(conflicts, "conflict")}</span>}
             <Counts added={file.added} removed={file.removed} />
             <IconAct
                 icon="undo"
-                label={`Undo ${exactLine(file.path)}`}
+                label={`${isProposed ? "Discard" : "Undo"} ${exactLine(file.path)}`}
                 disabled={busy}
-                onClick={() => void resolveEdits(app, "undo", { uri: file.uri })}
+                onClick={() => decide("undo")}
             />
             <IconAct
                 icon="check"
-                label={`Keep ${exactLine(file.path)}`}
+                label={`${isProposed ? "Apply" : "Keep"} ${exactLine(file.path)}`}
                 disabled={busy}
-                onClick={() => void resolveEdits(app, "keep", { uri: file.uri })}
+                onClick={() => decide("keep")}
             />
         </li>
     );

@@ -66,7 +66,7 @@ export function Menu({
         if (choice.value !== value) onChoose(choice.value);
     };
 
-    useEffect(() => opener?.(open));
+    useLayoutEffect(() => opener?.(open));
     useLayoutEffect(() => {
         if (isOpen) list.current?.focus();
     }, [isOpen]);

@@ -3,7 +3,7 @@
 // Rule: it is closed by Escape as by its button, and the keyboard goes back to the prompt.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { useApp } from "../app/context.ts";
 import { Icon } from "./Icon.tsx";
@@ -13,7 +13,7 @@ export function PaneFrame({ title, children }: { title: string; children: Compon
     const heading = useRef<HTMLHeadingElement>(null);
     // It was opened by an act of the user: reading begins at its heading, and goes on there when what had the keyboard is gone,
     // before the next key can come.
-    useEffect(() => heading.current?.focus(), []);
+    useLayoutEffect(() => heading.current?.focus(), []);
     useLayoutEffect(() => {
         if (document.hasFocus() && document.activeElement === document.body)
             heading.current?.focus({ preventScroll: true });

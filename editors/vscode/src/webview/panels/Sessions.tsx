@@ -3,7 +3,7 @@
 // Rule: titles and snippets are words of others and are shown exactly. A session that cannot be read says why and can be deleted.
 
 import type { SessionHit, SessionSummary } from "kode-protocol";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { useApp, useSelect } from "../app/context.ts";
 import {
@@ -24,7 +24,8 @@ export function Sessions() {
     const list = useSelect((state) => state.list);
     const active = useSelect((state) => state.active);
     const search = useRef<HTMLInputElement>(null);
-    useEffect(() => search.current?.focus(), []);
+    // Before the next key can come.
+    useLayoutEffect(() => search.current?.focus(), []);
     const query = list.query.trim().toLowerCase();
     const shown =
         query === ""

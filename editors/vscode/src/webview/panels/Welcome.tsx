@@ -14,9 +14,9 @@ export function Welcome() {
     const models = useSelect((state) => state.models);
     const loading = useSelect((state) => state.loading);
     const name = useSession((view) => view.model);
-    if (loading) return <p class="hint centered">Loading the session…</p>;
     if (connection?.state === "stopped" && connection.setup)
         return <NoServer reason={connection.reason} hint={connection.hint} />;
+    if (loading) return <p class="hint centered">Loading the session…</p>;
     const active = models?.models.find((model) => model.active);
     const chosen = models?.models.find((model) => model.name === (name ?? active?.name));
     if (models && (!chosen || chosen.problem)) return <NoModel />;

@@ -18,6 +18,8 @@ import type {
     Snapshot,
     StopReason,
     StorageFailure,
+    Subagent,
+    SubagentStarted,
     ToolCall,
     TurnId,
     Usage,
@@ -50,6 +52,8 @@ export interface AgentView {
     readonly calls: number;
     /** Its transcript; absent until somebody looks into it. */
     readonly transcript?: Transcript;
+    /** The number of the newest event that was in the transcript when it came. */
+    readonly since?: number;
 }
 
 /** How full the context window is. */
@@ -134,7 +138,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         effort: snapshot.effort,
         outputStyle: snapshot.outputStyle,
         transcript: transcriptOf(snapshot.items, snapshot.moreItems),
-        agents: new Map(),
+        agents: new Map((snapshot.subagents ?? []).map((agent) => [agent.agentId, workingAgent(agent)])),
         live: new Map(),
         permissions: snapshot.pendingPermissions,
         questions: snapshot.questions ?? [],
@@ -169,18 +173,45 @@ export function foldEvent(view: SessionView, params: AgentEventParams): SessionV
     if (event.type === "gap") return { ...view, gap: true };
     if (bookmark.seq <= view.seq) return view;
     const fold = FOLDS[event.type] as Fold<Event["type"]> | undefined;
-    const folded = fold ? fold(view, event as never, bookmark.timestamp) : view;
+    const folded = fold ? fold(view, event as never, bookmark) : view;
     return { ...folded, seq: bookmark.seq };
 }
 
+/** Puts what is known of sub-agents into the view of a snapshot, which tells only of those that work. */
+export function withKnownAgents(view: SessionView, known: ReadonlyMap<AgentId, AgentView>): SessionView {
+    const before = [...known].map(([id, agent]): [AgentId, AgentView] => {
+        const now = view.agents.get(id);
+        return [id, now ? { ...agent, callId: now.callId, running: true } : { ...agent, running: false }];
+    });
+    return { ...view, agents: new Map([...before, ...[...view.agents].filter(([id]) => !known.has(id))]) };
+}
+
 /** Puts what a sub-agent did so far into the session. */
-export function withAgentTranscript(
-    view: SessionView,
-    agentId: AgentId,
-    transcript: Transcript,
-): SessionView {
-    const agent = view.agents.get(agentId) ?? blankAgent(agentId, "");
-    return withAgent(view, { ...agent, transcript });
+export function withAgentTranscript(view: SessionView, agent: Subagent): SessionView {
+    const known = view.agents.get(agent.agentId) ?? blankAgent(agent.agentId, "");
+    const transcript = transcriptOf(agent.items, agent.moreItems);
+    return withAgent(view, { ...known, transcript, since: agent.bookmark.seq });
+}
+
+/** Folds an event that came while a sub-agent's transcript was on its way into that transcript alone. */
+export function foldAgentEvent(view: SessionView, id: AgentId, { event, bookmark }: AgentEventParams): SessionView {
+    const agent = view.agents.get(id);
+    if (!agent?.transcript || !isNew(agent, bookmark.seq)) return view;
+    switch (event.type) {
+        case "item_added":
+        case "item_updated":
+        case "tool:start":
+        case "tool:end":
+            if (event.item.agentId !== id) return view;
+            return withAgent(view, { ...agent, transcript: putItem(agent.transcript, event.item) });
+        case "text_chunk":
+        case "think_chunk": {
+            const grow = growing(event.type === "text_chunk" ? "agentMessage" : "thinking", event.text);
+            return withAgent(view, { ...agent, transcript: changeItem(agent.transcript, event.itemId, grow) });
+        }
+        default:
+            return view;
+    }
 }
 
 /** Whether a turn runs. */
@@ -194,20 +225,24 @@ export function waitingFor(view: SessionView): number {
 }
 
 type EventOf<T extends Event["type"]> = Extract<Event, { type: T }>;
-type Fold<T extends Event["type"]> = (view: SessionView, event: EventOf<T>, timestamp: string) => SessionView;
+type Fold<T extends Event["type"]> = (
+    view: SessionView,
+    event: EventOf<T>,
+    bookmark: AgentEventParams["bookmark"],
+) => SessionView;
 
 const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
-    turn_started: (view, event, timestamp) => ({
+    turn_started: (view, event, { timestamp }) => ({
         ...view,
         turn: { turnId: event.turnId, startedAt: timestamp },
         fault: undefined,
     }),
-    item_added: (view, event) => putAnyItem(view, event.item),
-    item_updated: (view, event) => putAnyItem(view, event.item),
-    "tool:start": (view, event) => putAnyItem(view, event.item),
-    "tool:end": (view, event) => toolEnded(view, event.item),
-    text_chunk: (view, event) => grown(view, event.itemId, "agentMessage", event.text),
-    think_chunk: (view, event) => grown(view, event.itemId, "thinking", event.text),
+    item_added: (view, event, { seq }) => putAnyItem(view, event.item, seq),
+    item_updated: (view, event, { seq }) => putAnyItem(view, event.item, seq),
+    "tool:start": (view, event, { seq }) => putAnyItem(view, event.item, seq),
+    "tool:end": (view, event, { seq }) => toolEnded(view, event.item, seq),
+    text_chunk: (view, event, { seq }) => grown(view, event.itemId, growing("agentMessage", event.text), seq),
+    think_chunk: (view, event, { seq }) => grown(view, event.itemId, growing("thinking", event.text), seq),
     "tool:progress": (view, event) => ({
         ...view,
         live: new Map(view.live).set(event.callId, event.text.slice(-MAX_LIVE)),
@@ -337,7 +372,7 @@ function leaseChanged(view: SessionView, event: EventOf<"lease_changed">): Sessi
     return { ...view, following: event.writer ? { by: event.writer } : {} };
 }
 
-function putAnyItem(view: SessionView, item: Item): SessionView {
+function putAnyItem(view: SessionView, item: Item, seq: number): SessionView {
     const agentId = item.agentId;
     if (agentId === undefined)
         return { ...view, title: titled(view, item), transcript: putItem(view.transcript, item) };
@@ -347,7 +382,7 @@ function putAnyItem(view: SessionView, item: Item): SessionView {
         ...agent,
         latest: call?.title ?? agent.latest,
         calls: agent.calls + (call?.state === "PENDING" ? 1 : 0),
-        ...(agent.transcript ? { transcript: putItem(agent.transcript, item) } : {}),
+        ...(agent.transcript && isNew(agent, seq) ? { transcript: putItem(agent.transcript, item) } : {}),
     });
 }
 
@@ -358,8 +393,8 @@ function titled(view: SessionView, item: Item): string {
     return line.length > TITLE ? `${line.slice(0, TITLE).join("")}…` : line.join("");
 }
 
-function toolEnded(view: SessionView, item: Item): SessionView {
-    const ended = putAnyItem(view, item);
+function toolEnded(view: SessionView, item: Item, seq: number): SessionView {
+    const ended = putAnyItem(view, item, seq);
     const callId = (item.body as ToolCall).callId;
     if (!ended.live.has(callId)) return ended;
     const live = new Map(ended.live);
@@ -367,13 +402,21 @@ function toolEnded(view: SessionView, item: Item): SessionView {
     return { ...ended, live };
 }
 
-function grown(view: SessionView, id: ItemId, kind: "agentMessage" | "thinking", text: string): SessionView {
-    const grow = (item: Item): Item =>
+/** Whether an event is not in the transcript of a sub-agent yet. */
+function isNew(agent: AgentView, seq: number): boolean {
+    return agent.since === undefined || seq > agent.since;
+}
+
+function growing(kind: "agentMessage" | "thinking", text: string): (item: Item) => Item {
+    return (item) =>
         item.body.type === kind ? { ...item, body: { ...item.body, text: item.body.text + text } } : item;
+}
+
+function grown(view: SessionView, id: ItemId, grow: (item: Item) => Item, seq: number): SessionView {
     const transcript = changeItem(view.transcript, id, grow);
     if (transcript !== view.transcript) return { ...view, transcript };
     for (const agent of view.agents.values()) {
-        if (!agent.transcript || !findItem(agent.transcript, id)) continue;
+        if (!agent.transcript || !isNew(agent, seq) || !findItem(agent.transcript, id)) continue;
         return withAgent(view, { ...agent, transcript: changeItem(agent.transcript, id, grow) });
     }
     return view;
@@ -381,6 +424,10 @@ function grown(view: SessionView, id: ItemId, kind: "agentMessage" | "thinking",
 
 function blankAgent(agentId: AgentId, callId: CallId): AgentView {
     return { agentId, callId, kind: "", description: "", running: true, latest: "", calls: 0 };
+}
+
+function workingAgent({ agentId, callId, agentType, description }: SubagentStarted): AgentView {
+    return { ...blankAgent(agentId, callId), kind: agentType, description };
 }
 
 function withAgent(view: SessionView, agent: AgentView): SessionView {
