@@ -27,7 +27,7 @@ local function begun(line)
       break
     end
   end
-  return tonumber(number), (words:gsub('^%**%s*', '', 1))
+  return math.floor(tonumber(number) or 0), (words:gsub('^%**%s*', '', 1))
 end
 
 --- What an answer says to each comment.
