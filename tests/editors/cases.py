@@ -7,6 +7,7 @@ read from the disk once it is saved, and until then from the screen.
 
 from collections.abc import Callable, Iterator
 
+import chat
 from world import Failed, World, call, say
 
 NAME = "greeting.py"
@@ -220,5 +221,6 @@ CASES = [
 
 def of(kind: type) -> Iterator[tuple[str, Callable[[World, object], None]]]:
     """The cases for a kind of editor, by their titles."""
-    for case in CASES:
+    completing = chat.COMPLETING if hasattr(kind, "complete") else []
+    for case in [*CASES, *chat.CASES, *completing]:
         yield case.__name__.replace("_", " "), case

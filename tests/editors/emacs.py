@@ -70,6 +70,21 @@ class Editor:
         self._world.type(text)
         self._world.press("Enter")
 
+    def type_below(self, pieces: list[str]) -> None:
+        """Types a line at the end of the buffer, piece by piece."""
+        self._world.press("M->")
+        for piece in pieces:
+            self._world.type(piece)
+        self._world.press("Enter")
+
+    def complete(self, typed: str, shown: str) -> None:
+        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        self._world.press("M-<")
+        self._world.press("Enter", "Up")
+        self._world.type(typed)
+        self._command("completion-at-point")
+        self._world.shows(shown)
+
     def save(self) -> None:
         """Writes the buffer."""
         self._world.press("C-x", "C-s")

@@ -76,6 +76,25 @@ class Editor:
         self._world.press("Escape")
         self._world.shows("NOR", text)
 
+    def type_below(self, pieces: list[str]) -> None:
+        """Types a line at the end of the buffer, piece by piece."""
+        self._world.type("geo")
+        self._world.shows("INS")
+        for piece in pieces:
+            self._world.type(piece)
+        self._world.press("Escape")
+        self._world.shows("NOR")
+
+    def complete(self, typed: str, shown: str) -> None:
+        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        self._world.type("ggO")
+        self._world.shows("INS")
+        self._world.type(typed)
+        self._world.shows(shown)
+        self._world.press("Tab", "Enter")
+        self._world.press("Escape")
+        self._world.shows("NOR")
+
     def save(self) -> None:
         """Writes the buffer, and waits: Helix refuses to write again before it knows that it has written."""
         self._command(":write")

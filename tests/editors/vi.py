@@ -57,6 +57,15 @@ class Vi:
         self._world.press("Escape")
         self._world.hides("-- INSERT --")
 
+    def type_below(self, pieces: list[str]) -> None:
+        """Types a line at the end of the buffer, piece by piece."""
+        self._world.type("Go")
+        self._world.shows("-- INSERT --")
+        for piece in pieces:
+            self._world.type(piece)
+        self._world.press("Escape")
+        self._world.hides("-- INSERT --")
+
     def save(self) -> None:
         """Writes the buffer."""
         self._command(":write")

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -103,6 +103,10 @@ class World:
         """What a file of the project holds on the disk."""
         return (self.project / name).read_text()
 
+    def has(self, name: str) -> bool:
+        """Whether a file of the project is on the disk."""
+        return (self.project / name).exists()
+
     def config(self, name: str, text: str) -> Path:
         """Writes a file of the user's configuration, named from the home folder."""
         path = self.home / name
@@ -112,10 +116,11 @@ class World:
 
     # ---- the model
 
-    def serve(self, *steps: dict) -> None:
-        """Serves a model that answers any prompt with these steps."""
+    def serve(self, *steps: dict, prompts: Iterable[tuple[str, list[dict]]] = ()) -> None:
+        """Serves a model that answers some prompts, by patterns, with steps of their own, and any other with these."""
         script = self.folder / "script.json"
-        script.write_text(json.dumps({"programs": [{"steps": steps}]}))
+        programs = [*({"when": when, "steps": own} for when, own in prompts), {"steps": steps}]
+        script.write_text(json.dumps({"programs": programs}))
         self._model = subprocess.Popen(
             [self.server, "scripted-model", "--script", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -1,4 +1,4 @@
---- Comments on lines: written, carried along, sent as one prompt.
+--- Comments on lines: written, carried along, sent as one prompt, answered where they stand.
 ---
 --- Rule: what the agent is told is read from the request that the model got.
 
@@ -61,10 +61,64 @@ tests['comments stand below their lines, go along with them, and are sent with t
     'Please look:',
     '1. a.txt:3\\n```diff\\n-two\\n+TWO\\n```\\nsay it softly',
     '2. a.txt:7-8\\n```diff\\n-six\\n+SIX\\n```\\nand this too',
+    'answer each',
   }) do
     assert(request:find(part, 1, true), ('%s is not in %s'):format(part, request:sub(-3000)))
   end
+  local nothing = '  « Not answered here: see the conversation for what came of it.'
+  wait_drawn(world, { '2  » say it softly', '2' .. nothing, '7  » and this too', '7' .. nothing })
+  world:command('Kode comments drop')
   wait_drawn(world, {})
+end
+
+--- A file with comments on two lines, and a model that answers what is handed in.
+local function two_comments(world, answer)
+  World.write(world:path('a.txt'), 'one\ntwo\nthree\n')
+  world:serve({ answer })
+  world:start({ 'a.txt' })
+  world:command('1Kode comment why one?')
+  world:command('3Kode comment and three?')
+  wait_drawn(world, { '0  » why one?', '2  » and three?' })
+  world:command('Kode comments send')
+end
+
+tests['each comment is answered below its lines, and the next round takes answered ones away'] = function(world)
+  local long = ('word '):rep(30)
+  local answer = ('Done.\n\nComment 1: It was first.\n\n- **Comment 2** – It ends.\nComment 9 is %s'):format(long)
+  two_comments(world, say(answer))
+  wait_drawn(world, {
+    '0  » why one?',
+    '0  « It was first.',
+    '2  » and three?',
+    '2  « It ends.',
+    '2  « Comment 9 is ' .. vim.trim(('word '):rep(15)),
+    '2  « ' .. vim.trim(('word '):rep(15)),
+  })
+  world:type('ggOabove<Esc>')
+  world:command('Kode comments')
+  world:wait_told('there are no comments')
+  world:type('2G')
+  world:command('Kode comment say more')
+  world:command('Kode comments send')
+  world:wait_turns(2)
+  -- There is no second comment any more: what is said to one belongs to the first.
+  wait_drawn(world, {
+    '1  » say more',
+    '1  « It was first.',
+    '1  « ',
+    '1  « - **Comment 2** – It ends.',
+    '1  « Comment 9 is ' .. vim.trim(('word '):rep(15)),
+    '1  « ' .. vim.trim(('word '):rep(15)),
+  })
+end
+
+tests['a comment that is written anew while its round is answered is one of the next round'] = function(world)
+  local answer = say('Comment 1: Because.\nComment 2: So.')
+  answer.gate = 'answer'
+  two_comments(world, answer)
+  world:command('1Kode comment why at all?')
+  world:release('answer')
+  wait_drawn(world, { '0  » why at all?', '2  » and three?', '2  « So.' })
 end
 
 tests['a comment is changed and taken away where it stands'] = function(world)

@@ -1,17 +1,24 @@
---- Comments on lines: written while one reads what has changed, sent together as one prompt.
+--- Comments on lines: written while one reads what has changed, sent together as one prompt, and answered where they were
+--- written.
 ---
 --- Rule: a comment belongs to the user until it is sent: marks carry it along with its lines, and what was not sent when
---- Neovim ends goes into the draft.
+--- Neovim ends goes into the draft. One that was sent stays at its lines until it is written anew, taken away, or followed by
+--- the next round.
 
 local api = vim.api
 local edits = require('kode.edits')
 local highlight = require('kode.highlight')
 local render = require('kode.render')
+local rounds = require('kode.rounds')
 
 --- Lines of a change that are sent with a comment on it.
 local MAX_QUOTED = 60
 --- Bytes of lines that are sent with a comment on them.
 local MAX_SELECTED = 20000
+--- Lines of an answer that are shown at a comment; all of it is in the conversation.
+local MAX_ANSWER = 20
+--- The width of an answer: lines beside the text do not wrap.
+local ANSWER_WIDTH = 90
 
 ---@class kode.Comment
 ---@field uri kode.Uri
@@ -19,6 +26,12 @@ local MAX_SELECTED = 20000
 ---@field last integer The last row.
 ---@field text string
 ---@field mark? integer Where it is in a loaded buffer.
+---@field round? kode.CommentRound What it was sent with.
+---@field answer? string What the agent has said to it; there once its round is over.
+
+---@class kode.CommentRound Comments that were sent together.
+---@field prompt string The prompt they were sent as.
+---@field comments kode.Comment[] By their numbers.
 
 local M = {}
 
@@ -62,6 +75,29 @@ local function of_buffer(bufnr)
   return found
 end
 
+--- The lines of an answer, as wide as can be read beside the text.
+---@param answer string
+---@return string[]
+local function wrapped(answer)
+  local lines = {}
+  for _, paragraph in ipairs(render.lines(answer)) do
+    local line = ''
+    for word in paragraph:gmatch('%S+') do
+      if line ~= '' and vim.fn.strdisplaywidth(line .. ' ' .. word) > ANSWER_WIDTH then
+        lines[#lines + 1], line = line, word
+      else
+        line = line == '' and word or line .. ' ' .. word
+      end
+    end
+    lines[#lines + 1] = line
+  end
+  if #lines > MAX_ANSWER then
+    lines = vim.list_slice(lines, 1, MAX_ANSWER)
+    lines[#lines + 1] = '… (the conversation has all of it)'
+  end
+  return lines
+end
+
 --- Draws the comments of a buffer.
 ---@param bufnr integer
 function M.draw(bufnr)
@@ -75,6 +111,9 @@ function M.draw(bufnr)
     local lines = vim.tbl_map(function(line)
       return { { '  » ' .. line, 'KodeComment' } }
     end, render.lines(comment.text))
+    for _, line in ipairs(comment.answer and wrapped(comment.answer) or {}) do
+      lines[#lines + 1] = { { '  « ' .. render.line(line), 'KodeAnswer' } }
+    end
     local first, last = math.min(comment.first, end_of_buffer), math.min(comment.last, end_of_buffer)
     comment.mark = api.nvim_buf_set_extmark(bufnr, highlight.comments, first, 0, {
       end_row = last,
@@ -134,7 +173,7 @@ local function put(surface, bufnr, first, last, text)
     end
     remove(surface, comment)
   elseif comment then
-    comment.text = text
+    comment.text, comment.round, comment.answer = text, nil, nil
   else
     comment = { uri = vim.uri_from_bufnr(bufnr), first = first, last = last, text = text }
     table.insert(list(surface), comment)
@@ -157,18 +196,20 @@ function M.write(surface, first, last, text)
     return put(surface, bufnr, first, last, text)
   end
   local comment = at(surface, bufnr, first)
-  vim.ui.input({ prompt = 'Comment: ', default = comment and comment.text or '' }, function(words)
+  vim.ui.input({ prompt = 'Comment: ', default = comment and not comment.round and comment.text or '' }, function(words)
     if words and api.nvim_buf_is_loaded(bufnr) then
       put(surface, bufnr, first, last, vim.trim(words))
     end
   end)
 end
 
---- The comments of a session in the order of their places.
+--- The comments of a session that were not sent, in the order of their places.
 ---@param surface kode.Surface
 ---@return kode.Comment[]
 function M.all(surface)
-  local comments = list(surface)
+  local comments = vim.tbl_filter(function(comment)
+    return not comment.round
+  end, list(surface))
   for _, comment in ipairs(comments) do
     locate(comment)
   end
@@ -261,8 +302,9 @@ end
 ---@param comments kode.Comment[]
 ---@param root string
 ---@param words string
+---@param ending? string
 ---@return string
-local function prompt_text(comments, root, words)
+local function prompt_text(comments, root, words, ending)
   local lines = { words ~= '' and words or 'My comments on your changes:' }
   for number, comment in ipairs(comments) do
     lines[#lines + 1] = ''
@@ -270,10 +312,11 @@ local function prompt_text(comments, root, words)
     vim.list_extend(lines, quoted(comment))
     lines[#lines + 1] = comment.text
   end
+  vim.list_extend(lines, ending and { '', ending } or {})
   return table.concat(lines, '\n')
 end
 
---- Hands all comments in as one prompt. They are gone when the server has it.
+--- Hands all comments in as one prompt. Those of the rounds before that have been answered are gone when the server has it.
 ---@param surface kode.Surface
 ---@param words string What stands above them.
 function M.send(surface, words)
@@ -285,15 +328,50 @@ function M.send(surface, words)
   for _, comment in ipairs(comments) do
     parts[#parts + 1] = selection(comment)
   end
-  surface:send(prompt_text(comments, surface.connection.root, words), {
+  local before = vim.tbl_filter(function(comment)
+    return comment.answer ~= nil
+  end, list(surface))
+  local prompt = prompt_text(comments, surface.connection.root, words, rounds.ENDING)
+  ---@type kode.CommentRound
+  local round = { prompt = prompt, comments = comments }
+  for _, comment in ipairs(comments) do
+    comment.round = round
+  end
+  surface:send(prompt, {
     parts = parts,
     sent = function()
-      for _, comment in ipairs(comments) do
+      for _, comment in ipairs(before) do
         remove(surface, comment)
+      end
+      redraw(vim.list_extend(before, comments))
+    end,
+    failed = function()
+      for _, comment in ipairs(comments) do
+        comment.round = comment.round ~= round and comment.round or nil
       end
       redraw(comments)
     end,
   })
+end
+
+--- Shows what the agent has said to the comments of rounds that are over.
+---@param surface kode.Surface
+function M.answered(surface)
+  local answered = {}
+  for _, comment in ipairs(list(surface)) do
+    local round = comment.round
+    local said = round and not comment.answer and rounds.said(surface.session, round.prompt)
+    if round and said then
+      local answers = rounds.answers(said, #round.comments)
+      for number, other in ipairs(round.comments) do
+        if other == comment then
+          comment.answer = answers[number] or 'Not answered here: see the conversation for what came of it.'
+        end
+      end
+      answered[#answered + 1] = comment
+    end
+  end
+  redraw(answered)
 end
 
 --- Takes all comments of a session away.
@@ -306,11 +384,12 @@ end
 
 --- Puts what was not sent into the drafts: Neovim ends.
 function M.keep()
-  for id, comments in pairs(by_session) do
+  for id in pairs(by_session) do
     local surface = require('kode.surface').all()[id]
-    if surface and #comments > 0 then
+    local unsent = surface and M.all(surface) or {}
+    if #unsent > 0 then
       surface:buffers()
-      surface.prompt:insert(prompt_text(M.all(surface), surface.connection.root, ''))
+      surface.prompt:insert(prompt_text(unsent, surface.connection.root, ''))
     end
   end
 end

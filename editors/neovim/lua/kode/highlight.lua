@@ -39,6 +39,7 @@ M.groups = {
   KodeLineAdded = 'DiffAdd',
   KodeLineRemoved = 'DiffDelete',
   KodeComment = 'DiagnosticInfo',
+  KodeAnswer = 'DiagnosticHint',
   KodeStateReady = 'Comment',
   KodeStateWorking = 'DiagnosticInfo',
   KodeStateWaiting = 'DiagnosticWarn',

@@ -171,6 +171,9 @@ function Surface:on_change(change)
   elseif kind == 'item' and change.added and change.item.body.goTo then
     self:go_to(change.item.body.goTo)
   end
+  if (kind == 'done' or kind == 'reset') and package.loaded['kode.comments'] then
+    require('kode.comments').answered(self)
+  end
   if self.prompt and (kind == 'draft' or kind == 'reset') then
     self.prompt:on_draft()
   end
