@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f4dbc3070413c58a212002e27b60e7679aadbbb233991ba09f29157842b4a44a";
+export const SCHEMA_HASH = "633b64be6d4dfcab2080dc498044e3335719985217dfeb6b96d291c4304945f9";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -474,6 +474,8 @@ export type CommandScope =
     | "below"
     /** The user's own. */
     | "user"
+    /** That of a plugin that is on. */
+    | "plugin"
     /** One that this build does not know. */
     | "other";
 
@@ -1384,6 +1386,8 @@ export type FileSource =
     | "project"
     /** The user's, for all projects. */
     | "user"
+    /** A plugin's that is on. */
+    | "plugin"
     /** Built in. */
     | "builtIn";
 
@@ -1428,7 +1432,7 @@ export type FindingKind =
     | "style"
     /** An instruction file. */
     | "instructions"
-    /** A plugin or a marketplace of them. */
+    /** A plugin. */
     | "plugin"
     /** A group of hooks. */
     | "hook"

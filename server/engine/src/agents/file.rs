@@ -81,6 +81,10 @@ pub(super) struct FromFile {
 /// Reads the files of a place and the folders in it, in the order of their paths.
 pub(super) fn read_all(place: &Place) -> Vec<FromFile> {
     let mut paths = Vec::new();
+    // A plugin may name a file itself.
+    if place.folder.as_path().is_file() {
+        paths.push(place.folder.clone().into());
+    }
     collect(place.folder.as_path(), 0, &mut paths);
     paths.sort();
     let files = paths.into_iter().filter_map(|path| AbsPath::new(path).ok());
@@ -113,8 +117,12 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
     };
     let text = text.unwrap_or_default();
     let (agent, faults) = match parsed {
-        Ok((mut agent, faults)) => {
+        Ok((mut agent, mut faults)) => {
             agent.wishes = wishes(&agent, &file, place);
+            if place.plugin.is_some() {
+                faults.extend(of_plugin(&mut agent, &text));
+                agent.name = place.name_of(&agent.name);
+            }
             (Some(agent), faults)
         }
         Err(fault) => {
@@ -132,6 +140,23 @@ fn wishes(agent: &AgentType, file: &AbsPath, place: &Place) -> Vec<Wish> {
     let root = place.folder.parent().and_then(|settings| settings.parent());
     let Some(root) = root.filter(|_| place.origin == Origin::Project) else { return Vec::new() };
     model_wish(&root, file, agent.model.as_deref(), agent.effort).into_iter().collect()
+}
+
+/// Takes from an agent of a plugin what only the user's own files may give: hooks, and a mode.
+fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<Fault> {
+    let head = front_matter::split(text).0.unwrap_or_default();
+    let mut faults = Vec::new();
+    let mut warn = |key: &str| {
+        let message = format!("`{key}` of an agent that a plugin brings does not count.");
+        faults.push(Fault::warning(message).at_key(head, key));
+    };
+    if agent.hooks.take().is_some() {
+        warn("hooks");
+    }
+    if agent.mode.take().is_some() {
+        warn("permissionMode");
+    }
+    faults
 }
 
 fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
