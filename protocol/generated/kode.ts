@@ -474,6 +474,8 @@ export type CommandScope =
     | "below"
     /** The user's own. */
     | "user"
+    /** That of a plugin that is on. */
+    | "plugin"
     /** One that this build does not know. */
     | "other";
 
@@ -1384,6 +1386,8 @@ export type FileSource =
     | "project"
     /** The user's, for all projects. */
     | "user"
+    /** A plugin's that is on. */
+    | "plugin"
     /** Built in. */
     | "builtIn";
 
@@ -1428,7 +1432,7 @@ export type FindingKind =
     | "style"
     /** An instruction file. */
     | "instructions"
-    /** A plugin or a marketplace of them. */
+    /** A plugin. */
     | "plugin"
     /** A group of hooks. */
     | "hook"

@@ -198,6 +198,8 @@ pub enum FileSource {
     Project,
     /// The user's, for all projects.
     User,
+    /// A plugin's that is on.
+    Plugin,
     /// Built in.
     BuiltIn,
 }
@@ -356,7 +358,7 @@ pub enum FindingKind {
     Style,
     /// An instruction file.
     Instructions,
-    /// A plugin or a marketplace of them.
+    /// A plugin.
     Plugin,
     /// A group of hooks.
     Hook,

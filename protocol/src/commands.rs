@@ -113,6 +113,8 @@ pub enum CommandScope {
     Below,
     /// The user's own.
     User,
+    /// That of a plugin that is on.
+    Plugin,
     /// One that this build does not know.
     #[serde(other)]
     Other,

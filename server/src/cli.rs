@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod mcp;
 pub mod models;
 pub mod permissions;
+pub mod plugin;
 mod questions;
 pub mod reference;
 pub mod run;
@@ -67,6 +68,8 @@ enum Command {
     Trust(trust::TrustArgs),
     /// List the MCP servers of a folder, and test one of them
     Mcp(mcp::McpArgs),
+    /// Add marketplaces, and install, switch and look at plugins
+    Plugin(plugin::PluginArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
     /// List, show, rename, archive, delete and search the stored sessions
@@ -140,6 +143,7 @@ pub fn main() -> ExitCode {
         Some(Command::Config(args)) => config::run(args),
         Some(Command::Trust(args)) => trust::run(args),
         Some(Command::Mcp(args)) => block_on(mcp::run(args)),
+        Some(Command::Plugin(args)) => block_on(plugin::run(args)),
         Some(Command::Models(args)) => models::run(&args),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),

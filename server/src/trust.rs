@@ -76,6 +76,7 @@ pub(crate) async fn settings_changed(agent: &Agent) {
         agent.engine.set_concurrency(equipment.concurrency);
         agent.search.set(equipment.provider);
     }
+    agent.engine.look_at_plugins();
     let sessions = agent.engine.live_sessions();
     // Beside each other: where the disk of one is slow, the others need not wait for it.
     let looked = sessions.into_iter().map(|session| async move {

@@ -22,6 +22,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/supply", "nothing: it builds the tools it asks"),
     ("tests/bench", "nothing: it takes a quiet machine"),
     ("server/release", "it tests itself: the demo of the packed program is run"),
+    ("kode-ls plugin marketplace add acme/plugins", "tests/e2e/plugins.rs, with one on this machine"),
+    ("kode-ls plugin install tidy@acme", "tests/e2e/plugins.rs"),
     ("cargo build --release", "tests/run builds the same in another profile"),
     ("cargo run -p kode-protocol --bin generate-bindings", "a test of kode-protocol compares what it makes"),
     ("cargo install --path server --locked", "server/release builds the same"),

@@ -29,6 +29,7 @@ mod paging;
 mod panel;
 mod permissions;
 mod plain;
+mod plugins;
 mod prompts;
 mod providers;
 mod questions;

@@ -71,6 +71,7 @@ pub enum Which {
     OutputStyle,
     Permissions,
     Plan,
+    Plugin,
     PrComments,
     ReloadSkills,
     Rename,

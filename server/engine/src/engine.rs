@@ -265,9 +265,16 @@ impl Engine {
         known.retain(|_, extensions| extensions.upgrade().is_some());
         let models = self.models.clone();
         let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
-        let extensions = Extensions::begin(Places::usual(roots.to_vec()), has_model);
+        let policy = self.policies.of(roots);
+        let plugins = Arc::new(move || policy.current().declared.plugins_in_use().cloned().collect());
+        let extensions = Extensions::begin(Places::usual(roots.to_vec()), plugins, has_model);
         known.insert(roots.to_vec(), extensions.downgrade());
         extensions
+    }
+
+    /// Has what users' files add looked at again, where settings may say something else of plugins. Nothing waits for it.
+    pub fn look_at_plugins(&self) {
+        lock(&self.extensions).values().filter_map(WeakExtensions::upgrade).for_each(|one| one.look_again());
     }
 
     /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.

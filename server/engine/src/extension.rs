@@ -17,10 +17,12 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::hooks::FileHooks;
 use crate::model::Effort;
 use crate::paths::AbsPath;
+use crate::plugin::Folders;
 use crate::settings::Wish;
 
 /// The folders, beside the workspace's files and in the user's home, that are looked into; the first wins.
@@ -52,6 +54,8 @@ pub enum Scope {
     Below,
     /// The user's own.
     User,
+    /// That of a plugin that is on.
+    Plugin,
 }
 
 impl Scope {
@@ -63,6 +67,7 @@ impl Scope {
             Self::Above => "above",
             Self::Below => "below",
             Self::User => "user",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -94,6 +99,8 @@ pub struct Extension {
     pub path: AbsPath,
     /// The folder that its relative paths mean.
     pub folder: AbsPath,
+    /// The plugin that brings it, if one does.
+    pub plugin: Option<Arc<Folders>>,
     /// Rules of what runs unasked in the turn that uses it.
     pub allowed_tools: Vec<String>,
     /// Rules of what does not run in the turn that uses it.

@@ -3,8 +3,8 @@
 //! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
 //! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
 //! network is reached only by [`model`], [`mcp`], [`web`], [`hooks`] and the sandbox's proxy, and files are written only by
-//! [`workspace`], [`journal`], [`sessions`], [`transfer`], [`settings`] and, for tokens and what tools said, [`mcp`], and in
-//! the session's own folders [`hooks`].
+//! [`workspace`], [`journal`], [`sessions`], [`transfer`], [`settings`], [`plugin`] and, for tokens and what tools said,
+//! [`mcp`], and in the session's own folders [`hooks`].
 
 pub mod agents;
 pub mod broker;
@@ -24,6 +24,7 @@ pub mod memory;
 pub mod model;
 pub mod paths;
 pub mod permission;
+pub mod plugin;
 pub mod preferences;
 pub mod question;
 mod regular;

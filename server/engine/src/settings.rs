@@ -10,6 +10,7 @@ pub mod keys;
 mod lock;
 pub mod mask;
 mod models;
+mod plugins;
 pub mod policy;
 mod preference;
 mod read;
@@ -35,14 +36,17 @@ use std::time::SystemTime;
 use crate::paths::AbsPath;
 pub use crate::permission::rules::{Behavior, Layer, Place, PlacedRule, Problem, Severity, Source};
 use crate::permission::rules::{Rule, places};
+use crate::plugin::installed::{Installed, InstalledPlaces};
 pub use declared::Declared;
 pub use editor::{Editor, EditorWord};
+pub(crate) use lock::Lock;
 pub use models::ModelValues;
 pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
+pub(crate) use read::json;
 use read::{Origin, Owner};
 pub use set::SetError;
 pub use statement::{Standing, Statement};
-use text::Text;
+pub(crate) use text::{OPTIONS, Text};
 pub use trust::{Approved, Trust, TrustState, TrustWaiting, Waiting, Wish, summary};
 pub use values::{Sandbox, SensitiveFile, Sourced, Stated, Values};
 pub use write::{Change, Scope};
@@ -67,6 +71,8 @@ const CONFIG: &str = "config.json";
 const FOREIGN_CONFIG_FOLDER: &str = ".blade";
 /// The folder of an agent that has no such file, or keeps something else in it.
 const WITHOUT_CONFIG: &str = ".claude";
+/// The folder of plugins in a folder of the user's settings.
+const PLUGINS: &str = "plugins";
 /// The administrator's file.
 const MANAGED: &str = "/etc/kode-ls/managed-settings.json";
 
@@ -113,6 +119,8 @@ pub struct Settings {
     /// What is wrong.
     pub problems: Vec<Problem>,
     has_lost: bool,
+    /// What files say of plugins, until it is settled.
+    switches: Vec<plugins::PluginSwitch>,
     /// What stands for the contents of the files.
     contents: Vec<(AbsPath, u64)>,
     /// How often the editor had said something else.
@@ -258,6 +266,7 @@ impl SettingsSources {
         // The stamps come first: what changes while it is read makes the settings stale.
         let stamps = self.watched().map(|file| (file.clone(), Stamp::of(&file))).collect();
         let mut settings = Settings { stamps, editor: self.editor.number(), ..Settings::default() };
+        let installed = Installed::load(&self.plugins(), &self.roots);
         if let Err(error) = self.trust.refresh() {
             settings.problems.push(Problem {
                 file: Some(self.trust.file().clone()),
@@ -267,18 +276,19 @@ impl SettingsSources {
             });
         }
         for candidate in self.candidates().filter(|candidate| candidate.layer < Layer::CommandLine) {
-            self.take(&candidate, &mut settings);
+            self.take(&candidate, &installed, &mut settings);
         }
         self.take_command_line(&mut settings);
-        self.take_editor(&mut settings);
+        self.take_editor(&installed, &mut settings);
         for layer in [Layer::Local, Layer::Project, Layer::User] {
             for candidate in self.candidates().filter(|candidate| candidate.layer == layer) {
-                self.take(&candidate, &mut settings);
+                self.take(&candidate, &installed, &mut settings);
             }
             for file in self.server_files(layer) {
-                self.take_servers(&file, &mut settings);
+                self.take_servers(&file, &installed, &mut settings);
             }
         }
+        settings.settle_plugins(&installed);
         settings.settle_servers(self.trust.is_distrusted());
         settings
     }
@@ -301,7 +311,21 @@ impl SettingsSources {
         // A file of two layers is looked at once.
         let servers = layers.into_iter().flat_map(|layer| self.server_files(layer));
         let servers = servers.filter(|file| file.shape != servers::Shape::OfProjects).map(|file| file.file);
-        self.candidates().map(|candidate| candidate.file).chain(servers).chain([self.trust.file().clone()])
+        let plugins = self.plugins().files().collect::<Vec<_>>();
+        let files = self.candidates().map(|candidate| candidate.file).chain(servers).chain(plugins);
+        files.chain([self.trust.file().clone()])
+    }
+
+    /// Where the user's plugins are.
+    #[must_use]
+    pub fn plugins(&self) -> InstalledPlaces {
+        let place = |folder: &str| {
+            let at = FOLDERS.iter().position(|(name, _)| *name == folder);
+            // Without a home folder the others may be any of them.
+            let is_whole = self.user_folders.len() == FOLDERS.len();
+            at.filter(|_| is_whole).map(|at| self.user_folders[at].join(PLUGINS))
+        };
+        InstalledPlaces { ours: place(".kode-ls"), theirs: place(".claude"), state: Some(self.state.clone()) }
     }
 
     /// The files, the strongest first.
@@ -348,7 +372,7 @@ impl SettingsSources {
             .chain(of_user(CONFIG).filter(has_config))
     }
 
-    fn take(&self, candidate: &Candidate<'_>, settings: &mut Settings) {
+    fn take(&self, candidate: &Candidate<'_>, installed: &Installed, settings: &mut Settings) {
         let text = match Text::read(&candidate.file) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -371,13 +395,14 @@ impl SettingsSources {
             owner: candidate.owner,
             home: self.home.as_ref(),
             trust: &self.trust,
+            installed,
             variable: self.variable,
         };
         read::read(&origin, &text, settings);
     }
 
     /// What the editor says: as the user's own what the client says is, and the rest where it narrows.
-    fn take_editor(&self, settings: &mut Settings) {
+    fn take_editor(&self, installed: &Installed, settings: &mut Settings) {
         let word = self.editor.word();
         // Without a folder of its own, relative paths in it mean nothing.
         let root = self.roots.first().or(self.home.as_ref()).unwrap_or(&self.state);
@@ -393,6 +418,7 @@ impl SettingsSources {
                 owner,
                 home: self.home.as_ref(),
                 trust: &self.trust,
+                installed,
                 variable: self.variable,
             };
             read::read(&origin, &text, settings);

@@ -165,12 +165,19 @@ type FromFile = Result<Style, (Fault, String)>;
 
 /// The styles in a folder, in the order of their files' names.
 fn read_folder(place: &Place) -> Vec<(AbsPath, FromFile)> {
-    let Ok(entries) = fs::read_dir(&place.folder) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).take(MAX_FILES).collect();
-    names.sort();
-    let read = |name: String| {
-        let file = place.folder.join(&name);
+    let files = match fs::read_dir(&place.folder) {
+        Ok(entries) => {
+            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).take(MAX_FILES).collect();
+            names.sort();
+            names.iter().map(|name| place.folder.join(name)).collect()
+        }
+        // A plugin may name a file itself.
+        Err(_) if place.folder.as_path().is_file() => vec![place.folder.clone()],
+        Err(_) => Vec::new(),
+    };
+    let read = |file: AbsPath| {
+        let name = file.file_name();
         let style = text(&file, place).map_err(|reason| (Fault::error(reason), String::new()));
         let style = style.and_then(|text| {
             parse(&text, name.trim_end_matches(".md"), &file, place).map_err(|fault| (fault, text))
@@ -181,7 +188,7 @@ fn read_folder(place: &Place) -> Vec<(AbsPath, FromFile)> {
         });
         (file, style)
     };
-    names.into_iter().map(read).collect()
+    files.into_iter().map(read).collect()
 }
 
 fn text(path: &AbsPath, place: &Place) -> Result<String, String> {
@@ -196,7 +203,7 @@ fn parse(text: &str, stem: &str, file: &AbsPath, place: &Place) -> Result<Style,
         None => Head::default(),
     };
     Ok(Style {
-        name: head.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| stem.to_owned()),
+        name: place.name_of(head.name.as_deref().filter(|name| !name.trim().is_empty()).unwrap_or(stem)),
         description: head.description.unwrap_or_default(),
         text: body.trim().to_owned(),
         keeps_coding: head.keep_coding_instructions.unwrap_or(false),

@@ -60,8 +60,9 @@ enum Command {
     Schema,
 }
 
+/// Where a setting is to count.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ScopeName {
+pub(super) enum ScopeName {
     /// For this user in this project
     Local,
     /// For everybody in this project

@@ -171,10 +171,10 @@ fn instructions(folder: &AbsPath) -> anyhow::Result<Value> {
 
 /// What is found of users' files from a folder, and what becomes of each.
 fn extensions(folder: &AbsPath) -> anyhow::Result<Value> {
-    let places = Places::usual(vec![folder.clone()]);
-    let loaded = Loaded::read(&places, &|_| true);
     // What is wrong with settings, and instruction files, stand elsewhere.
     let policy = Policy { problems: Vec::new(), ..Policy::clone(&*policies::of(folder)?.current()) };
+    let plugins = policy.declared.plugins_in_use().cloned().collect();
+    let loaded = Loaded::read(&Places::usual(vec![folder.clone()]).with_plugins(plugins), &|_| true);
     let report = Report::of(&loaded, &Memory::default(), &policy);
     Ok(serde_json::to_value(agents::report(&report))?)
 }

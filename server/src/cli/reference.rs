@@ -103,6 +103,7 @@ fn holds(shape: Shape) -> String {
         Shape::Text => "a text".to_owned(),
         Shape::Choice(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
         Shape::Texts => "a list of texts".to_owned(),
+        Shape::SwitchesByName => "true or false by name".to_owned(),
         Shape::TextsByName => "texts by name".to_owned(),
         Shape::ObjectsByName => "objects by name".to_owned(),
         Shape::ListsByName => "lists by name".to_owned(),

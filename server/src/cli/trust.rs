@@ -56,7 +56,9 @@ enum Command {
 pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
     // Which models there are has nothing to do with what files ask for.
-    let files = Loaded::read(&Places::usual(vec![folder.clone()]), &|_| true);
+    let policy = policies::of(&folder)?;
+    let plugins = policy.current().declared.plugins_in_use().cloned().collect();
+    let files = Loaded::read(&Places::usual(vec![folder.clone()]).with_plugins(plugins), &|_| true);
     let policy = policies::of(&folder)?.with_wishes(files.wishes().cloned().collect());
     let state = policy.trust();
     let (file, approves) = match args.command.unwrap_or(Command::List) {

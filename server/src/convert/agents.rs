@@ -91,6 +91,7 @@ fn source(origin: Origin) -> wire::FileSource {
         Origin::Managed => wire::FileSource::Managed,
         Origin::Project => wire::FileSource::Project,
         Origin::User => wire::FileSource::User,
+        Origin::Plugin => wire::FileSource::Plugin,
         Origin::BuiltIn => wire::FileSource::BuiltIn,
     }
 }

@@ -87,6 +87,7 @@ fn info(one: &Extension) -> wire::CommandInfo {
             Scope::Above => wire::CommandScope::Above,
             Scope::Below => wire::CommandScope::Below,
             Scope::User => wire::CommandScope::User,
+            Scope::Plugin => wire::CommandScope::Plugin,
         }),
         file: Some(one.path.to_string()),
         user_invocable: one.user_may_call,

@@ -275,6 +275,7 @@
 ---| "above" # That of a folder above it, in the same repository.
 ---| "below" # That of a folder in it in which something was read or changed.
 ---| "user" # The user's own.
+---| "plugin" # That of a plugin that is on.
 ---| "other" # One that this build does not know.
 
 --- The command that a prompt was.
@@ -1149,6 +1150,7 @@
 ---| "managed" # The administrator's.
 ---| "project" # The project's.
 ---| "user" # The user's, for all projects.
+---| "plugin" # A plugin's that is on.
 ---| "builtIn" # Built in.
 
 --- Something that was found.
@@ -1175,7 +1177,7 @@
 ---| "command" # A command.
 ---| "style" # An output style.
 ---| "instructions" # An instruction file.
----| "plugin" # A plugin or a marketplace of them.
+---| "plugin" # A plugin.
 ---| "hook" # A group of hooks.
 ---| "server" # An MCP server.
 ---| "variable" # A variable for what the agent starts.

@@ -85,6 +85,10 @@ pub(super) struct FromFile {
 /// Reads the files of a place and the folders in it, in the order of their paths.
 pub(super) fn read_all(place: &Place) -> Vec<FromFile> {
     let mut paths = Vec::new();
+    // A plugin may name a file itself.
+    if place.folder.as_path().is_file() {
+        paths.push(place.folder.clone().into());
+    }
     collect(place.folder.as_path(), 0, &mut paths);
     paths.sort();
     let files = paths.into_iter().filter_map(|path| AbsPath::new(path).ok());
@@ -121,7 +125,11 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
     };
     let text = text.unwrap_or_default();
     let (agent, faults) = match parsed {
-        Ok((mut agent, faults)) => {
+        Ok((mut agent, mut faults)) => {
+            if place.plugin.is_some() {
+                faults.extend(of_plugin(&mut agent, &text));
+                agent.name = place.name_of(&agent.name);
+            }
             agent.wishes = wishes(&agent, &at);
             (Some(agent), faults)
         }
@@ -144,6 +152,27 @@ fn wishes(agent: &AgentType, at: &HeadFile) -> Vec<Wish> {
     let hooks = agent.hooks.iter().flat_map(FileHooks::wishes);
     let servers = agent.own_servers.iter().flat_map(FileServers::wishes);
     model.into_iter().chain(hooks).chain(servers).collect()
+}
+
+/// Takes from an agent of a plugin what only the user's own files may give: hooks, servers of its own, and a mode.
+fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<Fault> {
+    let head = front_matter::split(text).0.unwrap_or_default();
+    let mut faults = Vec::new();
+    let mut warn = |key: &str| {
+        let message = format!("`{key}` of an agent that a plugin brings does not count.");
+        faults.push(Fault::warning(message).at_key(head, key));
+    };
+    if agent.hooks.take().is_some() {
+        warn("hooks");
+    }
+    if let Some(own) = agent.own_servers.take() {
+        agent.servers.retain(|name| !own.names().any(|own| own == name));
+        warn("mcpServers");
+    }
+    if agent.mode.take().is_some() {
+        warn("permissionMode");
+    }
+    faults
 }
 
 fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {

@@ -134,6 +134,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(Which::Plan, "plan", &[], "[TASK]", "Goes into plan mode, and plans the task", Control),
+    command(Which::Plugin, "plugin", &["plugins"], "", "Lists the plugins and how they stand", Show),
     command(
         Which::PrComments,
         "pr-comments",

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -12,9 +13,10 @@ use super::front_matter::{self, FrontMatter};
 use super::template::Template;
 use super::{Catalog, Extension, ExtensionKind, FOLDERS, MAX_LISTED, Scope, Shadowed};
 use crate::extension::head::HeadFile;
-use crate::extension::places::{Origin, Places, project_folders};
+use crate::extension::places::{self, Origin, Part, Places, project_folders};
 use crate::hooks::FileHooks;
 use crate::paths::AbsPath;
+use crate::plugin::Folders;
 use crate::regular;
 
 /// The most bytes of a skill or command.
@@ -37,6 +39,18 @@ const MAX_BELOW: usize = 100;
 struct Place {
     scope: Scope,
     root: AbsPath,
+    plugin: Option<Arc<Folders>>,
+}
+
+impl Place {
+    fn of(scope: Scope, root: AbsPath) -> Self {
+        Self { scope, root, plugin: None }
+    }
+
+    fn of_plugin(place: &places::Place) -> Self {
+        let root = place.within.clone().unwrap_or_else(|| place.folder.clone());
+        Self { scope: Scope::Plugin, root, plugin: place.plugin.clone() }
+    }
 }
 
 impl Catalog {
@@ -60,8 +74,8 @@ impl Catalog {
             .flat_map(|root| project_folders(root, home).into_iter().skip(1))
             .filter(|folder| !roots.contains(folder))
             .collect();
-        let own = own.into_iter().map(|root| Place { scope: Scope::Project, root: root.clone() });
-        let above = above.into_iter().map(|root| Place { scope: Scope::Above, root });
+        let own = own.into_iter().map(|root| Place::of(Scope::Project, root.clone()));
+        let above = above.into_iter().map(|root| Place::of(Scope::Above, root));
         let beneath = |place: Place| {
             let folders = FOLDERS.map(|name| place.root.join(name));
             // Where the environment names a folder of the workspace as the user's, it is the user's.
@@ -71,16 +85,22 @@ impl Catalog {
         let of_project: Vec<_> = own.chain(above).flat_map(beneath).collect();
         let of_user = places.user.iter().map(|folder| {
             let root = folder.parent().unwrap_or_else(|| folder.clone());
-            (Place { scope: Scope::User, root }, folder.clone())
+            (Place::of(Scope::User, root), folder.clone())
         });
         let of_user: Vec<_> = of_user.collect();
         for (place, folder) in of_user.iter().chain(&of_project) {
             catalog.find_skills(place, &folder.join("skills"));
         }
+        for place in places.of_plugins(Part::Skills) {
+            catalog.find_skills(&Place::of_plugin(&place), &place.folder);
+        }
         for (place, folder) in of_project.iter().chain(&of_user) {
             // There the folders are a name space for people, and the name is that of the file.
             let by_file_name = folder.file_name() == ".blade";
             catalog.find_commands(place, &folder.join("commands"), &mut Vec::new(), by_file_name);
+        }
+        for place in places.of_plugins(Part::Commands) {
+            catalog.find_commands(&Place::of_plugin(&place), &place.folder, &mut Vec::new(), false);
         }
         for (path, reason) in &catalog.problems {
             tracing::warn!(path = %path.display(), %reason, "a skill or command is left out");
@@ -106,7 +126,7 @@ impl Catalog {
         }
         below.sort();
         for root in &below {
-            let place = Place { scope: Scope::Below, root: root.clone() };
+            let place = Place::of(Scope::Below, root.clone());
             for folder in FOLDERS {
                 self.find_skills(&place, &root.join(folder).join("skills"));
             }
@@ -114,7 +134,7 @@ impl Catalog {
         for skill in self.skills.values_mut().filter(|skill| skill.is_dormant) {
             let Some(patterns) = glob_set(&skill.paths) else { continue };
             let bases: Vec<&AbsPath> = match skill.scope {
-                Scope::User => roots.iter().collect(),
+                Scope::User | Scope::Plugin => roots.iter().collect(),
                 Scope::Project | Scope::Above | Scope::Below => vec![&skill.root],
             };
             let is_meant = |file: &AbsPath| {
@@ -127,18 +147,25 @@ impl Catalog {
     }
 
     fn find_skills(&mut self, place: &Place, top: &AbsPath) {
+        // A plugin may name a skill itself.
+        if place.plugin.is_some() && top.join("SKILL.md").as_path().is_file() {
+            return self.find_skill(place, &top.file_name(), top.clone());
+        }
         for name in entries(top).into_iter().take(MAX_ENTRIES) {
-            let folder = top.join(&name);
-            let path = folder.join("SKILL.md");
-            if !path.as_path().is_file() {
-                continue;
-            }
-            if !is_skill_name(&name) {
-                let reason = "its folder's name is not 1 to 64 lower-case letters, digits and hyphens";
-                self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
-                continue;
-            }
+            self.find_skill(place, &name, top.join(&name));
+        }
+    }
+
+    fn find_skill(&mut self, place: &Place, name: &str, folder: AbsPath) {
+        let path = folder.join("SKILL.md");
+        if !path.as_path().is_file() {
+            return;
+        }
+        if is_skill_name(name) {
             self.add(place, ExtensionKind::Skill, name, path, folder);
+        } else {
+            let reason = "its folder's name is not 1 to 64 lower-case letters, digits and hyphens";
+            self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
         }
     }
 
@@ -152,14 +179,19 @@ impl Catalog {
         if above.len() > MAX_DEPTH {
             return;
         }
-        for name in entries(folder).into_iter().take(MAX_ENTRIES) {
-            let path = folder.join(&name);
+        // A plugin may name a file itself.
+        let found: Vec<AbsPath> = match folder.as_path().is_file() {
+            true => vec![folder.clone()],
+            false => entries(folder).iter().take(MAX_ENTRIES).map(|name| folder.join(name)).collect(),
+        };
+        for path in found {
+            let (name, folder) = (path.file_name(), path.parent().unwrap_or_else(|| folder.clone()));
             if let Some(stem) = name.strip_suffix(".md").filter(|_| path.as_path().is_file()) {
                 let mut parts = if by_file_name { Vec::new() } else { above.clone() };
                 parts.push(stem.to_owned());
                 let name = parts.join(":");
                 if is_command_name(&name) {
-                    self.add(place, ExtensionKind::Command, name, path, folder.clone());
+                    self.add(place, ExtensionKind::Command, &name, path, folder);
                 } else {
                     let reason = "its name has blanks or other characters that cannot be typed after `/`";
                     self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
@@ -172,7 +204,11 @@ impl Catalog {
         }
     }
 
-    fn add(&mut self, place: &Place, kind: ExtensionKind, name: String, path: AbsPath, folder: AbsPath) {
+    fn add(&mut self, place: &Place, kind: ExtensionKind, name: &str, path: AbsPath, folder: AbsPath) {
+        let name = match &place.plugin {
+            Some(plugin) => format!("{}:{name}", plugin.name),
+            None => name.to_owned(),
+        };
         let known = match kind {
             ExtensionKind::Skill => &mut self.skills,
             ExtensionKind::Command => &mut self.commands,
@@ -189,9 +225,8 @@ impl Catalog {
             return;
         }
         let text = read_of(place.scope, &place.root, &path);
-        let read = text.and_then(|text| {
-            head(&text, Extension::named(kind, name.clone(), place.scope, &place.root, &path, &folder))
-        });
+        let read =
+            text.and_then(|text| head(&text, Extension::named(kind, name.clone(), place, &path, &folder)));
         match (read, winner) {
             (Ok((extension, _)), Some(by)) => self.shadowed.push(Shadowed { extension, by }),
             (Ok((extension, _)), None) => drop(known.insert(name, extension)),
@@ -207,19 +242,11 @@ impl Extension {
     /// Why it cannot be used: the file is gone, too large, broken or leads out of its folder by now.
     pub(crate) fn read(&self) -> Result<(Self, Template), String> {
         let text = read_of(self.scope, &self.root, &self.path)?;
-        let bare =
-            Self::named(self.kind, self.name.clone(), self.scope, &self.root, &self.path, &self.folder);
-        head(&text, bare)
+        let place = Place { scope: self.scope, root: self.root.clone(), plugin: self.plugin.clone() };
+        head(&text, Self::named(self.kind, self.name.clone(), &place, &self.path, &self.folder))
     }
 
-    fn named(
-        kind: ExtensionKind,
-        name: String,
-        scope: Scope,
-        root: &AbsPath,
-        path: &AbsPath,
-        folder: &AbsPath,
-    ) -> Self {
+    fn named(kind: ExtensionKind, name: String, place: &Place, path: &AbsPath, folder: &AbsPath) -> Self {
         Self {
             kind,
             name,
@@ -229,10 +256,11 @@ impl Extension {
             argument_base: None,
             model_may_call: true,
             user_may_call: true,
-            scope,
-            root: root.clone(),
+            scope: place.scope,
+            root: place.root.clone(),
             path: path.clone(),
             folder: folder.clone(),
+            plugin: place.plugin.clone(),
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
             model: None,
@@ -270,11 +298,21 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
     }
     let origin = match bare.scope {
         Scope::User => Origin::User,
+        Scope::Plugin => Origin::Plugin,
         Scope::Project | Scope::Above | Scope::Below => Origin::Project,
     };
     let at = HeadFile { file: bare.path.clone(), root: bare.root.clone(), origin };
-    let hooks = front.hooks.map(|hooks| FileHooks::read(&hooks, head.unwrap_or_default(), at));
-    let hooks = hooks.and_then(|read| read.map_err(|reason| notes.push(reason)).ok());
+    let hooks = front.hooks.and_then(|hooks| {
+        // What a plugin runs is shown before it is installed, and that is what stands in its own file of hooks.
+        let read = match bare.plugin {
+            Some(_) => {
+                Err("`hooks` of what a plugin brings do not run; they belong in its `hooks/hooks.json`"
+                    .to_owned())
+            }
+            None => FileHooks::read(&hooks, head.unwrap_or_default(), at),
+        };
+        read.map_err(|reason| notes.push(reason)).ok()
+    });
     let template = Template::of(body.trim());
     let mut extension = Extension {
         listing: listing.chars().take(MAX_LISTED).collect(),
@@ -296,7 +334,8 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
         ..bare
     };
     extension.wishes = match extension.scope {
-        Scope::User => Vec::new(),
+        // A plugin was approved as a whole.
+        Scope::User | Scope::Plugin => Vec::new(),
         Scope::Project | Scope::Above | Scope::Below => template.wishes(&extension),
     };
     Ok((extension, template))
@@ -336,7 +375,7 @@ fn is_command_name(name: &str) -> bool {
 fn read_of(scope: Scope, root: &AbsPath, path: &AbsPath) -> Result<String, String> {
     match scope {
         Scope::User => read(path),
-        Scope::Project | Scope::Above | Scope::Below => read_within(root, path),
+        Scope::Project | Scope::Above | Scope::Below | Scope::Plugin => read_within(root, path),
     }
 }
 

@@ -31,6 +31,7 @@ impl HeadFile {
             Origin::Managed => Layer::Managed,
             Origin::Project => Layer::Project,
             Origin::User => Layer::User,
+            Origin::Plugin => Layer::Plugin,
             Origin::BuiltIn => Layer::Default,
         };
         let place = Some(Place { line, column: 0, end_line: line + 1, end_column: 0 });

@@ -20,12 +20,16 @@ use crate::extension::{Catalog, ExtensionKind};
 use crate::hooks::FileHooks;
 use crate::paths::AbsPath;
 use crate::permission::rules::Problem;
+use crate::plugin::Plugin;
 use crate::settings::{Wish, files_named_by};
 use crate::style::Styles;
 use crate::workspace::blocking;
 
 /// Says whether a name means a model.
 pub type HasModel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The plugins that are on, as settings are now. Blocks on the disk.
+pub type PluginsInUse = Arc<dyn Fn() -> Vec<Arc<Plugin>> + Send + Sync>;
 
 /// What users' files add in one workspace. Clones are the same one; the last one dropped ends the watching.
 #[derive(Clone)]
@@ -62,11 +66,14 @@ pub struct Loaded {
     pub styles: Arc<Styles>,
     /// How often files were read before, for this workspace.
     pub generation: u64,
+    /// The plugins that were on.
+    plugins: Vec<Arc<Plugin>>,
     survey: Survey,
 }
 
 struct Shared {
     places: Places,
+    plugins: PluginsInUse,
     has_model: HasModel,
     loaded: watch::Sender<Option<Arc<Loaded>>>,
     /// Held while files are read, so that they are read once.
@@ -77,9 +84,10 @@ struct Shared {
 impl Extensions {
     /// Begins to read and to watch; nothing waits for it. Must be called in a runtime.
     #[must_use]
-    pub fn begin(places: Places, has_model: HasModel) -> Self {
+    pub fn begin(places: Places, plugins: PluginsInUse, has_model: HasModel) -> Self {
         let (loaded, reading) = (watch::Sender::new(None), Mutex::default());
-        let shared = Arc::new(Shared { places, has_model, loaded, reading, changed: Arc::default() });
+        let changed = Arc::default();
+        let shared = Arc::new(Shared { places, plugins, has_model, loaded, reading, changed });
         let stop = CancellationToken::new();
         let (follower, stopped) = (Arc::clone(&shared), stop.clone());
         tokio::spawn(async move {
@@ -113,6 +121,11 @@ impl Extensions {
         self.known().map(|loaded| loaded.problems()).unwrap_or_default()
     }
 
+    /// Looks again soon: settings may say something else of plugins.
+    pub(crate) fn look_again(&self) {
+        self.shared.changed.notify_one();
+    }
+
     /// Is told each time files were read.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Loaded>>> {
@@ -143,7 +156,8 @@ impl Loaded {
             survey.look_at(&file);
         }
         let (agents, catalog, styles) = (Arc::new(agents), Arc::new(catalog), Arc::new(styles));
-        let loaded = Self { agents, catalog, styles, generation: 0, survey };
+        let plugins = places.plugins.clone();
+        let loaded = Self { agents, catalog, styles, generation: 0, plugins, survey };
         for problem in loaded.problems() {
             let file = problem.file.map(|file| file.to_string()).unwrap_or_default();
             tracing::warn!(file, "{}", problem.message);
@@ -215,10 +229,11 @@ impl Shared {
         let known = self.loaded.borrow().clone();
         let shared = Arc::clone(self);
         let (loaded, is_new) = blocking(move || match known {
-            Some(known) if !known.survey.is_stale() => (known, false),
+            Some(known) if !known.survey.is_stale() && known.plugins == (shared.plugins)() => (known, false),
             known => {
                 let generation = known.map_or(0, |known| known.generation + 1);
-                let loaded = Loaded::read(&shared.places, &*shared.has_model);
+                let places = shared.places.with_plugins((shared.plugins)());
+                let loaded = Loaded::read(&places, &*shared.has_model);
                 (Arc::new(Loaded { generation, ..loaded }), true)
             }
         })
@@ -231,9 +246,10 @@ impl Shared {
 
     /// The folders that there may be something in, as the system may call them.
     fn concerned(&self) -> Vec<PathBuf> {
-        let folders = Part::ALL.into_iter().flat_map(|part| self.places.of(part)).map(|place| place.folder);
+        let places = self.places_now();
+        let folders = Part::ALL.into_iter().flat_map(|part| places.of(part)).map(|place| place.folder);
         let folders: BTreeSet<PathBuf> = folders.map(PathBuf::from).collect();
-        let real = self.places.bases().into_iter().filter_map(|base| {
+        let real = places.bases().into_iter().filter_map(|base| {
             let real = base.as_path().canonicalize().ok().filter(|real| real != base.as_path())?;
             Some((base, real))
         });
@@ -246,10 +262,17 @@ impl Shared {
 
     /// The folders to watch: those with files, those that they lie in, and those that they would lie in.
     fn watched(&self) -> Vec<AbsPath> {
+        let places = self.places_now();
         let survey = self.loaded.borrow().as_ref().map(|loaded| loaded.survey.folders().to_vec());
-        let beside = Part::ALL.into_iter().flat_map(|part| self.places.of(part));
+        let beside = Part::ALL.into_iter().flat_map(|part| places.of(part));
         let beside = beside.filter_map(|place| place.folder.parent());
-        survey.unwrap_or_default().into_iter().chain(beside).chain(self.places.bases()).collect()
+        survey.unwrap_or_default().into_iter().chain(beside).chain(places.bases()).collect()
+    }
+
+    /// The places, with the plugins that were on when files were read last.
+    fn places_now(&self) -> Places {
+        let loaded = self.loaded.borrow();
+        self.places.with_plugins(loaded.as_ref().map(|loaded| loaded.plugins.clone()).unwrap_or_default())
     }
 }
 

@@ -4,11 +4,13 @@
 //! project, links followed; the user's own files may lie wherever the user has put them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::extension::FOLDERS;
 use crate::paths::AbsPath;
+use crate::plugin::{Folders, Plugin};
 
 /// Where an administrator's files lie.
 pub(crate) const MANAGED: &str = "/etc/kode-ls";
@@ -52,6 +54,8 @@ pub enum Origin {
     Project,
     /// The user's, for all projects.
     User,
+    /// A plugin's that is on.
+    Plugin,
     /// Built in.
     BuiltIn,
 }
@@ -64,20 +68,34 @@ impl Origin {
             Self::Managed => "managed",
             Self::Project => "project",
             Self::User => "user",
+            Self::Plugin => "plugin",
             Self::BuiltIn => "built-in",
         }
     }
 }
 
-/// A folder that is looked into.
+/// A folder that is looked into, or one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The folder; mostly there is none.
+    /// The folder, or of a plugin the file; mostly there is none.
     pub folder: AbsPath,
     /// Whose files lie in it.
     pub origin: Origin,
     /// The folder that links must not lead out of; `None` for files that may lie anywhere.
     pub within: Option<AbsPath>,
+    /// The plugin it is from.
+    pub plugin: Option<Arc<Folders>>,
+}
+
+impl Place {
+    /// What something from there is called by: a plugin's name stands before it.
+    #[must_use]
+    pub fn name_of(&self, own: &str) -> String {
+        match &self.plugin {
+            Some(plugin) => format!("{}:{own}", plugin.name),
+            None => own.to_owned(),
+        }
+    }
 }
 
 /// The folders of a workspace and its user.
@@ -91,6 +109,8 @@ pub struct Places {
     pub user: Vec<AbsPath>,
     /// The folder of the administrator's files.
     pub managed: Option<AbsPath>,
+    /// The plugins that are on.
+    pub plugins: Vec<Arc<Plugin>>,
 }
 
 impl Places {
@@ -98,21 +118,33 @@ impl Places {
     #[must_use]
     pub fn usual(roots: Vec<AbsPath>) -> Self {
         let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-        Self { roots, user: user_folders(home.as_ref()), home, managed: AbsPath::new(MANAGED).ok() }
+        let (user, managed) = (user_folders(home.as_ref()), AbsPath::new(MANAGED).ok());
+        Self { roots, user, home, managed, plugins: Vec::new() }
     }
 
     /// The places of these workspace folders and of the user at home there, whatever the environment says.
     #[must_use]
     pub fn at_home(roots: &[AbsPath], home: Option<&AbsPath>) -> Self {
         let user = home.map(|home| FOLDERS.map(|folder| home.join(folder)).to_vec()).unwrap_or_default();
-        Self { roots: roots.to_vec(), home: home.cloned(), user, managed: None }
+        Self { roots: roots.to_vec(), home: home.cloned(), user, managed: None, plugins: Vec::new() }
+    }
+
+    /// The same with these plugins on.
+    #[must_use]
+    pub fn with_plugins(&self, plugins: Vec<Arc<Plugin>>) -> Self {
+        Self { plugins, ..self.clone() }
     }
 
     /// The folders that files of one kind are looked for in, the strongest first.
     #[must_use]
     pub fn of(&self, part: Part) -> Vec<Place> {
         let name = part.folder();
-        let place = |folder: AbsPath, origin, within| Place { folder: folder.join(name), origin, within };
+        let place = |folder: AbsPath, origin, within| Place {
+            folder: folder.join(name),
+            origin,
+            within,
+            plugin: None,
+        };
         let managed = self.managed.iter().filter(|_| matches!(part, Part::Agents | Part::Styles));
         let managed = managed.map(|folder| place(folder.clone(), Origin::Managed, None));
         let user = self.user.iter().map(|folder| place(folder.clone(), Origin::User, None));
@@ -123,14 +155,29 @@ impl Places {
             Part::Skills => places.extend(user.into_iter().chain(project)),
             Part::Agents | Part::Commands | Part::Styles => places.extend(project.into_iter().chain(user)),
         }
+        places.extend(self.of_plugins(part));
         places
+    }
+
+    /// The folders and files of plugins.
+    pub(crate) fn of_plugins(&self, part: Part) -> impl Iterator<Item = Place> {
+        self.plugins.iter().flat_map(move |plugin| {
+            let of_part = plugin.parts.iter().filter(move |(of, _)| *of == part);
+            of_part.map(|(_, path)| Place {
+                folder: path.clone(),
+                origin: Origin::Plugin,
+                within: Some(plugin.folders.root.clone()),
+                plugin: Some(Arc::clone(&plugin.folders)),
+            })
+        })
     }
 
     /// The folders that the others lie in and that are there in any case, for whoever watches.
     pub(crate) fn bases(&self) -> Vec<AbsPath> {
         let projects = self.roots.iter().flat_map(|root| project_folders(root, self.home.as_ref()));
         let user = self.user.iter().filter_map(AbsPath::parent);
-        let mut bases: Vec<_> = projects.chain(user).chain(self.managed.clone()).collect();
+        let plugins = self.plugins.iter().map(|plugin| plugin.folders.root.clone());
+        let mut bases: Vec<_> = projects.chain(user).chain(self.managed.clone()).chain(plugins).collect();
         bases.sort();
         bases.dedup();
         bases
@@ -148,7 +195,7 @@ impl Places {
                 // Where the home folder is open as a workspace, the user's files are the user's.
                 if !self.user.contains(&folder) {
                     let folder = folder.join(part.folder());
-                    places.push(Place { folder, origin: Origin::Project, within: top.clone() });
+                    places.push(Place { folder, origin: Origin::Project, within: top.clone(), plugin: None });
                 }
             }
         }
@@ -195,5 +242,5 @@ pub(crate) fn check_within(path: &Path, within: Option<&AbsPath>) -> Result<(), 
     if found.starts_with(real(within.as_path())?) {
         return Ok(());
     }
-    Err(format!("it is a link that leads out of the project, to {}", found.display()))
+    Err(format!("it is a link that leads out of {within}, to {}", found.display()))
 }

@@ -11,6 +11,7 @@ use crate::memory::{self, Memory};
 use crate::paths::AbsPath;
 use crate::permission::policy::Policy;
 use crate::permission::rules::{Problem, Severity};
+use crate::plugin::{Listed, PluginState};
 use crate::settings::declared::Entry;
 
 /// A kind of thing that files describe.
@@ -26,7 +27,7 @@ pub enum Subject {
     Style,
     /// An instruction file.
     Instructions,
-    /// A plugin, or a marketplace of them.
+    /// A plugin.
     Plugin,
     /// A group of hooks.
     Hook,
@@ -141,12 +142,10 @@ impl Report {
         ] {
             findings.extend(entries.iter().map(|entry| of_entry(subject, entry)));
         }
-        for (subject, entries) in [(Subject::Plugin, &declared.plugins), (Subject::Helper, &declared.helpers)]
-        {
-            let unused = || Fate::LeftOut("kode-ls has no use for it".to_owned());
-            findings
-                .extend(entries.iter().map(|entry| Finding { fate: unused(), ..of_entry(subject, entry) }));
-        }
+        let unused = || Fate::LeftOut("kode-ls has no use for it".to_owned());
+        let helpers = declared.helpers.iter();
+        findings.extend(helpers.map(|entry| Finding { fate: unused(), ..of_entry(Subject::Helper, entry) }));
+        findings.extend(declared.plugins.iter().map(of_plugin));
         let mut problems = loaded.problems();
         findings.extend(problems.iter().filter_map(left_out));
         // Instructions keep their own order: it is the one in which the model gets them.
@@ -203,7 +202,7 @@ fn of_catalog(catalog: &Catalog, findings: &mut Vec<Finding>) {
             ExtensionKind::Command => Subject::Command,
         },
         name: extension.name.clone(),
-        origin: "files".to_owned(),
+        origin: if extension.plugin.is_some() { Origin::Plugin.name() } else { "files" }.to_owned(),
         file: Some(extension.path.clone()),
         fate: Fate::Loaded,
     }));
@@ -235,6 +234,21 @@ fn of_entry(subject: Subject, entry: &Entry) -> Finding {
         origin: entry.source.layer.name().to_owned(),
         file: entry.source.file.clone(),
         fate: if entry.is_in_force() { Fate::Loaded } else { Fate::Waiting },
+    }
+}
+
+fn of_plugin(plugin: &Listed) -> Finding {
+    Finding {
+        subject: Subject::Plugin,
+        name: plugin.id.clone(),
+        origin: plugin.source.as_ref().map_or("not enabled", |source| source.layer.name()).to_owned(),
+        file: plugin.root.clone(),
+        fate: match &plugin.state {
+            PluginState::On(_) => Fate::Loaded,
+            PluginState::Off => Fate::LeftOut("it is off".to_owned()),
+            PluginState::Waiting => Fate::Waiting,
+            PluginState::LeftOut(reason) => Fate::LeftOut(reason.clone()),
+        },
     }
 }
 

@@ -229,6 +229,7 @@ fn the_users_files_lie_where_the_environment_says_and_may_be_links() {
         home: Some(folders.home.clone()),
         user: vec![root.join("conf")],
         managed: None,
+        plugins: Vec::new(),
     };
     let catalog = Catalog::found_in(&places);
     let names: Vec<_> = catalog.all().map(|one| (one.name.as_str(), one.scope)).collect();

@@ -124,6 +124,7 @@ impl FileHooks {
             source: self.at.source(group.line),
             root: self.at.root.clone(),
             approval,
+            plugin: None,
         }
     }
 

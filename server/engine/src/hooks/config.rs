@@ -17,6 +17,7 @@ use crate::permission::gate::Case;
 use crate::permission::policy::Policy;
 use crate::permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
 use crate::permission::{GateDecision, Mode};
+use crate::plugin::Folders;
 use crate::session::equipment::Equipment;
 use crate::session::guard::InForce;
 use crate::settings::declared::{Approval, Declared, Entry};
@@ -68,6 +69,8 @@ pub struct Handler {
     pub source: Source,
     /// The folder that the file's own relative paths are relative to.
     pub root: AbsPath,
+    /// The plugin that brings it, if one does.
+    pub plugin: Option<Arc<Folders>>,
     /// Stands for the handler when the settings are read again.
     pub(crate) key: u64,
     matcher: Arc<Matcher>,
@@ -430,6 +433,7 @@ fn read(
         action,
         source: entry.source.clone(),
         root: entry.root.clone(),
+        plugin: entry.plugin.clone(),
         key: hasher.finish(),
         matcher: Arc::clone(matcher),
         condition,

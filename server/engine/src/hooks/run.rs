@@ -20,6 +20,7 @@ use crate::session::Session;
 use crate::session::guard::InForce;
 use crate::shell::piped::{Piped, PipedSpec};
 use crate::variables::expand;
+use crate::workspace::blocking;
 
 /// So many bytes of each output are looked at.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -73,6 +74,9 @@ impl Command {
         in_force: &InForce,
         limit: Duration,
     ) -> Result<Self, String> {
+        if let Some(plugin) = handler.plugin.clone() {
+            blocking(move || plugin.make_data()).await;
+        }
         let mut spec = Self::spec(session, handler, payload, in_force, limit)?;
         let file = match handler.event {
             HookEvent::SessionStart => EnvironmentFile::make(session, spec.sandbox.as_ref()).await,
@@ -109,6 +113,7 @@ impl Command {
             .collect();
         let project = project(session, handler).to_string();
         variables.extend(PROJECT.map(|name| (name.to_owned(), project.clone())));
+        variables.extend(handler.plugin.iter().flat_map(|plugin| plugin.variables()));
         let (program, arguments) = match args {
             Some(args) => {
                 let put_in =
@@ -135,7 +140,8 @@ impl Command {
 
     /// A variable that is put into what a handler says.
     pub(super) fn variable(session: &Session, handler: &Handler, name: &str) -> Option<String> {
-        PROJECT.contains(&name).then(|| project(session, handler).to_string())
+        let of_plugin = || handler.plugin.as_ref().and_then(|plugin| plugin.variable(name));
+        PROJECT.contains(&name).then(|| project(session, handler).to_string()).or_else(of_plugin)
     }
 
     /// Runs it to its end, and takes over what it exports.
@@ -183,9 +189,12 @@ fn absent(spec: &PipedSpec, session: &Session, handler: &Handler) -> Vec<String>
     };
     let home = std::env::home_dir().unwrap_or_default();
     let named = words.into_iter().filter_map(|word| {
-        let word = PROJECT.iter().fold(word, |word, name| {
-            word.replace(&format!("${{{name}}}"), &project).replace(&format!("${name}"), &project)
-        });
+        let put_in = |word: String, name: &str, value: &str| {
+            word.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value)
+        };
+        let word = PROJECT.iter().fold(word, |word, name| put_in(word, name, &project));
+        let of_plugin = handler.plugin.iter().flat_map(|plugin| plugin.variables());
+        let word = of_plugin.fold(word, |word, (name, value)| put_in(word, &name, &value));
         let is_script = word.contains('/') || SCRIPTS.iter().any(|end| word.ends_with(end));
         let path = match word.strip_prefix("~/") {
             Some(rest) => home.join(rest),

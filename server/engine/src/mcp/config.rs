@@ -4,6 +4,7 @@
 //! never sent or started with an empty text in its place.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -15,6 +16,7 @@ use url::Url;
 use crate::mcp::failure::Failure;
 use crate::mcp::names;
 use crate::paths::AbsPath;
+use crate::plugin::Folders;
 use crate::variables;
 
 /// How long a server may take to start, where nobody says otherwise.
@@ -73,6 +75,8 @@ pub struct Definition {
     pub digest: String,
     /// Whether it stands in a file of the workspace: what it has run for it then runs as programs of the workspace do.
     pub is_of_project: bool,
+    /// The plugin that brings it, if one does.
+    pub plugin: Option<Arc<Folders>>,
 }
 
 /// How a server is reached.
@@ -302,6 +306,7 @@ impl Definition {
             digest: digest(name, value),
             // Nobody is taken for the user who does not say so.
             is_of_project: true,
+            plugin: None,
         })
     }
 

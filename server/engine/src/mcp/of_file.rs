@@ -107,6 +107,7 @@ impl FileServers {
             source: self.at.source(server.line),
             root: self.at.root.clone(),
             approval: self.at.approval(server.key(), &server.value, is_approved),
+            plugin: None,
         };
         self.servers.iter().map(entry).collect()
     }

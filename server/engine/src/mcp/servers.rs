@@ -76,9 +76,10 @@ impl Surroundings {
     }
 
     /// The variables of the programs of a server, besides its entry's own.
-    pub(crate) fn variables_of_programs(&self) -> BTreeMap<String, String> {
+    pub(crate) fn variables_of_programs(&self, definition: &Definition) -> BTreeMap<String, String> {
         let mut variables: BTreeMap<String, String> = self.variables.iter().cloned().collect();
         variables.insert(PROJECT_FOLDER.to_owned(), self.project.to_string());
+        variables.extend(definition.plugin.iter().flat_map(|plugin| plugin.variables()));
         variables
     }
 }
@@ -661,11 +662,14 @@ fn entered(
         |value: &String| surroundings.secrets.iter().any(|secret| value.contains(secret.expose()));
     // No entry of a project is given a key of the user's.
     let lookup = |name: &str| {
+        if let Some(found) = entry.plugin.as_ref().and_then(|plugin| plugin.variable(name)) {
+            return Some(found);
+        }
         variable(&surroundings.variables, name).filter(|value| !is_of_project || !is_secret(value))
     };
     match Definition::read(&entry.name, &entry.value, &entry.root, &lookup) {
         Ok(definition) => {
-            let definition = Definition { is_of_project, ..definition };
+            let definition = Definition { is_of_project, plugin: entry.plugin.clone(), ..definition };
             made.around = Around::of(&definition, surroundings);
             made.definition = Some(definition.clone());
             (Entered::Usable(Box::new(definition)), made)

@@ -81,6 +81,8 @@ pub enum Layer {
     Project,
     /// The user's file for all workspaces.
     User,
+    /// A plugin that is on.
+    Plugin,
     /// Built in.
     Default,
 }
@@ -97,6 +99,7 @@ impl Layer {
             Self::Local => "local",
             Self::Project => "project",
             Self::User => "user",
+            Self::Plugin => "plugin",
             Self::Default => "default",
         }
     }
@@ -131,7 +134,13 @@ impl fmt::Display for Source {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.layer {
             Layer::CommandLine | Layer::Session => formatter.write_str(self.layer.name())?,
-            Layer::Managed | Layer::Editor | Layer::Local | Layer::Project | Layer::User | Layer::Default => {
+            Layer::Managed
+            | Layer::Editor
+            | Layer::Local
+            | Layer::Project
+            | Layer::User
+            | Layer::Plugin
+            | Layer::Default => {
                 write!(formatter, "{} settings", self.layer.name())?;
             }
         }

@@ -18,6 +18,7 @@ use crate::session::conversation::Conversation;
 use crate::session::equipment::Equipment;
 use crate::settings::Wish;
 use crate::turn::embed;
+use crate::variables::expand;
 use crate::workspace::blocking;
 
 /// What stands where a command would have run, where that is switched off.
@@ -71,7 +72,14 @@ impl Session {
         let (id, folder) = (self.id().to_string(), extension.folder.to_string());
         let project = self.workspace.roots().first().cloned().unwrap_or_else(|| self.workspace.cwd());
         let effort = self.state().effort.or(equipment.effort);
+        let plugin = extension.plugin.clone();
+        if let Some(plugin) = plugin.clone() {
+            blocking(move || plugin.make_data()).await;
+        }
         let variables = |name: &str| {
+            if let Some(found) = plugin.as_ref().and_then(|plugin| plugin.variable(name)) {
+                return Some(found);
+            }
             let name = name.strip_prefix("CLAUDE_").or_else(|| name.strip_prefix("KODE_"))?;
             Some(match name {
                 "SESSION_ID" => id.clone(),
@@ -132,7 +140,9 @@ impl Session {
                 extension.path
             ));
         } else {
-            equipment.allow.clone_from(&extension.allowed_tools);
+            let of_plugin = |name: &str| extension.plugin.as_ref().and_then(|plugin| plugin.variable(name));
+            let rules = extension.allowed_tools.iter();
+            equipment.allow = rules.map(|rule| expand(rule, &of_plugin).text).collect();
         }
         for (rules, behavior) in
             [(&mut equipment.allow, Behavior::Allow), (&mut equipment.deny, Behavior::Deny)]

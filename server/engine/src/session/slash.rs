@@ -214,6 +214,7 @@ impl Bench<'_> {
             Which::OutputStyle => self.output_style().await,
             Which::Permissions => self.permissions().await,
             Which::Plan => self.plan(),
+            Which::Plugin => self.plugins(),
             Which::ReloadSkills => self.reload_skills().await,
             Which::Rename => self.rename(),
             Which::Resume => self.resume().await,

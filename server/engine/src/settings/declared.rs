@@ -5,6 +5,8 @@
 //! workspace's files it names; what waits is neither run nor started nor passed on. A switch in the workspace may turn
 //! things off at once, and on only with approval.
 
+use std::sync::Arc;
+
 use jsonc_parser::ast::{ObjectProp, Value as Node};
 use jsonc_parser::common::Ranged;
 use serde_json::Value;
@@ -14,6 +16,7 @@ use super::scripts::{NamedFile, named_files};
 use super::{Settings, Wish};
 use crate::paths::AbsPath;
 use crate::permission::rules::{Severity, Source};
+use crate::plugin::{Folders, Listed, Plugin, PluginState};
 
 /// Everything that is declared, each list the strongest first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,9 +30,9 @@ pub struct Declared {
     pub env: Vec<Entry>,
     /// Commands that print something for us: `statusLine`.
     pub helpers: Vec<Entry>,
-    /// `enabledPlugins` and `extraKnownMarketplaces`: one entry for each, by the key and the plugin's or marketplace's name,
-    /// as `enabledPlugins.NAME`.
-    pub plugins: Vec<Entry>,
+    /// All plugins that are installed or named, in the order of their names. What those bring that are on stands among the
+    /// others, the weakest.
+    pub plugins: Vec<Listed>,
     /// What is switched on and off.
     pub switches: Switches,
 }
@@ -47,6 +50,8 @@ pub struct Entry {
     pub root: AbsPath,
     /// Whether it may be used.
     pub approval: Approval,
+    /// The plugin that brings it, if one does.
+    pub plugin: Option<Arc<Folders>>,
 }
 
 /// Whether something that is declared may be used.
@@ -81,7 +86,6 @@ pub(super) enum Kind {
     Server,
     Variable,
     Helper,
-    Plugin,
 }
 
 impl Entry {
@@ -107,13 +111,20 @@ impl Declared {
         first.filter_map(|(_, entry)| Some((entry.name.as_str(), entry.value.as_str()?)))
     }
 
+    /// The plugins that are on.
+    pub fn plugins_in_use(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        self.plugins.iter().filter_map(|plugin| match &plugin.state {
+            PluginState::On(plugin) => Some(plugin),
+            PluginState::Off | PluginState::Waiting | PluginState::LeftOut(_) => None,
+        })
+    }
+
     fn list(&mut self, kind: Kind) -> &mut Vec<Entry> {
         match kind {
             Kind::Hook => &mut self.hooks,
             Kind::Server => &mut self.servers,
             Kind::Variable => &mut self.env,
             Kind::Helper => &mut self.helpers,
-            Kind::Plugin => &mut self.plugins,
         }
     }
 }
@@ -151,9 +162,8 @@ impl Reader<'_, '_> {
             "mcpServers" => self.servers(property),
             "env" => self.section(property, Self::environment_variable),
             "statusLine" => self.declare(Kind::Helper, name, &property.value),
-            "enabledPlugins" | "extraKnownMarketplaces" => self.section(property, |reader, plugin| {
-                reader.declare(Kind::Plugin, &format!("{name}.{}", plugin.name.as_str()), &plugin.value);
-            }),
+            "enabledPlugins" => self.section(property, Self::plugin_switch),
+            "extraKnownMarketplaces" => self.section(property, Self::known_marketplace),
             "disableAllHooks" => {
                 // Hooks may be the user's guards: switching them off loosens as well.
                 if let Node::BooleanLit(value) = &property.value {
@@ -227,7 +237,7 @@ impl Reader<'_, '_> {
             Kind::Hook => format!("hooks.{name}"),
             Kind::Server => format!("mcpServers.{name}"),
             Kind::Variable => format!("env.{name}"),
-            Kind::Helper | Kind::Plugin => name.to_owned(),
+            Kind::Helper => name.to_owned(),
         };
         let (workspace, file) = match (self.owner(), self.origin_file()) {
             (Owner::Workspace(workspace), Some(file)) => (Some(workspace.clone()), Some(file.clone())),
@@ -245,7 +255,7 @@ impl Reader<'_, '_> {
                 let contents: String = files.iter().map(NamedFile::line).collect();
                 let text = format!("{value}{contents}");
                 // Nothing uses these yet, so nobody is asked about them.
-                let is_unused = matches!(kind, Kind::Helper | Kind::Plugin);
+                let is_unused = matches!(kind, Kind::Helper);
                 if !is_unused && self.is_in_force(&key, &text, node.range()) {
                     Approval::Approved
                 } else {
@@ -261,6 +271,7 @@ impl Reader<'_, '_> {
             source,
             root,
             approval,
+            plugin: None,
         });
     }
 }

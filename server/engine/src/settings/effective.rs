@@ -95,6 +95,7 @@ fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> Ef
         | Shape::Number { .. }
         | Shape::Text
         | Shape::Choice(_)
+        | Shape::SwitchesByName
         | Shape::TextsByName
         | Shape::ObjectsByName
         | Shape::Anything => {

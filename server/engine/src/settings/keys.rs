@@ -60,6 +60,8 @@ pub enum Shape {
     Choice(&'static [&'static str]),
     /// A list of texts; those of all files count together.
     Texts,
+    /// True or false by names that are free; of each name the strongest counts.
+    SwitchesByName,
     /// Texts by names that are free; of each name the strongest counts.
     TextsByName,
     /// Objects by names that are free; of each name the strongest counts.
@@ -146,7 +148,7 @@ impl Shape {
     /// Whether it holds entries under names that are free.
     #[must_use]
     pub fn is_by_name(self) -> bool {
-        matches!(self, Self::TextsByName | Self::ObjectsByName | Self::ListsByName)
+        matches!(self, Self::SwitchesByName | Self::TextsByName | Self::ObjectsByName | Self::ListsByName)
     }
 
     /// What is wrong with a value, for people: what has to be written instead.
@@ -172,6 +174,10 @@ impl Shape {
             }
             (Self::Texts, Value::Array(items)) => items.iter().try_for_each(|item| Self::Text.check(item)),
             (Self::Texts, _) => wanted(false, "a list of texts"),
+            (Self::SwitchesByName, Value::Object(entries)) => {
+                entries.values().try_for_each(|entry| Self::Switch.check(entry))
+            }
+            (Self::SwitchesByName, _) => wanted(false, "an object of true and false"),
             (Self::TextsByName, Value::Object(entries)) => {
                 entries.values().try_for_each(|entry| Self::Text.check(entry))
             }

@@ -18,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_millis(5);
 
 /// The right to write a file. Blocks other holders until it is dropped.
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
     /// Waits for the right to write a file, which is given with all links followed.
-    pub(super) fn take(state: &AbsPath, file: &AbsPath) -> Result<Self, SettingsError> {
+    pub(crate) fn take(state: &AbsPath, file: &AbsPath) -> Result<Self, SettingsError> {
         let folder = state.join(FOLDER);
         let failed = |source| SettingsError::Io { file: folder.clone(), source };
         std::fs::create_dir_all(folder.as_path()).map_err(failed)?;

@@ -21,6 +21,7 @@ use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive, Sensitivity};
+use crate::plugin::installed::InstalledPlaces;
 use crate::preferences::Preferences;
 use crate::sandbox::secrets::places;
 use crate::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
@@ -83,6 +84,12 @@ impl SettingsPolicies {
     #[must_use]
     pub fn cleanup_days(&self) -> Option<u32> {
         self.0.sources(&[]).load().cleanup_days()
+    }
+
+    /// Where the user's plugins are.
+    #[must_use]
+    pub fn plugins(&self) -> InstalledPlaces {
+        self.0.sources(&[]).plugins()
     }
 
     /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.

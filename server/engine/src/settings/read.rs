@@ -16,6 +16,7 @@ use crate::paths::AbsPath;
 use crate::permission::Mode;
 use crate::permission::Sensitivity;
 use crate::permission::rules::{Behavior, Layer, Order, PlacedRule, Problem, Rule, Severity, Source};
+use crate::plugin::installed::Installed;
 use crate::variables::{Expanded, expand};
 
 /// The mode of other agents in which a classifier decides.
@@ -31,6 +32,8 @@ pub(super) struct Origin<'a> {
     pub(super) owner: Owner<'a>,
     pub(super) home: Option<&'a AbsPath>,
     pub(super) trust: &'a Trust,
+    /// The plugins there are.
+    pub(super) installed: &'a Installed,
     /// The value of a variable of the environment.
     pub(super) variable: fn(&str) -> Option<String>,
 }
@@ -523,6 +526,11 @@ impl Reader<'_, '_> {
         self.origin.file
     }
 
+    /// The plugins there are.
+    pub(super) fn installed(&self) -> &Installed {
+        self.origin.installed
+    }
+
     /// Whose settings they are.
     pub(super) fn owner(&self) -> Owner<'_> {
         self.origin.owner
@@ -567,7 +575,7 @@ impl Reader<'_, '_> {
 }
 
 /// A value of the file, whole numbers as such.
-pub(super) fn json(node: &Node<'_>) -> Value {
+pub(crate) fn json(node: &Node<'_>) -> Value {
     match node {
         // The parser keeps the text of a number, which a whole number has to come from.
         Node::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),

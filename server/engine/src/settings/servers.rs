@@ -13,6 +13,7 @@ use super::text::{OPTIONS, Text};
 use super::{Layer, Settings, SettingsSources};
 use crate::paths::AbsPath;
 use crate::permission::rules::{Problem, Severity};
+use crate::plugin::installed::Installed;
 
 /// How large such a file may be, in bytes: some agents keep their whole state in it.
 const MAX_BYTES: u64 = 8 << 20;
@@ -85,14 +86,22 @@ impl SettingsSources {
                     .map(|(file, home)| of_user((home, file), Shape::OfUser));
                 states().map(|state| of_user(state, Shape::OfUser)).chain(blade).collect()
             }
-            Layer::Managed | Layer::CommandLine | Layer::Session | Layer::Editor | Layer::Default => {
-                Vec::new()
-            }
+            Layer::Managed
+            | Layer::CommandLine
+            | Layer::Session
+            | Layer::Editor
+            | Layer::Plugin
+            | Layer::Default => Vec::new(),
         }
     }
 
     /// Takes in the servers of a file.
-    pub(super) fn take_servers(&self, place: &ServerFile<'_>, settings: &mut Settings) {
+    pub(super) fn take_servers(
+        &self,
+        place: &ServerFile<'_>,
+        installed: &Installed,
+        settings: &mut Settings,
+    ) {
         // What is wrong with a file of settings has been told.
         let is_settings = settings.files.contains(&place.file);
         let told = |message: String, place: Option<_>, file: &AbsPath| Problem {
@@ -126,6 +135,7 @@ impl SettingsSources {
             owner: place.workspace.map_or(Owner::Person, Owner::Workspace),
             home: self.home.as_ref(),
             trust: self.trust(),
+            installed,
             variable: self.variable,
         };
         match &parsed.value {

@@ -100,7 +100,7 @@ impl Reader<'_, '_> {
                     self.state_value(key, None, item, refused, before);
                 }
             }
-            (Shape::TextsByName | Shape::ObjectsByName, Node::Object(entries)) => {
+            (Shape::SwitchesByName | Shape::TextsByName | Shape::ObjectsByName, Node::Object(entries)) => {
                 for entry in &entries.properties {
                     self.state_value(key, Some(entry.name.as_str()), &entry.value, refused, before);
                 }

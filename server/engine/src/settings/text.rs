@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const BOM: char = '\u{feff}';
 
 /// What a settings file may be written in.
-pub(super) const OPTIONS: ParseOptions = ParseOptions {
+pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_loose_object_property_names: false,
     allow_trailing_commas: true,
@@ -31,8 +31,8 @@ pub(super) const OPTIONS: ParseOptions = ParseOptions {
 };
 
 /// A settings file's text without byte order mark.
-pub(super) struct Text {
-    pub(super) text: String,
+pub(crate) struct Text {
+    pub(crate) text: String,
     pub(super) has_bom: bool,
     line_starts: Vec<usize>,
 }
@@ -45,7 +45,7 @@ impl Text {
     }
 
     /// Reads a file of at most so many bytes, as [`Self::read`] does.
-    pub(super) fn read_at_most(file: &AbsPath, max_bytes: u64) -> Result<Option<Self>, String> {
+    pub(crate) fn read_at_most(file: &AbsPath, max_bytes: u64) -> Result<Option<Self>, String> {
         let told = |error: &io::Error| format!("it cannot be read ({error})");
         let bytes = match regular::read(file.as_path(), max_bytes) {
             Ok(bytes) => bytes,
@@ -80,7 +80,7 @@ impl Text {
     }
 
     /// Where a range of bytes stands, for people and editors.
-    pub(super) fn place(&self, range: Range) -> Place {
+    pub(crate) fn place(&self, range: Range) -> Place {
         let (line, column) = self.position(range.start);
         let (end_line, end_column) = self.position(range.end);
         Place { line, column, end_line, end_column }

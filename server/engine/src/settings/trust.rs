@@ -93,6 +93,7 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
             ("hooks", _) => ("hook", "hooks"),
             ("mcpServers", _) => ("MCP server", "MCP servers"),
             ("env", _) => ("variable", "variables"),
+            ("enabledPlugins", _) => ("plugin", "plugins"),
             (_, "permissions.allow") => ("allow rule", "allow rules"),
             (_, "permissions.additionalDirectories") => ("further folder", "further folders"),
             ("shell", _) => ("file with commands in it", "files with commands in them"),

@@ -20,7 +20,7 @@ impl Bench {
             fs::create_dir(folder.as_path()).unwrap();
         }
         let places = Places::at_home(std::slice::from_ref(&root), Some(&home));
-        let extensions = Extensions::begin(places, Arc::new(|name| name == "opus"));
+        let extensions = Extensions::begin(places, Arc::new(Vec::new), Arc::new(|name| name == "opus"));
         let heard = extensions.subscribe();
         Self { _folder: folder, root, extensions, heard }
     }

@@ -11,7 +11,7 @@ fn root() -> AbsPath {
 fn entry_in(folder: &str, event: &str, value: Value, approval: Approval) -> Entry {
     let file = Some(root().join(folder).join("settings.json"));
     let source = Source { layer: Layer::Project, file, place: None };
-    Entry { name: event.to_owned(), value, source, root: root(), approval }
+    Entry { name: event.to_owned(), value, source, root: root(), approval, plugin: None }
 }
 
 fn entry(event: &str, value: Value) -> Entry {

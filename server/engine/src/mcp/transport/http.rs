@@ -80,7 +80,7 @@ fn helper_of_project(command: &str, definition: &Definition, surroundings: &Surr
         program: "sh".to_owned(),
         arguments: vec!["-c".to_owned(), command.to_owned()],
         directory: surroundings.project.clone(),
-        variables: surroundings.variables_of_programs(),
+        variables: surroundings.variables_of_programs(definition),
         secrets: surroundings.secrets.clone(),
         sandbox: surroundings.sandbox_of(definition),
         network: definition.network,

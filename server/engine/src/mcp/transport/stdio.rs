@@ -70,8 +70,12 @@ pub(crate) fn start(
     complaints: &Complaints,
 ) -> Result<(impl Transport<RoleClient> + use<>, ServedProcess), Failure> {
     let sandbox = surroundings.sandbox_of(definition);
-    let mut variables = surroundings.variables_of_programs();
+    let mut variables = surroundings.variables_of_programs(definition);
     let mut writable = Vec::new();
+    if let Some(plugin) = &definition.plugin {
+        plugin.make_data();
+        writable.extend(plugin.data.as_path().is_dir().then(|| plugin.data.clone()));
+    }
     if sandbox.is_some() {
         match surroundings.cache_of(definition) {
             Ok(cache) => {

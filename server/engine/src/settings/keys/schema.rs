@@ -94,6 +94,7 @@ fn shaped(shape: Shape) -> Value {
         Shape::Text => text,
         Shape::Choice(names) => json!({ "type": "string", "enum": names }),
         Shape::Texts => json!({ "type": "array", "items": text, "uniqueItems": true }),
+        Shape::SwitchesByName => json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
         Shape::TextsByName => json!({ "type": "object", "additionalProperties": text }),
         Shape::ObjectsByName => json!({ "type": "object", "additionalProperties": { "type": "object" } }),
         Shape::ListsByName => json!({ "type": "object", "additionalProperties": { "type": "array" } }),

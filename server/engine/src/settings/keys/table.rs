@@ -57,7 +57,9 @@ impl Key {
 }
 
 use Reach::{Approved, Everywhere, Loosens, Own};
-use Shape::{Anything, Choice, ListsByName, Objects, ObjectsByName, Switch, Text, Texts, TextsByName};
+use Shape::{
+    Anything, Choice, ListsByName, Objects, ObjectsByName, Switch, SwitchesByName, Text, Texts, TextsByName,
+};
 
 /// All keys.
 pub const KEYS: &[Key] = &[
@@ -257,6 +259,13 @@ pub const KEYS: &[Key] = &[
         .by_default("true"),
     foreign("statusLine", Reach::Ignored("the editor's status bar shows what `agent/*` tells")),
     behavior("webSearch", Anything, Approved, "The service that searches the web"),
+    // Plugins.
+    behavior(
+        "enabledPlugins",
+        SwitchesByName,
+        Loosens,
+        "Plugins that are on or off, by `plugin@marketplace`",
+    ),
     // Models.
     api("modelProfiles", Anything, Own, "Model profiles: an object by name, or a list"),
     api("modelPointers.main", Text, Approved, "The profile of conversations"),
@@ -287,8 +296,8 @@ pub const KEYS: &[Key] = &[
     foreign("debug", ELSEWHERE),
     foreign("telemetry", ELSEWHERE),
     // What other programs have and this one has not.
-    foreign("enabledPlugins", LATER),
-    foreign("extraKnownMarketplaces", LATER),
+    // Where to add one from is told for each.
+    foreign("extraKnownMarketplaces", ELSEWHERE),
     foreign("agent", LATER),
     foreign("worktree", LATER),
     foreign("plansDirectory", LATER),

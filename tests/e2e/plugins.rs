@@ -1,0 +1,371 @@
+//! Plugins: from adding a marketplace to all that they bring, and what never counts.
+//!
+//! Rule: what runs is told from what it leaves behind. A marketplace is a folder or a repository on this machine, and nothing of it
+//! is changed but in a copy.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kode_e2e::{Client, Offer, Output, Project, Script, Session, call, run, run_program, say, text_of};
+use serde_json::{Value, json};
+
+const ID: &str = "house@street";
+
+struct Street {
+    project: Project,
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (entry, target) = (entry.as_ref().unwrap().path(), to.join(entry.as_ref().unwrap().file_name()));
+        if entry.is_dir() {
+            copy(&entry, &target);
+        } else {
+            fs::copy(&entry, &target).unwrap();
+        }
+    }
+}
+
+impl Street {
+    fn new() -> Self {
+        let ticket = call("mcp__plugin_house_tickets__lookup", json!({ "number": 100 }));
+        let script = Script::default()
+            .when("^ticket", [ticket, say("Looked up.")])
+            .otherwise((0..20).map(|_| say("So it is.")));
+        let street = Self { project: Project::new(&script) };
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        copy(&fixtures.join("plugins/market"), &street.market());
+        fs::copy(fixtures.join("dialects/tickets.py"), street.house().join("tickets.py")).unwrap();
+        fs::create_dir_all(street.home()).unwrap();
+        street
+    }
+
+    fn home(&self) -> PathBuf {
+        self.project.outside().join("user")
+    }
+
+    fn market(&self) -> PathBuf {
+        self.project.outside().join("market")
+    }
+
+    /// The plugin in the marketplace.
+    fn house(&self) -> PathBuf {
+        self.market().join("plugins/house")
+    }
+
+    /// The marketplace as a repository.
+    fn repository(&self) -> String {
+        let commit =
+            "git init -q . && git add . && git -c user.name=A -c user.email=a@example.com commit -q -m Begin";
+        let output = run_program(Path::new("bash"), &["-c", commit], Some(&self.market()), &[], "");
+        assert_eq!(output.code, 0, "{output:?}");
+        format!("file://{}", self.market().display())
+    }
+
+    fn cli(&self, arguments: &[&str]) -> Output {
+        let (state, home) = (self.project.home(), self.home());
+        let path = std::env::var("PATH").unwrap();
+        let environment = [
+            ("KODE_LS_HOME", state.to_str().unwrap()),
+            ("HOME", home.to_str().unwrap()),
+            ("PATH", path.as_str()),
+        ];
+        run(arguments, Some(&self.project.workspace()), &environment, "")
+    }
+
+    /// The same, which has to work.
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.cli(arguments);
+        assert_eq!(output.code, 0, "{arguments:?}: {output:?}");
+        output.stdout
+    }
+
+    fn install(&self) {
+        self.done(&["plugin", "marketplace", "add", self.market().to_str().unwrap()]);
+        self.done(&["plugin", "install", "house", "--yes"]);
+    }
+
+    fn open(&self) -> Client {
+        let variables =
+            [("HOME", self.home().to_str().unwrap().to_owned()), ("KODE_LS_MCP_WAIT", "20000".to_owned())];
+        let variables: Vec<(&str, &str)> =
+            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let client = self.project.start_as(&[], &variables);
+        client.initialize(Offer::kode().params(&self.project.workspace()));
+        client
+    }
+
+    /// How often the plugin's hook has run since the last look.
+    fn noted(&self) -> usize {
+        let path = self.project.path("hook-log.txt");
+        let count = fs::read_to_string(&path).unwrap_or_default().lines().count();
+        let _absent = fs::remove_file(path);
+        count
+    }
+
+    /// The one folder in which the plugin is installed.
+    fn installed(&self) -> PathBuf {
+        let listed: Value = serde_json::from_str(&self.done(&["plugin", "list", "--json"])).unwrap();
+        let found = listed["plugins"].as_array().unwrap().iter().find(|plugin| plugin["id"] == ID).unwrap();
+        found["folder"].as_str().unwrap().into()
+    }
+}
+
+fn names(client: &Client, session: &Session<'_>, kind: &str) -> Vec<String> {
+    let listed = client.call(&format!("agent/{kind}/list"), json!({ "sessionId": session.id }));
+    let all = listed[kind].as_array().unwrap_or_else(|| panic!("{listed}")).iter();
+    all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn prompt_sent(street: &Street) -> String {
+    let request = street.project.model.last_request();
+    let messages = request["messages"].as_array().unwrap();
+    let last = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
+    text_of(&last["content"])
+}
+
+fn trust_all(session: &Session<'_>) -> Vec<String> {
+    let listed = session.client().call("agent/trust/list", json!({ "sessionId": session.id }));
+    let waiting = listed["waiting"].as_array().unwrap();
+    let digests: Vec<&Value> = waiting.iter().map(|waiting| &waiting["digest"]).collect();
+    session.call("agent/trust/approve", json!({ "digests": digests }));
+    waiting.iter().map(|waiting| waiting["key"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
+    for is_repository in [false, true] {
+        let street = Street::new();
+        let source =
+            if is_repository { street.repository() } else { street.market().to_str().unwrap().to_owned() };
+        let added = street.done(&["plugin", "marketplace", "add", &source]);
+        assert!(added.contains("house@street: All about the house"), "{added}");
+        assert!(
+            added.contains("elsewhere@street: cannot be installed, for sources of the kind `teleport`"),
+            "{added}"
+        );
+
+        let refused = street.cli(&["plugin", "install", ID]);
+        assert_ne!(refused.code, 0);
+        for shown in [
+            "commands: house:greet, house:knock, house:team:clean",
+            "skills: house:oil",
+            "agents: house:keeper",
+            "output styles: house:Polite",
+            "hook UserPromptSubmit: sh \"${CLAUDE_PLUGIN_ROOT}/hooks/note.sh\"",
+            "MCP server plugin:house:tickets: python3 ${CLAUDE_PLUGIN_ROOT}/tickets.py",
+            "nobody is there to say yes",
+        ] {
+            assert!(refused.stderr.contains(shown), "{shown} in {}", refused.stderr);
+        }
+        assert_eq!(street.done(&["plugin", "list"]), "no plugin is installed\n");
+
+        street.done(&["plugin", "install", ID, "--yes"]);
+        assert_eq!(street.noted(), 0, "nothing runs because it is installed");
+        assert!(street.done(&["plugin"]).starts_with("on       house@street 1.0.0"));
+        // What becomes of the place it came from is no concern of what is installed.
+        fs::remove_dir_all(street.market()).unwrap();
+
+        let client = street.open();
+        let session = client.session();
+        session.run("/house:greet Ada");
+        let sent = prompt_sent(&street);
+        assert!(sent.contains(&format!("Greet Ada from {}.", street.installed().display())), "{sent}");
+        assert_eq!(street.noted(), 1);
+        let kept = street.project.home().join("plugins/house@street/kept.txt");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept\n");
+        session.run("/house:team:clean all of it");
+        assert!(prompt_sent(&street).contains("Clean with the team: all of it"));
+        session.run("/house:oil");
+        assert!(prompt_sent(&street).contains("Oil the hinges"));
+        assert!(names(&client, &session, "agents").contains(&"house:keeper".to_owned()));
+        assert!(names(&client, &session, "styles").contains(&"house:Polite".to_owned()));
+
+        let turn = session.prompt("ticket 100");
+        let asked = session.wait_permission(0);
+        session.respond(&asked, json!({ "decision": "allow", "scope": "once" })).unwrap();
+        session.wait_done(&turn);
+        let (result, failed) = street.project.model.last_results().remove(0);
+        assert!(!failed && result.contains("the door squeaks"), "{result}");
+
+        let completed = client
+            .call("agent/complete", json!({ "sessionId": session.id, "text": "/house:g", "offset": 8 }));
+        assert!(completed.to_string().contains("house:greet"), "{completed}");
+        let doctor = client.call("agent/doctor", json!({ "sessionId": session.id }));
+        let text = doctor["text"].as_str().unwrap();
+        assert!(text.contains("- house@street (user") && text.contains("house:greet (plugin"), "{text}");
+        let problems = doctor["problems"].to_string();
+        assert!(
+            problems.contains("`lspServers` is not in use") && problems.contains("`hooks` of an agent"),
+            "{problems}"
+        );
+        assert_eq!(client.shut_down(), 0);
+
+        let gone = street.done(&["plugin", "uninstall", "house"]);
+        assert!(gone.contains("what it kept for itself is still in"), "{gone}");
+        assert_eq!(street.done(&["plugin", "list"]), "no plugin is installed\n");
+    }
+}
+
+#[test]
+fn switching_a_plugin_counts_in_a_session_that_runs() {
+    let street = Street::new();
+    street.install();
+    let client = street.open();
+    let session = client.session();
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+    street.done(&["plugin", "disable", "house"]);
+    session.run("hello");
+    assert_eq!(street.noted(), 0);
+    assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+    let listed = session.run("/plugin");
+    assert!(listed.to_string().contains("**house@street** 1.0.0: off"), "{listed}");
+    street.done(&["plugin", "enable", ID]);
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+    assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+}
+
+#[test]
+fn a_project_switches_a_plugin_on_only_as_far_as_it_is_installed_and_approved() {
+    let street = Street::new();
+    let market = street.market();
+    let settings = json!({
+        "enabledPlugins": { ID: true },
+        "extraKnownMarketplaces": { "street": { "source": { "source": "directory", "path": market } } },
+    });
+    street.project.write(".claude/settings.json", settings.to_string());
+    let told = street.done(&["doctor"]);
+    assert!(told.contains("`kode-ls plugin install house@street` installs it"), "{told}");
+    let add = format!("`kode-ls plugin marketplace add {}` adds it", market.display());
+    assert!(told.contains(&add), "{told}");
+
+    street.install();
+    street.done(&["config", "set", "enabledPlugins.house@street", "--unset"]);
+    let client = street.open();
+    let session = client.session();
+    session.run("hello");
+    assert_eq!(street.noted(), 0, "it waits");
+    assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+    assert_eq!(trust_all(&session), ["enabledPlugins.house@street"]);
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+
+    // Another version of it is another one to approve.
+    fs::write(street.house().join("hooks/note.sh"), "echo evil >> \"$CLAUDE_PROJECT_DIR/hook-log.txt\"\n")
+        .unwrap();
+    street.done(&["plugin", "update", "house", "--yes"]);
+    session.run("hello");
+    assert_eq!(street.noted(), 0);
+    assert_eq!(trust_all(&session), ["enabledPlugins.house@street"]);
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+}
+
+#[test]
+fn a_plugin_that_is_no_longer_what_was_installed_is_switched_off_until_it_is_installed_anew() {
+    let street = Street::new();
+    street.install();
+    let client = street.open();
+    let session = client.session();
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+    fs::write(
+        street.installed().join("hooks/note.sh"),
+        "echo evil >> \"$CLAUDE_PROJECT_DIR/hook-log.txt\"\n",
+    )
+    .unwrap();
+    session.run("hello");
+    assert_eq!(street.noted(), 0);
+    assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+    let told = street.done(&["plugin", "list"]);
+    assert!(
+        told.contains("left out house@street") && told.contains("`kode-ls plugin update house@street`"),
+        "{told}"
+    );
+    street.done(&["plugin", "update", "house", "--yes"]);
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+}
+
+#[test]
+fn an_update_that_fails_leaves_what_is_installed() {
+    let street = Street::new();
+    street.install();
+    for (name, spoil) in [
+        ("../", "{ \"name\": \"house\", \"commands\": [\"./../../../secret.md\"] }"),
+        ("name", "{ \"description\": \"nobody\" }"),
+    ] {
+        fs::write(street.house().join(".claude-plugin/plugin.json"), spoil).unwrap();
+        let output = street.cli(&["plugin", "update", "house", "--yes"]);
+        if name == "name" {
+            assert!(output.code != 0 && output.stderr.contains("no `name`"), "{output:?}");
+        } else {
+            assert!(output.stderr.contains("leads out of the plugin"), "{output:?}");
+        }
+    }
+    std::os::unix::fs::symlink("/etc/passwd", street.house().join("link.md")).unwrap();
+    let output = street.cli(&["plugin", "update", "house", "--yes"]);
+    assert!(output.code != 0 && output.stderr.contains("link that leads out"), "{output:?}");
+    assert!(street.done(&["plugin", "list"]).starts_with("on       house@street"));
+    let leftovers = fs::read_dir(street.home().join(".kode-ls/plugins")).unwrap();
+    let names: Vec<_> = leftovers.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.starts_with(".new-")), "{names:?}");
+}
+
+#[test]
+fn plugins_that_another_agent_has_installed_are_used_as_they_are() {
+    for is_first_form in [true, false] {
+        let street = Street::new();
+        let entry = json!({ "version": "1.0.0", "installPath": street.house(), "isLocal": true });
+        let entry = if is_first_form { entry } else { json!([entry]) };
+        let record = json!({ "version": if is_first_form { 1 } else { 2 }, "plugins": { ID: entry } });
+        let folder = street.home().join(".claude");
+        fs::create_dir_all(folder.join("plugins")).unwrap();
+        fs::write(folder.join("plugins/installed_plugins.json"), record.to_string()).unwrap();
+        fs::write(folder.join("settings.json"), json!({ "enabledPlugins": { ID: true } }).to_string())
+            .unwrap();
+        let client = street.open();
+        let session = client.session();
+        session.run("/house:knock");
+        assert!(prompt_sent(&street).contains("Knock at the door."));
+        assert_eq!(street.noted(), 1);
+        let refused = street.cli(&["plugin", "uninstall", ID]);
+        assert!(refused.stderr.contains("another agent has installed it"), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_plugin_is_told_with_its_line() {
+    let street = Street::new();
+    let house = street.house();
+    let manifest =
+        "{\n  \"name\": \"house\",\n  \"agents\": \"agents/keeper.md\",\n  \"skills\": [\"./none\"]\n}";
+    fs::write(house.join(".claude-plugin/plugin.json"), manifest).unwrap();
+    let output = street.cli(&["plugin", "validate", house.to_str().unwrap()]);
+    assert_eq!(output.code, 0, "{output:?}");
+    for told in [
+        "plugin.json:3: `agents/keeper.md` does not count",
+        "plugin.json:4: There is no folder `./none`",
+        "house:greet",
+    ] {
+        assert!(output.stdout.contains(told), "{told} in {}", output.stdout);
+    }
+    fs::write(house.join(".claude-plugin/plugin.json"), "{").unwrap();
+    assert_ne!(street.cli(&["plugin", "validate", house.to_str().unwrap()]).code, 0);
+    let market = street.cli(&["plugin", "validate", street.market().to_str().unwrap()]);
+    assert!(market.code == 0 && market.stdout.starts_with("marketplace street, 3 plugins"), "{market:?}");
+}
+
+#[test]
+fn a_plugin_without_a_manifest_is_what_its_marketplace_says() {
+    let street = Street::new();
+    street.done(&["plugin", "marketplace", "add", street.market().to_str().unwrap()]);
+    street.done(&["plugin", "install", "bare", "--yes"]);
+    let client = street.open();
+    let session = client.session();
+    session.run("/bare:extra");
+    assert!(prompt_sent(&street).contains("Extra work."));
+}
