@@ -216,10 +216,12 @@ test("what changed since a round of comments is opened by itself, beside what it
         }),
     );
     assert.deepEqual(tab, [["kode-since", "b.txt"]], "what is as it was is not shown");
-    const then = await window.run((vscode) => {
-        const found = vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === "kode-since");
-        return found?.getText() ?? null;
-    });
+    const then = await eventually("its left side", () =>
+        window.run((vscode) => {
+            const found = vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === "kode-since");
+            return found?.getText() ?? null;
+        }),
+    );
     assert.equal(then, LINES.replace("two", "TWO"), "it is compared with the text the comments were on");
     await window.shot("review-since");
 });

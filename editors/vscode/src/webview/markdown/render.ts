@@ -68,7 +68,7 @@ export function codeFrame(code: string, info: string): string {
         `<div class="code" data-language="${escapeHtml(language)}"><div class="code-head"><span class="code-language">` +
         `${escapeHtml(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
         `${button("insert", "Insert", "Insert this code at the cursor of the editor")}` +
-        `${button("apply", "Apply", "Apply: put this code in the place of what is selected, or have the agent put it into its file")}</div>` +
+        `${button("apply", "Apply", "Apply: in the place of what is selected, or by the agent where it belongs")}</div>` +
         `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escapeHtml(language)}` : ""}">` +
         `<code>${escapeHtml(exact(code.replace(/\n$/, "")))}</code></pre></div>`
     );
