@@ -142,7 +142,8 @@ fn a_head_says_all_that_counts_in_the_turn() {
         (&["WebFetch".to_owned()][..], Some("opus"))
     );
     assert_eq!((all.effort, all.agent.as_deref()), (Some(Effort::High), Some("general-purpose")));
-    assert_eq!((all.argument_hint.as_str(), all.notes.len()), ("[issue] [level]", 1));
+    assert_eq!((all.argument_hint.as_str(), all.notes.len()), ("[issue] [level]", 0));
+    assert!(all.hooks.is_some());
     assert_eq!(catalog.typed("mine"), None, "it is for the model alone");
     assert!(catalog.listing(ExtensionKind::Skill).unwrap().contains("mine"));
     let keys =

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_project_s_server_waits_until_that_very_text_is_approved() {
         let (file, _) = read("  - own: { command: x }\n", Origin::Project);
-        let (other, _) = read("  - own: { command: y }\n", Origin::Project);
+        let (other, _) = read("  - own: { command: z }\n", Origin::Project);
         let (file, other) = (file.unwrap(), other.unwrap());
         let wish = file.wishes().remove(0);
         assert_eq!(wish.key, "mcpServers.own");

@@ -317,6 +317,7 @@ impl SessionState {
             | Record::Equipped { .. }
             | Record::HooksBrought { .. }
             | Record::Begun { .. }
+            | Record::Restored { .. }
             | Record::Asked { .. }
             | Record::Replied { .. } => self.apply_quiet(record),
             Record::Todos { todos } => {
@@ -341,10 +342,6 @@ impl SessionState {
                 vec![Event::ArchivedChanged { archived }]
             }
             Record::Rewound { turn, resolution, files } => self.go_back(&turn, resolution, files),
-            Record::Restored { resolution } => {
-                self.forget_restore(&resolution);
-                Vec::new()
-            }
             Record::Unwound { resolution } => {
                 self.forget_restore(&resolution);
                 self.unwind(&resolution)
@@ -451,6 +448,7 @@ impl SessionState {
             }
             Record::Delivering { rules } => self.deliveries = Some(rules),
             Record::Writing { intents } => self.writing = intents,
+            Record::Restored { resolution } => self.forget_restore(&resolution),
             _ => {}
         }
         Vec::new()
