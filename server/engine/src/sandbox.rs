@@ -109,6 +109,8 @@ pub struct Lasting {
     pub network: bool,
     /// Folders it may write in besides those of commands; they have to be there.
     pub writable: Vec<AbsPath>,
+    /// Folders it sees wherever they lie, also where it has temporary files of its own; they have to be there.
+    pub readable: Vec<AbsPath>,
 }
 
 /// A program that is ready to be started in the sandbox and to be spoken to.
@@ -253,10 +255,16 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::prepare`].
     pub fn prepare_lasting(&self, command: &Command, needs: Lasting) -> io::Result<Fed> {
-        let Lasting { variables, network, mut writable } = needs;
+        let Lasting { variables, network, mut writable, readable } = needs;
+        let mut read_only = self.policy.read_only.clone();
         let variables = self.with(variables);
         match self.policy.kind {
-            Kind::Bubblewrap { .. } => writable.extend(self.policy.writable.iter().cloned()),
+            Kind::Bubblewrap { .. } => {
+                writable.extend(self.policy.writable.iter().cloned());
+                // What is to be seen is put there like what may be written, and then held.
+                writable.extend(readable.iter().cloned());
+                read_only.extend(readable);
+            }
             Kind::Landlock => {}
         }
         let (network, proxy) = match network {
@@ -265,8 +273,15 @@ impl Sandbox {
         };
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
-        let policy =
-            Policy { writable, network, variables, input: Input::Rest, lasting: true, ..self.policy.clone() };
+        let policy = Policy {
+            writable,
+            read_only,
+            network,
+            variables,
+            input: Input::Rest,
+            lasting: true,
+            ..self.policy.clone()
+        };
         Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
         Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
     }

@@ -185,3 +185,6 @@ impl Settings {
         PluginState::On(std::sync::Arc::new(opened))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -165,6 +165,7 @@ mod tests {
             sandbox: None,
             network: false,
             writable: Vec::new(),
+            readable: Vec::new(),
         }
     }
 

@@ -47,6 +47,8 @@ pub(crate) struct ServedSpec {
     pub(crate) network: bool,
     /// Folders it may write in there besides those of commands.
     pub(crate) writable: Vec<AbsPath>,
+    /// Folders it sees there wherever they lie.
+    pub(crate) readable: Vec<AbsPath>,
 }
 
 /// A program that was started.
@@ -88,7 +90,17 @@ pub(crate) enum Ended {
 /// # Errors
 /// How it was not started.
 pub(crate) fn start(spec: ServedSpec) -> Result<Served, Ended> {
-    let ServedSpec { program, arguments, directory, variables, secrets, sandbox, network, writable } = spec;
+    let ServedSpec {
+        program,
+        arguments,
+        directory,
+        variables,
+        secrets,
+        sandbox,
+        network,
+        writable,
+        readable,
+    } = spec;
     if !directory.as_path().is_dir() {
         return Err(Ended::NotStarted(format!("the folder {directory} is not there")));
     }
@@ -98,7 +110,7 @@ pub(crate) fn start(spec: ServedSpec) -> Result<Served, Ended> {
     let sandboxed = |error: io::Error| Ended::NoSandbox(error.to_string());
     let (mut command, stdin, input, pending) = match &sandbox {
         Some(sandbox) => {
-            let needs = Lasting { variables, network, writable };
+            let needs = Lasting { variables, network, writable, readable };
             let Fed { prepared, input } = sandbox.prepare_lasting(&command, needs).map_err(sandboxed)?;
             (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
         }
@@ -180,6 +192,7 @@ mod tests {
             sandbox: None,
             network: false,
             writable: Vec::new(),
+            readable: Vec::new(),
         }
     }
 

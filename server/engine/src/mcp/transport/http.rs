@@ -85,6 +85,7 @@ fn helper_of_project(command: &str, definition: &Definition, surroundings: &Surr
         sandbox: surroundings.sandbox_of(definition),
         network: definition.network,
         writable: Vec::new(),
+        readable: Vec::new(),
     }
 }
 

@@ -71,10 +71,11 @@ pub(crate) fn start(
 ) -> Result<(impl Transport<RoleClient> + use<>, ServedProcess), Failure> {
     let sandbox = surroundings.sandbox_of(definition);
     let mut variables = surroundings.variables_of_programs(definition);
-    let mut writable = Vec::new();
+    let (mut writable, mut readable) = (Vec::new(), Vec::new());
     if let Some(plugin) = &definition.plugin {
         plugin.make_data();
         writable.extend(plugin.data.as_path().is_dir().then(|| plugin.data.clone()));
+        readable.push(plugin.root.clone());
     }
     if sandbox.is_some() {
         match surroundings.cache_of(definition) {
@@ -102,6 +103,7 @@ pub(crate) fn start(
         sandbox,
         network: definition.network,
         writable,
+        readable,
     };
     let served = served::start(spec).map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
     tokio::spawn(complaints.clone().take_in(served.errors));
