@@ -2910,6 +2910,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "e495f947f478434fb4523ee64ab712c9ab2ec4f0b979ba8506c4a77e59b60960"
+M.schema_hash = "bd9df1053b3afd356406c2a422ccfb5fd0e2fd261dc0d15aabde6ec26d9dd967"
 
 return M

@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e495f947f478434fb4523ee64ab712c9ab2ec4f0b979ba8506c4a77e59b60960";
+export const SCHEMA_HASH = "bd9df1053b3afd356406c2a422ccfb5fd0e2fd261dc0d15aabde6ec26d9dd967";
 
 /** A rule to write. */
 export interface AddRuleParams {

@@ -196,7 +196,8 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
         assert!(text.contains("- house@street (user") && text.contains("house:greet (plugin"), "{text}");
         let problems = doctor["problems"].to_string();
         assert!(
-            problems.contains("`lspServers` is not in use") && problems.contains("`hooks` of an agent that a plugin brings"),
+            problems.contains("`lspServers` is not in use")
+                && problems.contains("`hooks` of an agent that a plugin brings"),
             "{problems}"
         );
         assert_eq!(client.shut_down(), 0);
