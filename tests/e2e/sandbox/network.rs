@@ -24,7 +24,7 @@ const BRIDGE: &str = "/run/kode-ls/helper\0__sandbox\0--bridge";
 /// `ask REQUEST` sends text to the proxy and shows the answer; `tunnel HOST:PORT REQUEST` sends it through a tunnel.
 const FUNCTIONS: &str = r#"
 proxy=${HTTP_PROXY##*:}
-ask() { exec 3<>/dev/tcp/127.0.0.1/$proxy && printf "$1" >&3 && cat <&3; exec 3>&-; }
+ask() { exec 3<>/dev/tcp/127.0.0.1/$proxy || return; printf "$1" >&3; cat <&3; exec 3>&-; }
 tunnel() {
     exec 3<>/dev/tcp/127.0.0.1/$proxy && printf "CONNECT $1 HTTP/1.1\r\nHost: $1\r\n\r\n" >&3
     while read -r line <&3 && [ "$line" != $'\r' ]; do echo "$line"; done

@@ -73,7 +73,10 @@ impl Connection {
         let (transport, mut process) = stdio::start(definition, program, surroundings, &complaints)?;
         let begun = tokio::select! {
             begun = begin(definition, surroundings, handler, transport) => begun,
-            ended = process.ended() => return Err(stdio::failure(&ended, &complaints, sandboxed)),
+            ended = process.ended() => {
+                complaints.settle().await;
+                return Err(stdio::failure(&ended, &complaints, sandboxed));
+            }
         };
         match begun {
             Ok(mut connection) => {
@@ -83,7 +86,10 @@ impl Connection {
                 Ok(connection)
             }
             Err(failure) => match timeout(END_LIMIT, process.ended()).await {
-                Ok(ended) => Err(stdio::failure(&ended, &complaints, sandboxed)),
+                Ok(ended) => {
+                    complaints.settle().await;
+                    Err(stdio::failure(&ended, &complaints, sandboxed))
+                }
                 Err(_) => {
                     process.end().await;
                     Err(Failure { stderr: complaints.text(), ..failure })
@@ -159,7 +165,10 @@ impl Connection {
                     _ = &mut self.waiting => timeout(END_LIMIT, process.ended()).await.ok(),
                 };
                 match ended {
-                    Some(ended) => stdio::failure(&ended, &self.complaints, self.sandboxed),
+                    Some(ended) => {
+                        self.complaints.settle().await;
+                        stdio::failure(&ended, &self.complaints, self.sandboxed)
+                    }
                     None => Failure {
                         stderr: self.complaints.text(),
                         ..Failure::transient(

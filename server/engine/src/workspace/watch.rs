@@ -197,7 +197,8 @@ impl State {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Notes that a path was removed or renamed: watched folders that it led to are no longer there.
+    /// Notes that a path was removed or renamed: watched folders that it led to are no longer there, or are others by now,
+    /// which then are watched: the system may tell of the old one late.
     fn lose(&mut self, path: &Path) {
         let lost: Vec<_> = self.folders.iter().filter(|folder| folder.starts_with(path)).cloned().collect();
         for folder in lost {
@@ -206,7 +207,9 @@ impl State {
             let inside: HashSet<Target> = inside.flat_map(|(_, targets)| targets.clone()).collect();
             for target in inside {
                 self.forget(&target);
-                self.touch(target);
+                self.touch(target.clone());
+                self.paths.insert(target.clone(), Vec::new());
+                self.wanted.push(target);
             }
             self.lost.push(folder);
         }
@@ -287,7 +290,11 @@ impl Thread {
             }
         }
         let mut state = self.watch().state();
-        if paths.is_empty() && is_missing {
+        let is_lost = |path: &PathBuf| path.parent().is_some_and(|folder| !state.folders.contains(folder));
+        if paths.iter().any(is_lost) {
+            // Its folder was told to be gone meanwhile: what is there by now is watched.
+            state.wanted.push(target.clone());
+        } else if paths.is_empty() && is_missing {
             // Asked for anew when a turn begins: the folder may be there by then.
             state.paths.remove(&target);
         } else {
@@ -315,12 +322,16 @@ impl Thread {
             return Err(Obstacle::Told);
         }
         let Some(watcher) = &mut self.watcher else { return Err(Obstacle::Told) };
-        match watcher.watch(folder, RecursiveMode::NonRecursive) {
-            Ok(()) => {
-                self.watch().state().folders.insert(folder.to_path_buf());
-                Ok(())
-            }
-            Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => Err(Obstacle::Missing),
+        // Known before it is watched: the end of an older folder of that name may be told at any time and end the watch of
+        // this one.
+        self.tracker.watch.state().folders.insert(folder.to_path_buf());
+        let watched = watcher.watch(folder, RecursiveMode::NonRecursive);
+        if watched.is_err() {
+            self.tracker.watch.state().folders.remove(folder);
+        }
+        match watched {
+            Ok(()) => Ok(()),
+            Err(error) if is_missing(&error) => Err(Obstacle::Missing),
             Err(error) => {
                 tell(&self.tracker, &error.to_string());
                 Err(Obstacle::Told)
@@ -360,6 +371,14 @@ fn places(file: &AbsPath) -> Vec<PathBuf> {
     let named = folder.zip(file.as_path().file_name()).map(|(folder, name)| folder.join(name));
     let real = std::fs::canonicalize(file).ok().filter(|real| Some(real) != named.as_ref());
     named.into_iter().chain(real).collect()
+}
+
+fn is_missing(error: &notify::Error) -> bool {
+    match &error.kind {
+        ErrorKind::PathNotFound => true,
+        ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 /// Tells once that something is not watched.

@@ -5,11 +5,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleClient, transport::Transport};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::MAX_MESSAGE_BYTES;
 use crate::mcp::config::{Definition, Program};
@@ -26,14 +29,21 @@ const READ_SIZE: usize = 16 << 10;
 const NOT_FOUND: i32 = 127;
 const NOT_STARTED: i32 = 126;
 
+/// How long what a server has written is waited for once it has ended; programs that it started may hold its output open.
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
 /// The end of what a server wrote to its standard error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Complaints(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct Complaints {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    /// Cancelled once all of it was read.
+    read: CancellationToken,
+}
 
 impl Complaints {
     /// As text.
     pub(crate) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let clean =
@@ -41,14 +51,21 @@ impl Complaints {
         text.trim().chars().map(clean).collect()
     }
 
+    /// Waits until all is read that a server has written which has ended by now.
+    pub(crate) async fn settle(&self) {
+        // What comes later is missing and nothing else.
+        let _ = timeout(LAST_WORDS_LIMIT, self.read.cancelled()).await;
+    }
+
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(bytes);
         let over = kept.len().saturating_sub(KEPT_ERRORS);
         kept.drain(..over);
     }
 
     async fn take_in(self, mut errors: pipe::Receiver) {
+        let _read = self.read.clone().drop_guard();
         let mut buffer = vec![0; READ_SIZE];
         while let Ok(length) = errors.read(&mut buffer).await {
             if length == 0 {

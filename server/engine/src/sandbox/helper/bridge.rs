@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
-use tokio::io::{AsyncReadExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
@@ -154,6 +154,19 @@ async fn listen(listener: TcpListener, socket: Arc<Path>) {
 
 async fn carry(mut stream: TcpStream, socket: &Path) -> io::Result<()> {
     let mut proxy = UnixStream::connect(socket).await?;
-    copy_bidirectional(&mut stream, &mut proxy).await?;
-    Ok(())
+    let (mut from_command, mut to_command) = stream.split();
+    let (mut from_proxy, mut to_proxy) = proxy.split();
+    let there = async {
+        if copy(&mut from_command, &mut to_proxy).await.is_ok() {
+            return to_proxy.shutdown().await;
+        }
+        // The proxy takes no more. What it has said must not be lost because of what is still on its way to it.
+        copy(&mut from_command, &mut sink()).await.map(drop)
+    };
+    let back = async {
+        copy(&mut from_proxy, &mut to_command).await?;
+        to_command.shutdown().await
+    };
+    let (there, back) = tokio::join!(there, back);
+    there.and(back)
 }

@@ -75,7 +75,9 @@ async fn rig(files: &[&str]) -> (Rig, Reports) {
 async fn settled(rig: &Rig, reports: &mut Reports) -> Vec<WatchReport> {
     let sentinel = changed(rig.target("sentinel.txt"));
     let text = rig.text("sentinel.txt");
-    rig.write("sentinel.txt", text + "0");
+    // In one step, so that it is told once.
+    rig.write("sentinel.next", text + "0");
+    std::fs::rename(rig.path("sentinel.next"), rig.path("sentinel.txt")).unwrap();
     let mut told = Vec::new();
     loop {
         match reports.next().await {
