@@ -171,6 +171,25 @@ fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
     outcome
 }
 
+/// What commands about the files of a workspace have in common.
+#[derive(Debug, Args)]
+struct FolderArgs {
+    /// JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// The workspace folder instead of the current one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+}
+
+impl FolderArgs {
+    /// The workspace folder.
+    fn folder(&self) -> anyhow::Result<AbsPath> {
+        working_directory(self.cwd.as_ref())
+    }
+}
+
 /// The folder given, or the current one.
 fn working_directory(given: Option<&PathBuf>) -> anyhow::Result<AbsPath> {
     let current = std::env::current_dir().context("the current folder is not there any more")?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kode_e2e::{Client, Offer, Project, Script, Session, call, say, text_of};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, copy_folder, say, text_of};
 use serde_json::{Value, json};
 
 /// A dialect: its folder of fixtures, and what is its own.
@@ -27,28 +27,16 @@ const DIALECTS: [Dialect; 3] = [
     Dialect { name: "blade", folder: ".blade", own_hooks: &["pre-path"], release: "release" },
 ];
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
-        let (entry, target) = (entry.as_ref().unwrap().path(), to.join(entry.as_ref().unwrap().file_name()));
-        if entry.is_dir() {
-            copy(&entry, &target);
-        } else {
-            fs::copy(&entry, &target).unwrap();
-        }
-    }
-}
-
 impl Dialect {
     fn project(&self, script: &Script) -> (Project, PathBuf) {
         let project = Project::new(script);
         let dialects = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dialects");
         let fixtures = dialects.join(self.name);
-        copy(&fixtures.join("work"), &project.workspace());
+        copy_folder(&fixtures.join("work"), &project.workspace());
         // The server that all of them name is the same.
         project.write("tools/tickets.py", fs::read(dialects.join("tickets.py")).unwrap());
         let home = project.outside().join("user");
-        copy(&fixtures.join("home"), &home);
+        copy_folder(&fixtures.join("home"), &home);
         (project, home)
     }
 }

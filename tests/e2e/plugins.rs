@@ -6,25 +6,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kode_e2e::{Client, Offer, Output, Project, Script, Session, call, run, run_program, say, text_of};
+use kode_e2e::{
+    Client, Offer, Output, Project, Script, Session, call, copy_folder, run, run_program, say, text_of,
+};
 use serde_json::{Value, json};
 
 const ID: &str = "house@street";
 
 struct Street {
     project: Project,
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (entry, target) = (entry.as_ref().unwrap().path(), to.join(entry.as_ref().unwrap().file_name()));
-        if entry.is_dir() {
-            copy(&entry, &target);
-        } else {
-            fs::copy(&entry, &target).unwrap();
-        }
-    }
 }
 
 impl Street {
@@ -35,7 +25,7 @@ impl Street {
             .otherwise((0..20).map(|_| say("So it is.")));
         let street = Self { project: Project::new(&script) };
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-        copy(&fixtures.join("plugins/market"), &street.market());
+        copy_folder(&fixtures.join("plugins/market"), &street.market());
         fs::copy(fixtures.join("dialects/tickets.py"), street.house().join("tickets.py")).unwrap();
         fs::create_dir_all(street.home()).unwrap();
         street

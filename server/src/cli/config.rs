@@ -3,7 +3,6 @@
 //! Rule: keys and tokens are masked; what is written is one key of a file of ours, and everything else in it stays.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -13,7 +12,7 @@ use kode_engine::settings::keys::{self, Shape, key_of, schema};
 use kode_engine::settings::{Scope, SetError};
 use serde_json::{Value, json};
 
-use crate::cli::{terminal, working_directory};
+use crate::cli::{FolderArgs, terminal};
 use crate::display::printable;
 use crate::handlers::config::setting;
 use crate::policies;
@@ -24,13 +23,8 @@ pub struct ConfigArgs {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// JSON instead of text
-    #[arg(long, global = true)]
-    json: bool,
-
-    /// The workspace folder instead of the current one
-    #[arg(long, global = true, value_name = "FOLDER")]
-    cwd: Option<PathBuf>,
+    #[command(flatten)]
+    at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -86,13 +80,13 @@ impl From<ScopeName> for Scope {
 /// # Errors
 /// What cannot be read or written, and keys and values that are none.
 pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
-    let policy = policies::of(&working_directory(args.cwd.as_ref())?)?;
+    let policy = policies::of(&args.at.folder()?)?;
     let text = match args.command.unwrap_or(Command::List) {
         Command::Schema => format!("{:#}\n", schema()),
         Command::List => {
             let all = policy.effective();
             let said = all.iter().filter(|one| one.source.is_some() || !one.stated.is_empty());
-            if args.json { listed(all.iter()) } else { lines(said, false) }
+            if args.at.json { listed(all.iter()) } else { lines(said, false) }
         }
         Command::Get { key } => {
             let inside = format!("{key}.");
@@ -102,12 +96,12 @@ pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
             if meant.is_empty() && key_of(&key).is_none() {
                 return Err(SetError::Unknown { near: keys::near(&key), path: key }.into());
             }
-            if args.json { listed(meant.into_iter()) } else { lines(meant.into_iter(), true) }
+            if args.at.json { listed(meant.into_iter()) } else { lines(meant.into_iter(), true) }
         }
         Command::Set { key, value, scope, unset: _ } => {
             let value = value.map(|text| parsed(&key, text)).transpose()?;
             let change = policy.set(scope.into(), &key, value.as_ref())?;
-            match (args.json, change.is_changed) {
+            match (args.at.json, change.is_changed) {
                 (true, changed) => format!("{}\n", json!({ "file": change.file, "changed": changed })),
                 (false, true) => format!("written to {}\n", printable(&change.file.to_string())),
                 (false, false) => format!("{} says so already\n", printable(&change.file.to_string())),

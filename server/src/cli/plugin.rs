@@ -19,7 +19,7 @@ use kode_engine::plugin::{Plugin, PluginId, PluginState};
 use serde_json::{Value, json};
 
 use crate::cli::config::ScopeName;
-use crate::cli::{terminal, working_directory};
+use crate::cli::{FolderArgs, terminal};
 use crate::display::printable;
 use crate::policies;
 
@@ -29,13 +29,8 @@ pub struct PluginArgs {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// JSON instead of text, for lists
-    #[arg(long, global = true)]
-    json: bool,
-
-    /// The workspace folder instead of the current one
-    #[arg(long, global = true, value_name = "FOLDER")]
-    cwd: Option<PathBuf>,
+    #[command(flatten)]
+    at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -117,11 +112,11 @@ enum MarketplaceCommand {
 /// # Errors
 /// What cannot be fetched, read or written; nothing is changed then.
 pub async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
-    let folder = working_directory(args.cwd.as_ref())?;
+    let folder = args.at.folder()?;
     let store = Store::new(policies::all()?.plugins())?;
     let text = match args.command.unwrap_or(Command::List) {
-        Command::List => list(&folder, args.json)?,
-        Command::Marketplace { command } => marketplace(&store, &folder, command, args.json).await?,
+        Command::List => list(&folder, args.at.json)?,
+        Command::Marketplace { command } => marketplace(&store, &folder, command, args.at.json).await?,
         Command::Install { plugin, yes } => {
             let id = store.meant(&plugin)?;
             install(&store, &folder, &id, yes).await?

@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -18,7 +17,7 @@ use kode_engine::sessions::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{terminal, working_directory};
+use crate::cli::{FolderArgs, terminal};
 use crate::convert;
 use crate::display::printable;
 use crate::home;
@@ -36,17 +35,12 @@ pub struct SessionsArgs {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// JSON instead of text
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    at: FolderArgs,
 
     /// Sessions of all folders, and not only of the current one
     #[arg(long, global = true)]
     all: bool,
-
-    /// The workspace folder instead of the current one
-    #[arg(long, global = true, value_name = "FOLDER")]
-    cwd: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -116,9 +110,9 @@ struct Sessions {
 pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
     let workspaces = match args.all {
         true => Workspaces::All,
-        false => Workspaces::These(vec![working_directory(args.cwd.as_ref())?]),
+        false => Workspaces::These(vec![args.at.folder()?]),
     };
-    let sessions = Sessions { catalogue: Catalogue::new(&home::folder()?), workspaces, json: args.json };
+    let sessions = Sessions { catalogue: Catalogue::new(&home::folder()?), workspaces, json: args.at.json };
     let text = match args.command.unwrap_or(Command::List { archived: false, limit: DEFAULT_LIMIT }) {
         Command::List { archived, limit } => sessions.list(archived, limit)?,
         Command::Show { id } => sessions.show(&id)?,

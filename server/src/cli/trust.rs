@@ -13,7 +13,7 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::policy::PolicySource;
 use kode_engine::settings::TrustState;
 
-use crate::cli::{terminal, working_directory};
+use crate::cli::{FolderArgs, terminal};
 use crate::convert;
 use crate::display::printable;
 use crate::policies;
@@ -24,13 +24,8 @@ pub struct TrustArgs {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// JSON instead of text
-    #[arg(long, global = true)]
-    json: bool,
-
-    /// The workspace folder instead of the current one
-    #[arg(long, global = true, value_name = "FOLDER")]
-    cwd: Option<PathBuf>,
+    #[command(flatten)]
+    at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,7 +49,7 @@ enum Command {
 /// # Errors
 /// When approvals cannot be read or written, or a file was changed meanwhile.
 pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
-    let folder = working_directory(args.cwd.as_ref())?;
+    let folder = args.at.folder()?;
     // Which models there are has nothing to do with what files ask for.
     let policy = policies::of(&folder)?;
     let plugins = policy.current().declared.plugins_in_use().cloned().collect();
@@ -63,7 +58,7 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let state = policy.trust();
     let (file, approves) = match args.command.unwrap_or(Command::List) {
         Command::List => {
-            let text = if args.json {
+            let text = if args.at.json {
                 format!("{}\n", serde_json::to_string(&convert::rules::trust(state))?)
             } else {
                 listed(&state)

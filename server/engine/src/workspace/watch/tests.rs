@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use notify::EventKind;
+use notify::event::RemoveKind;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -207,6 +209,18 @@ async fn a_folder_that_goes_and_comes_back_is_watched_again() {
         assert_eq!(reports.next().await, changed(rig.target("sub/a.txt")));
         read(&rig, &rig.context, "sub/a.txt").await;
     }
+}
+
+#[tokio::test]
+async fn the_end_of_an_older_folder_that_is_told_late_costs_the_watch_of_the_new_one_nothing() {
+    let (rig, mut reports) = rig(&["sub/a.txt"]).await;
+    assert_eq!(settled(&rig, &mut reports).await, []);
+    let folder = std::fs::canonicalize(rig.path("sub")).unwrap();
+    let late = notify::Event::new(EventKind::Remove(RemoveKind::Folder)).add_path(folder);
+    rig.workspace().tracker.watch.hear(&late);
+    assert_eq!(settled(&rig, &mut reports).await, [], "nothing has happened");
+    rig.write("sub/a.txt", "two\n");
+    assert_eq!(reports.next().await, changed(rig.target("sub/a.txt")));
 }
 
 #[cfg(unix)]
