@@ -174,7 +174,7 @@ fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
 /// What commands about the files of a workspace have in common.
 #[derive(Debug, Args)]
 struct FolderArgs {
-    /// JSON instead of text
+    /// JSON instead of text, at least for lists
     #[arg(long, global = true)]
     json: bool,
 
