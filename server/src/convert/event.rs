@@ -1,0 +1,224 @@
+//! Between the events of the engine and those of the wire.
+//!
+//! Rule: values only, no decisions; every event of the engine has its form on the wire.
+
+use jiff::Timestamp;
+use kode_engine::context::meter::ContextUse;
+use kode_engine::event::{Channel, Event, EventRecord, Gap, QueuedPrompt};
+use kode_engine::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
+use kode_engine::journal::lease::Writer;
+use kode_engine::model::{Effort, Usage};
+use kode_engine::permission::{Mode, PermissionPrompt};
+use kode_protocol as wire;
+
+use super::permission::{decided, prompt};
+use super::{
+    agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, hooks, item, item_id, mcp, mode,
+    models, question, queued, review, rules, run_state, session_id, sessions, task, timestamp, turn, turn_id,
+    uri, usage, writer,
+};
+
+/// An event with its place.
+#[must_use]
+pub fn event(record: EventRecord) -> wire::AgentEventParams {
+    wire::AgentEventParams {
+        session_id: session_id(&record.session),
+        bookmark: bookmark(record.bookmark),
+        channel: channel(record.event.channel()),
+        event: event_body(&record.session, record.event),
+    }
+}
+
+/// The event that tells a client it was too slow; its place is that of the last event the client was sent.
+#[must_use]
+pub fn gap(session: &SessionId, gap: Gap) -> wire::AgentEventParams {
+    wire::AgentEventParams {
+        session_id: session_id(session),
+        bookmark: wire::Bookmark { seq: gap.since, timestamp: timestamp(Timestamp::now()) },
+        channel: wire::Channel::Monitor,
+        event: wire::Event::Gap(wire::Gap { since: gap.since, oldest: gap.oldest }),
+    }
+}
+
+fn channel(channel: Channel) -> wire::Channel {
+    match channel {
+        Channel::Progress => wire::Channel::Progress,
+        Channel::Control => wire::Channel::Control,
+        Channel::Monitor => wire::Channel::Monitor,
+    }
+}
+
+fn event_body(session: &SessionId, event: Event) -> wire::Event {
+    match event {
+        Event::TurnStarted { turn } => {
+            wire::Event::TurnStarted(wire::TurnStarted { turn_id: turn_id(&turn) })
+        }
+        Event::ItemAdded { item: added } => wire::Event::ItemAdded(wire::ItemAdded { item: item(added) }),
+        Event::ItemUpdated { item: updated } => {
+            wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
+        }
+        Event::TextChunk { item, text } => text_chunk(&item, text),
+        Event::ThinkChunk { item, text } => think_chunk(&item, text),
+        Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
+        Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
+        Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
+        Event::Done { turn, reason, usage: used, duration_ms, model_calls, tool_calls, phases, cost } => {
+            wire::Event::Done(wire::Done {
+                turn_id: turn_id(&turn),
+                stop_reason: turn::stop_reason(reason),
+                usage: usage(used),
+                cost: cost.total(),
+                duration_ms,
+                model_calls,
+                tool_calls,
+                phases: turn::phases(phases),
+            })
+        }
+        Event::PermissionRequired { prompt: asked } => required(session, *asked),
+        Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
+        Event::QuestionAsked { question } => question::asked(session, *question),
+        Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
+        Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
+        Event::McpChanged { servers } => mcp::changed(servers),
+        Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
+        Event::HookRan { event, name, duration_ms, outcome, message } => {
+            hooks::ran(event, name, duration_ms, outcome, message)
+        }
+        Event::Reminder { kind, agent, messages } => question::reminder(kind, agent.as_ref(), messages),
+        Event::StateChanged { state } => {
+            wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
+        }
+        Event::ModeChanged { mode: now, model, effort, output_style } => {
+            mode_changed(now, model, effort, output_style)
+        }
+        Event::QueueChanged { queue, steering, paused } => queue_changed(queue, steering, paused),
+        Event::TitleChanged { title, by } => sessions::title_changed(title, by),
+        Event::ArchivedChanged { archived } => sessions::archived_changed(archived),
+        Event::DraftChanged { draft: now } => {
+            wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
+        }
+        Event::ToolQueued { call, name, queue_length } => tool_queued(&call, name, queue_length),
+        Event::ToolTimeout { call, name } => tool_timeout(&call, name),
+        Event::ToolDenied { call, name, reason } => tool_denied(&call, name, reason),
+        Event::ToolExecuted { call, name, duration_ms, ok } => tool_executed(&call, name, duration_ms, ok),
+        Event::BackgroundStarted { task: started } => task::started(started),
+        Event::BackgroundEnded { task: ended } => task::ended(ended),
+        Event::EditsChanged { targets } => {
+            wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
+        }
+        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome)),
+        Event::CheckpointCreated { checkpoint, turn } => checkpoint_created(&checkpoint, &turn),
+        Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
+        Event::FileChanged { target, deleted } => {
+            wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
+        }
+        Event::ConfigChanged { files, problems, withheld } => {
+            wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
+        }
+        Event::ExtensionsChanged { counts, problems } => agents::changed(counts, &problems),
+        Event::TrustRequired { waiting } => wire::Event::TrustRequired(rules::trust_required(waiting)),
+        Event::SubagentStarted { agent, call, kind, description } => {
+            subagent_started(&agent, &call, kind, description)
+        }
+        Event::SubagentEnded { agent, ok, usage: used, duration_ms } => {
+            subagent_ended(&agent, ok, used, duration_ms)
+        }
+        Event::TokenUsage { turn, usage: used, model, cost, context } => {
+            token_usage(&turn, used, model, cost, context)
+        }
+        Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
+        Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
+        Event::AgentResumed { sealed, strategy, skipped_records } => {
+            turn::resumed(&sealed, strategy, skipped_records)
+        }
+        Event::LeaseChanged { writer, is_mine } => lease_changed(writer.map(|writer| *writer), is_mine),
+        Event::StorageFailure { message, recovered } => {
+            wire::Event::StorageFailure(wire::StorageFailure { message, recovered })
+        }
+        Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
+    }
+}
+
+fn tool_timeout(call: &CallId, name: String) -> wire::Event {
+    wire::Event::ToolTimeout(wire::ToolTimeout { call_id: call_id(call), name })
+}
+
+fn tool_denied(call: &CallId, name: String, reason: String) -> wire::Event {
+    wire::Event::ToolDenied(wire::ToolDenied { call_id: call_id(call), name, reason })
+}
+
+fn tool_executed(call: &CallId, name: String, duration_ms: u64, ok: bool) -> wire::Event {
+    wire::Event::ToolExecuted(wire::ToolExecuted { call_id: call_id(call), name, duration_ms, ok })
+}
+
+fn text_chunk(item: &ItemId, text: String) -> wire::Event {
+    wire::Event::TextChunk(wire::TextChunk { item_id: item_id(item), text })
+}
+
+fn think_chunk(item: &ItemId, text: String) -> wire::Event {
+    wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(item), text })
+}
+
+fn lease_changed(now: Option<Writer>, is_mine: bool) -> wire::Event {
+    wire::Event::LeaseChanged(wire::LeaseChanged { writer: now.map(writer), is_mine })
+}
+
+fn queue_changed(queue: Vec<QueuedPrompt>, steering: Vec<QueuedPrompt>, paused: bool) -> wire::Event {
+    let all = |prompts: Vec<QueuedPrompt>| prompts.into_iter().map(queued).collect();
+    wire::Event::QueueChanged(wire::QueueChanged { queue: all(queue), steering: all(steering), paused })
+}
+
+fn mode_changed(
+    now: Mode,
+    model: String,
+    effort: Option<Effort>,
+    output_style: Option<String>,
+) -> wire::Event {
+    let effort = effort.map(models::effort);
+    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort, output_style })
+}
+
+fn token_usage(
+    turn: &TurnId,
+    used: Usage,
+    model: String,
+    cost: Option<f64>,
+    context: Option<ContextUse>,
+) -> wire::Event {
+    wire::Event::TokenUsage(wire::TokenUsage {
+        turn_id: turn_id(turn),
+        usage: usage(used),
+        model,
+        cost,
+        context_tokens: context.map(|context| context.tokens),
+        context_window: context.map(|context| context.window),
+    })
+}
+
+fn subagent_ended(agent: &AgentId, ok: bool, used: Usage, duration_ms: u64) -> wire::Event {
+    let agent_id = agent_id(agent);
+    wire::Event::SubagentEnded(wire::SubagentEnded { agent_id, ok, usage: usage(used), duration_ms })
+}
+
+fn tool_progress(item: &ItemId, call: &CallId, text: String) -> wire::Event {
+    wire::Event::ToolProgress(wire::ToolProgress { item_id: item_id(item), call_id: call_id(call), text })
+}
+
+fn tool_queued(call: &CallId, name: String, queue_length: usize) -> wire::Event {
+    let queue_length = u64::try_from(queue_length).unwrap_or(u64::MAX);
+    wire::Event::ToolQueued(wire::ToolQueued { call_id: call_id(call), name, queue_length })
+}
+
+fn checkpoint_created(checkpoint: &CheckpointId, turn: &TurnId) -> wire::Event {
+    let (checkpoint_id, turn_id) = (checkpoint_id(checkpoint), turn_id(turn));
+    wire::Event::CheckpointCreated(wire::CheckpointCreated { checkpoint_id, turn_id })
+}
+
+fn subagent_started(agent: &AgentId, call: &CallId, agent_type: String, description: String) -> wire::Event {
+    let (agent_id, call_id) = (agent_id(agent), call_id(call));
+    wire::Event::SubagentStarted(wire::SubagentStarted { agent_id, call_id, agent_type, description })
+}
+
+fn required(session: &SessionId, asked: PermissionPrompt) -> wire::Event {
+    wire::Event::PermissionRequired(Box::new(wire::PermissionRequired { prompt: prompt(session, asked) }))
+}
