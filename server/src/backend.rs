@@ -154,7 +154,7 @@ impl Backend {
         let kode = wire::ServerKode {
             protocol_version: wire::PROTOCOL_VERSION,
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
-            commands: commands::NAMES.map(str::to_owned).to_vec(),
+            commands: commands::names(),
             schema_hash: wire::SCHEMA_HASH.to_owned(),
         };
         let mut experimental = json!({ "kode": kode });
@@ -180,7 +180,7 @@ impl Backend {
             }),
             hover_provider: Some(HoverProviderCapability::Simple(true)),
             execute_command_provider: Some(ExecuteCommandOptions {
-                commands: commands::NAMES.map(str::to_owned).to_vec(),
+                commands: commands::names(),
                 ..ExecuteCommandOptions::default()
             }),
             position_encoding: Some(facts.encoding.kind()),
@@ -366,11 +366,11 @@ mod tests {
                     },
                     "codeLensProvider": {"resolveProvider": false},
                     "hoverProvider": true,
-                    "executeCommandProvider": {"commands": commands::NAMES},
+                    "executeCommandProvider": {"commands": commands::names()},
                     "experimental": {"kode": {
                         "protocolVersion": 1,
                         "serverVersion": env!("CARGO_PKG_VERSION"),
-                        "commands": commands::NAMES,
+                        "commands": commands::names(),
                         "schemaHash": wire::SCHEMA_HASH,
                     }},
                 },

@@ -71,7 +71,7 @@ fn audit_entry(entry: AuditEntry) -> wire::AuditEntry {
     wire::AuditEntry { state: call_state(entry.state), at: timestamp(entry.at) }
 }
 
-fn notice_level(level: NoticeLevel) -> wire::NoticeLevel {
+pub(super) fn notice_level(level: NoticeLevel) -> wire::NoticeLevel {
     match level {
         NoticeLevel::Info => wire::NoticeLevel::Info,
         NoticeLevel::Warning => wire::NoticeLevel::Warning,
@@ -101,7 +101,7 @@ pub(super) fn call_state(state: CallState) -> wire::CallState {
     }
 }
 
-fn tool_error_kind(kind: ToolErrorKind) -> wire::ToolErrorKind {
+pub(super) fn tool_error_kind(kind: ToolErrorKind) -> wire::ToolErrorKind {
     match kind {
         ToolErrorKind::UnknownTool => wire::ToolErrorKind::UnknownTool,
         ToolErrorKind::InvalidInput => wire::ToolErrorKind::InvalidInput,

@@ -49,7 +49,7 @@ fn offer(offer: Offer) -> wire::Offer {
     }
 }
 
-fn scope(scope: Scope) -> wire::Scope {
+pub(super) fn scope(scope: Scope) -> wire::Scope {
     match scope {
         Scope::Once => wire::Scope::Once,
         Scope::Session => wire::Scope::Session,

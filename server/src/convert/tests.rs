@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use kode_engine::event::{CallState, CompressionStep, ModelRetry, ResumeStrategy, SealedCall, TurnEnd};
+use kode_engine::event::{
+    CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
+    ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
+};
 use kode_engine::extension::live::Counts;
 use kode_engine::hooks::HookOutcome;
 use kode_engine::ids::QuestionId;
@@ -13,6 +16,7 @@ use kode_engine::ids::{ItemId, TaskId};
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
 use kode_engine::paths::AbsPath;
+use kode_engine::permission::{Decision, Offer, Outcome, PermissionPrompt, Preview, Scope};
 use kode_engine::question::{Draft, Question, QuestionKind, QuestionOutcome, Resolved};
 use kode_engine::session::background::BackgroundTask;
 use kode_engine::session::reminders::ReminderKind;
@@ -26,6 +30,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::item::{notice_level, tool_error_kind};
+use super::permission::scope;
 use super::*;
 
 const AT: &str = "2025-03-01T09:30:00Z";

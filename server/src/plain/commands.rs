@@ -3,6 +3,8 @@
 //! Rule: one table of names, one small function each; a command that cannot do what it should says why and what to
 //! do instead.
 
+mod table;
+
 use std::sync::Arc;
 
 use kode_engine::ids::{PermissionId, SessionId};
@@ -20,39 +22,9 @@ use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
-use crate::plain::{asking, chat, models, questions, queue, sessions, settings};
+pub use table::{COMMANDS, EditorCommand, names};
 
-/// The commands, as announced in `initialize`.
-pub const NAMES: [&str; 28] = [
-    asking::ASK,
-    chat::SEND,
-    queue::STEER,
-    queue::QUEUE,
-    "kode.cancel",
-    "kode.allow",
-    "kode.deny",
-    questions::ANSWER,
-    "kode.setMode",
-    models::MODEL,
-    "kode.newSession",
-    TAKE_OVER,
-    sessions::SESSIONS,
-    sessions::RENAME,
-    sessions::ARCHIVE,
-    sessions::DELETE,
-    sessions::SEARCH,
-    "kode.compact",
-    "kode.acceptEdits",
-    "kode.rejectEdits",
-    "kode.keepEdits",
-    "kode.undoEdits",
-    "kode.revertEdits",
-    "kode.listEdits",
-    "kode.checkpoints",
-    "kode.restore",
-    settings::TRUST,
-    settings::RULES,
-];
+use crate::plain::{asking, chat, models, questions, queue, sessions, settings};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -131,7 +103,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         settings::RULES => shown(agent, settings::rules(agent, &parse(command, argument)?).await?),
         _ => Err(error::invalid_params(
             "command",
-            &format!("there is no command `{command}`; there are: {}", NAMES.join(", ")),
+            &format!("there is no command `{command}`; there are: {}", names().join(", ")),
         )),
     }
 }
