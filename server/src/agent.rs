@@ -3,7 +3,7 @@
 //! Rule: made at the first need and not at start-up, so that a server nobody asks anything costs nothing; nothing in
 //! here waits for the client.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -96,6 +96,8 @@ pub struct Agent {
     /// The service that searches the web.
     pub(crate) search: CurrentSearch,
     watch: Arc<FileWatch>,
+    /// The folders of the workspaces whose settings files are watched.
+    watched: Mutex<BTreeSet<Vec<AbsPath>>>,
     /// What prompts can name.
     pub(crate) completer: Completer,
     /// Who tells of changes of the list of sessions.
@@ -166,6 +168,7 @@ impl Agent {
             shared: Arc::clone(&shared),
             policies: Arc::clone(&policies),
             watch: watching(&shared),
+            watched: Mutex::default(),
             completer: Completer::default(),
             listing: ListWatch::default(),
             followed: Mutex::default(),
@@ -192,12 +195,35 @@ impl Agent {
 
     /// Watches the settings files of the workspace and of all live sessions, and no others. Nothing waits for it.
     pub(crate) fn watch_settings(&self) {
-        let mut workspaces: Vec<_> =
-            self.engine.live_sessions().iter().map(|session| session.roots()).collect();
-        workspaces.push(self.folders());
+        let workspaces = self.workspaces();
+        self.watched().clone_from(&workspaces);
+        self.watch_settings_of(workspaces);
+    }
+
+    /// The same when a session has come, which adds files only where its folders are new.
+    fn watch_settings_of_new_folders(&self) {
+        let workspaces = self.workspaces();
+        if *self.watched() != workspaces {
+            self.watched().clone_from(&workspaces);
+            self.watch_settings_of(workspaces);
+        }
+    }
+
+    /// The folders of the workspace and of all live sessions, each once.
+    fn workspaces(&self) -> BTreeSet<Vec<AbsPath>> {
+        let sessions = self.engine.live_sessions();
+        sessions.iter().map(|session| session.roots()).chain([self.folders()]).collect()
+    }
+
+    fn watched(&self) -> MutexGuard<'_, BTreeSet<Vec<AbsPath>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch_settings_of(&self, workspaces: BTreeSet<Vec<AbsPath>>) {
         let (policies, watch) = (Arc::clone(&self.policies), Arc::clone(&self.watch));
         tokio::task::spawn_blocking(move || {
-            watch.watch(workspaces.iter().flat_map(|roots| policies.watched(roots)));
+            let files: BTreeSet<_> = workspaces.iter().flat_map(|roots| policies.watched(roots)).collect();
+            watch.watch(files);
         });
     }
 
@@ -430,7 +456,7 @@ impl Agent {
         let follower = follow::start(Arc::clone(&self.shared), attached, since, filter);
         followed.insert(id, Shown { follower, attached: attached.clone() });
         drop(followed);
-        self.watch_settings();
+        self.watch_settings_of_new_folders();
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<SessionId, Shown>> {

@@ -122,9 +122,10 @@ pub fn main() -> anyhow::Result<ExitCode> {
         let (service, socket) = service();
         let shared = service.inner().shared().clone();
         end_on_signal(Arc::clone(&shared.lifecycle));
-        transport::serve(tokio::io::stdin(), tokio::io::stdout(), service, socket, &shared.lifecycle).await
+        let (input, output) = transport::stdio::open()?;
+        std::io::Result::Ok(transport::serve(input, output, service, socket, &shared.lifecycle).await)
     });
     // A read of standard input that is under way cannot be cancelled and must not keep the process alive.
     runtime.shutdown_timeout(Duration::ZERO);
-    Ok(ended.into())
+    Ok(ended.context("standard input and output cannot be opened")?.into())
 }

@@ -6,6 +6,7 @@
 
 pub mod frame;
 pub mod message;
+pub mod stdio;
 mod writer;
 
 use std::any::Any;
