@@ -1,10 +1,14 @@
 //! Plugins: from adding a marketplace to all that they bring, and what never counts.
 //!
-//! Rule: what runs is told from what it leaves behind. A marketplace is a folder or a repository on this machine, and nothing of it
-//! is changed but in a copy.
+//! Rule: what runs is told from what it leaves behind. A marketplace is a folder, a repository or a server on this machine, and
+//! nothing of it is changed but in a copy.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use kode_e2e::{
     Client, Offer, Output, Project, Script, Session, call, copy_folder, run, run_program, say, text_of,
@@ -400,4 +404,126 @@ fn a_marketplace_from_elsewhere_has_no_say_about_this_machine() {
     }
     assert_eq!(street.done(&["plugin", "list"]), "no plugin is installed\n");
     assert!(!street.project.path("evil").exists());
+}
+
+/// A server of files, by their paths.
+struct Files {
+    address: String,
+    files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+}
+
+impl Files {
+    fn serve() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let files: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
+        let served = Arc::clone(&files);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let Some(Ok(first)) = lines.next() else { continue };
+                let _head: Vec<_> = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+                let path = first.split(' ').nth(1).unwrap_or_default();
+                let file = served.lock().unwrap().get(path).cloned();
+                let status = if file.is_some() { "200 OK" } else { "404 Not Found" };
+                let body = file.unwrap_or_default();
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    body.len()
+                );
+                // Whoever leaves early has said so.
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+            }
+        });
+        Self { address, files }
+    }
+
+    fn put(&self, path: &str, content: impl Into<Vec<u8>>) -> String {
+        self.files.lock().unwrap().insert(path.to_owned(), content.into());
+        format!("{}{path}", self.address)
+    }
+}
+
+impl Street {
+    /// A registry whose one package is the plugin, packed by this command in its folder; and a list at an address that names it.
+    fn packed(&self, files: &Files, command: &str) -> String {
+        let output = run_program(Path::new("bash"), &["-c", command], Some(&self.house()), &[], "");
+        assert_eq!(output.code, 0, "{output:?}");
+        let archive = self.house().join("../house.tgz");
+        let sum = run_program(Path::new("sha1sum"), &[archive.to_str().unwrap()], None, &[], "");
+        let tarball = files.put("/house.tgz", fs::read(&archive).unwrap());
+        let dist = json!({ "tarball": tarball, "shasum": sum.stdout.split(' ').next() });
+        let document =
+            json!({ "dist-tags": { "latest": "2.0.0" }, "versions": { "2.0.0": { "dist": dist } } });
+        files.put("/npm/@neighbours%2fhouse", document.to_string());
+        let npm = json!({ "source": "npm", "package": "@neighbours/house", "version": "^2" });
+        let plugins =
+            json!([{ "name": "house", "source": npm }, { "name": "bare", "source": "./plugins/bare" }]);
+        files.put("/lists/marketplace.json", json!({ "name": "street", "plugins": plugins }).to_string())
+    }
+}
+
+const PACK: &str = "tar -czf ../house.tgz --transform 's,^[.],package,' .";
+
+#[test]
+fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
+    let street = Street::new();
+    let files = Files::serve();
+    // What a package would have run is not run.
+    fs::write(street.house().join("package.json"), r#"{ "scripts": { "install": "touch evil" } }"#).unwrap();
+    let list = street.packed(&files, PACK);
+    let registry = format!("registry={}/npm\n", files.address);
+    // A project has no say about where packages come from.
+    street.project.write(".npmrc", "registry=http://127.0.0.1:9/evil\n");
+    let added = street.done(&["plugin", "marketplace", "add", &list]);
+    assert!(
+        added.contains(
+            "bare@street: cannot be installed, for a list at a web address has no folder `./plugins/bare`"
+        ),
+        "{added}"
+    );
+    let refused = street.cli(&["plugin", "install", "bare", "--yes"]);
+    assert!(refused.code != 0 && refused.stderr.contains("add its repository instead"), "{refused:?}");
+    assert!(street.done(&["plugin", "marketplace", "list"]).contains(&format!("street  ({list})")));
+
+    fs::write(street.home().join(".npmrc"), &registry).unwrap();
+    street.done(&["plugin", "install", "house", "--yes"]);
+    let client = street.open();
+    let session = client.session();
+    session.run("/house:greet Ada");
+    assert!(prompt_sent(&street).contains("Greet Ada from"));
+    assert_eq!(street.noted(), 1);
+    assert_eq!(client.shut_down(), 0);
+    assert!(!street.installed().join("evil").exists());
+
+    // An update asks the list and the registry again, and what fails leaves what is there.
+    assert_eq!(street.done(&["plugin", "update"]), "house@street is up to date\n");
+    let spoiled = |command: &str| {
+        street.packed(&files, command);
+        let output = street.cli(&["plugin", "update", "house", "--yes"]);
+        assert_ne!(output.code, 0, "{output:?}");
+        assert!(street.done(&["plugin", "list"]).starts_with("on       house@street"));
+        output.stderr
+    };
+    let told = spoiled(
+        "ln -s /etc/passwd link.md; tar -czf ../house.tgz --transform 's,^[.],package,' .; rm link.md",
+    );
+    assert!(told.contains("link.md` in it is neither a file nor a folder"), "{told}");
+    let told = spoiled("tar -P -czf ../house.tgz --transform 's,^[.],/tmp/package,' .");
+    assert!(told.contains("leads out of it"), "{told}");
+    let told =
+        spoiled("truncate -s 70M large; tar -czf ../house.tgz --transform 's,^[.],package,' .; rm large");
+    assert!(told.contains("larger than 67108864 bytes"), "{told}");
+    street.packed(&files, PACK);
+    files.put("/house.tgz", "other bytes");
+    let output = street.cli(&["plugin", "update", "house", "--yes"]);
+    assert!(
+        output.code != 0 && output.stderr.contains("not those that the registry's digest stands for"),
+        "{output:?}"
+    );
+    files.put("/lists/marketplace.json", "{ \"name\": \"other\", \"plugins\": [] }");
+    let output = street.cli(&["plugin", "marketplace", "update", "street"]);
+    assert!(output.code != 0 && output.stderr.contains("it calls itself `other` by now"), "{output:?}");
+    assert!(street.done(&["plugin", "marketplace", "list"]).contains("house@street"));
 }
