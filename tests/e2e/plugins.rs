@@ -24,9 +24,11 @@ struct Street {
 impl Street {
     fn new() -> Self {
         let ticket = call("mcp__plugin_house_tickets__lookup", json!({ "number": 100 }));
-        let script = Script::default()
-            .when("^ticket", [ticket, say("Looked up.")])
-            .otherwise((0..20).map(|_| say("So it is.")));
+        let script = Script::default().when("^ticket", [ticket, say("Looked up.")]);
+        Self::with(script.otherwise((0..20).map(|_| say("So it is."))))
+    }
+
+    fn with(script: Script) -> Self {
         let street = Self { project: Project::new(&script) };
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         copy_folder(&fixtures.join("plugins/market"), &street.market());
@@ -221,6 +223,78 @@ fn switching_a_plugin_counts_in_a_session_that_runs() {
     session.run("hello");
     assert_eq!(street.noted(), 1);
     assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+}
+
+/// What a command has answered, and whether it failed.
+fn answered(session: &Session<'_>, command: &str) -> (String, bool) {
+    session.run(command);
+    let answer = session.items().pop().unwrap()["body"].clone();
+    (
+        answer["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned(),
+        answer["failed"] == json!(true),
+    )
+}
+
+#[test]
+fn the_user_switches_a_plugin_in_a_conversation_and_is_told_what_counts() {
+    let street = Street::new();
+    street.install();
+    let client = street.open();
+    let session = client.session();
+    let (told, failed) = answered(&session, "/plugin disable house");
+    assert!(!failed && told.contains("**house@street** is off"), "{told}");
+    let settings = street.home().join(".kode/settings.json");
+    assert!(fs::read_to_string(&settings).unwrap().contains("\"house@street\": false"));
+    session.run("hello");
+    assert_eq!(street.noted(), 0);
+    assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+
+    // A second word of the user's own counts at once, without another turn.
+    let (told, failed) = answered(&session, "/plugin enable house@street");
+    assert!(!failed && told.contains("**house@street** is on"), "{told}");
+    for brought in ["commands: house:greet", "hook UserPromptSubmit", "MCP server plugin:house:tickets"] {
+        assert!(told.contains(brought), "{brought} in {told}");
+    }
+    assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+
+    // A file that goes before the user's own is named, and left alone.
+    let local = json!({ "enabledPlugins": { ID: false } }).to_string();
+    street.project.write(".claude/settings.json", local.clone());
+    let (told, failed) = answered(&session, "/plugin enable house");
+    assert!(failed && told.contains("is off, because") && told.contains(".claude/settings.json"), "{told}");
+    assert_eq!(fs::read_to_string(street.project.path(".claude/settings.json")).unwrap(), local);
+    for (command, expected) in [
+        ("/plugin enable bare", "No plugin `bare` is installed"),
+        ("/plugin enable", "Say `/plugin`"),
+        ("/plugin remove house", "Say `/plugin`"),
+    ] {
+        let (told, failed) = answered(&session, command);
+        assert!(failed && told.contains(expected), "{command}: {told}");
+    }
+}
+
+#[test]
+fn no_model_switches_a_plugin() {
+    let switch = |command: &str| call("SlashCommand", json!({ "command": command }));
+    let asked = [switch("/plugin enable house@street"), switch("/plugins enable house"), say("No.")];
+    let street = Street::with(Script::new(asked));
+    street.install();
+    street.done(&["plugin", "disable", "house"]);
+    let before = fs::read_to_string(street.home().join(".kode/settings.json")).unwrap();
+    let client = street.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    session.run("please");
+    let request = street.project.model.last_request();
+    let results: Vec<_> =
+        request["messages"].as_array().unwrap().iter().flat_map(kode_e2e::results_of).collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    for (result, failed) in results {
+        assert!(failed && result.contains("the built-in ones are for the user alone"), "{result}");
+    }
+    assert_eq!(fs::read_to_string(street.home().join(".kode/settings.json")).unwrap(), before);
+    assert_eq!(street.noted(), 0);
 }
 
 #[test]
