@@ -275,8 +275,11 @@ fn a_sub_agent_in_the_background_works_on_and_gives_its_answer_when_somebody_loo
     let now = session.snapshot();
     assert_eq!((now["subagents"].as_array().unwrap().len(), now["tasks"].as_array().unwrap().len()), (1, 1));
     let checkpoints = session.call("agent/checkpoint/list", json!({}))["checkpoints"].clone();
-    let back = json!({ "checkpointId": checkpoints[0]["checkpointId"], "what": "both" });
-    assert!(session.request("agent/checkpoint/restore", back).is_err(), "nothing goes back beneath it");
+    for what in ["conversation", "files", "both"] {
+        let back = json!({ "checkpointId": checkpoints[0]["checkpointId"], "what": what });
+        let refused = session.request("agent/checkpoint/restore", back).unwrap_err();
+        assert_eq!(refused.kind(), "sessionBusy", "nothing goes back beneath it: {what}");
+    }
     project.model.release("help");
     let ended = wait_ended(&session);
     assert_eq!(
