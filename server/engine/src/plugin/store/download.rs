@@ -53,10 +53,17 @@ async fn read(address: &str, accept: &str, most: usize) -> Result<Vec<u8>, Strin
     Err(format!("there were more than {MAX_REDIRECTS} redirects"))
 }
 
-/// Where an answer leads.
+/// Where an answer leads that is no file.
 fn next(first: &Url, url: &Url, response: &Response) -> Result<Url, String> {
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let location = location.ok_or_else(|| format!("the server answered {}", response.status()))?;
+    location.map_or_else(
+        || Err(format!("the server answered {}", response.status())),
+        |to| follow(first, url, to),
+    )
+}
+
+/// Where a redirect leads that was answered at `url`, after what was asked for at `first`.
+fn follow(first: &Url, url: &Url, location: &str) -> Result<Url, String> {
     let next = url.join(location).map_err(|error| format!("it is redirected to `{location}`: {error}"))?;
     let next = check(next.as_str()).map_err(|reason| format!("it is redirected, and {reason}"))?;
     match is_loopback(&next) && !is_loopback(first) {
@@ -74,4 +81,36 @@ async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, String> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_stays_encrypted_and_never_leads_to_this_machine_from_elsewhere() {
+        let (away, here) = ("https://a.example/x/list.json", "http://127.0.0.1:1/list.json");
+        for (first, location, expected) in [
+            (away, "y.json", Ok("https://a.example/x/y.json")),
+            (away, "//b.example/y", Ok("https://b.example/y")),
+            (away, "http://b.example/y", Err("is not an `https://` address")),
+            (away, "http://127.0.0.1/y", Err("to this machine")),
+            (away, "https://localhost/y", Err("to this machine")),
+            (away, "https://[::1]/y", Err("to this machine")),
+            (away, "https://me:word@b.example/y", Err("a name or a password")),
+            (away, "file:///etc/passwd", Err("is not an `https://` address")),
+            (here, "http://127.0.0.1:2/y", Ok("http://127.0.0.1:2/y")),
+            (here, "https://b.example/y", Ok("https://b.example/y")),
+        ] {
+            let first = Url::parse(first).unwrap();
+            match (follow(&first, &first, location), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found.as_str(), expected),
+                (Err(failed), Err(expected)) => assert!(failed.contains(expected), "{location}: {failed}"),
+                (found, _) => panic!("{location}: {found:?}"),
+            }
+        }
+        // On the way it may have come to another host, and is no more welcome here.
+        let (first, on_the_way) = (Url::parse(away).unwrap(), Url::parse("https://b.example/").unwrap());
+        assert!(follow(&first, &on_the_way, "https://127.0.0.1/").is_err());
+    }
 }
