@@ -145,8 +145,10 @@ fn registry_of(
 ) -> Result<String, String> {
     let of_file = |wanted: &str| {
         let lines = file.lines().map(str::trim).filter(|line| !line.starts_with([';', '#']));
-        let values = lines.filter_map(|line| line.split_once('=')).filter(|(name, _)| name.trim() == wanted);
-        values.last().map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
+        let mut values =
+            lines.filter_map(|line| line.split_once('=')).filter(|(name, _)| name.trim() == wanted);
+        // The last one counts.
+        values.next_back().map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
     };
     let scope = package.split_once('/').map(|(scope, _)| format!("{scope}:registry"));
     let of_variables = || VARIABLES.iter().find_map(|name| variable(name)).filter(|value| !value.is_empty());
