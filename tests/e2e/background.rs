@@ -275,8 +275,11 @@ fn a_sub_agent_in_the_background_works_on_and_gives_its_answer_when_somebody_loo
     let now = session.snapshot();
     assert_eq!((now["subagents"].as_array().unwrap().len(), now["tasks"].as_array().unwrap().len()), (1, 1));
     let checkpoints = session.call("agent/checkpoint/list", json!({}))["checkpoints"].clone();
-    let back = json!({ "checkpointId": checkpoints[0]["checkpointId"], "what": "both" });
-    assert!(session.request("agent/checkpoint/restore", back).is_err(), "nothing goes back beneath it");
+    for what in ["conversation", "files", "both"] {
+        let back = json!({ "checkpointId": checkpoints[0]["checkpointId"], "what": what });
+        let refused = session.request("agent/checkpoint/restore", back).unwrap_err();
+        assert_eq!(refused.kind(), "sessionBusy", "nothing goes back beneath it: {what}");
+    }
     project.model.release("help");
     let ended = wait_ended(&session);
     assert_eq!(
@@ -345,4 +348,38 @@ fn a_sub_agent_in_the_background_ends_with_the_server_and_is_sealed() {
     session.run("and now?");
     let request = project.model.last_request().to_string();
     assert!(request.contains("bash_1 (`helper: it`) ended when the session or the server did"), "{request}");
+}
+
+#[test]
+fn a_skill_in_the_background_is_not_waited_for_and_keeps_what_it_may_not_do() {
+    let note = call("Bash", json!({ "command": "touch evil" }));
+    let used = call("Skill", json!({ "skill": "survey" }));
+    let wait = call("BashOutput", json!({ "task_id": "bash_1", "block": true }));
+    let again = call("BashOutput", json!({ "task_id": "bash_2", "block": true }));
+    let script = Script::default()
+        .when("Survey it all", [note.gate("survey", 0), say("Seen.")])
+        .when("has run `/survey`", [say("It is under way.")])
+        .when("^wait$", [wait, say("It has ended.")])
+        .when("^use$", [used, say("It is under way.")])
+        .otherwise([again, say("Well.")]);
+    let project = Project::new(&script);
+    let head = "description: Looks.\ncontext: fork\nbackground: true\ndisallowed-tools: Bash(touch:*)";
+    project.write(".claude/skills/survey/SKILL.md", format!("---\n{head}\n---\nSurvey it all.\n"));
+    let client = project.open();
+    let session = session(&client);
+    assert_eq!(session.run("/survey")["stopReason"], "end_turn", "nobody waits for it");
+    project.model.wait_until_held("survey");
+    project.model.release("survey");
+    let ended = wait_ended(&session);
+    assert_eq!(ended["end"]["exitCode"], 0, "{ended}");
+    // The turn in which the skill was used is long over.
+    assert!(!project.path("evil").exists());
+    session.run("wait");
+    assert!(results(&project).pop().unwrap().contains("Seen."), "{:?}", results(&project));
+
+    // The same where the model uses it.
+    assert_eq!(session.run("use")["stopReason"], "end_turn");
+    session.run("and now?");
+    assert!(results(&project).pop().unwrap().contains("Seen."), "{:?}", results(&project));
+    assert!(!project.path("evil").exists());
 }

@@ -1,10 +1,14 @@
 //! Plugins: from adding a marketplace to all that they bring, and what never counts.
 //!
-//! Rule: what runs is told from what it leaves behind. A marketplace is a folder or a repository on this machine, and nothing of it
-//! is changed but in a copy.
+//! Rule: what runs is told from what it leaves behind. A marketplace is a folder, a repository or a server on this machine, and
+//! nothing of it is changed but in a copy.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use kode_e2e::{
     Client, Offer, Output, Project, Script, Session, call, copy_folder, run, run_program, say, text_of,
@@ -20,9 +24,11 @@ struct Street {
 impl Street {
     fn new() -> Self {
         let ticket = call("mcp__plugin_house_tickets__lookup", json!({ "number": 100 }));
-        let script = Script::default()
-            .when("^ticket", [ticket, say("Looked up.")])
-            .otherwise((0..20).map(|_| say("So it is.")));
+        let script = Script::default().when("^ticket", [ticket, say("Looked up.")]);
+        Self::with(script.otherwise((0..20).map(|_| say("So it is."))))
+    }
+
+    fn with(script: Script) -> Self {
         let street = Self { project: Project::new(&script) };
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         copy_folder(&fixtures.join("plugins/market"), &street.market());
@@ -219,6 +225,78 @@ fn switching_a_plugin_counts_in_a_session_that_runs() {
     assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
 }
 
+/// What a command has answered, and whether it failed.
+fn answered(session: &Session<'_>, command: &str) -> (String, bool) {
+    session.run(command);
+    let answer = session.items().pop().unwrap()["body"].clone();
+    (
+        answer["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned(),
+        answer["failed"] == json!(true),
+    )
+}
+
+#[test]
+fn the_user_switches_a_plugin_in_a_conversation_and_is_told_what_counts() {
+    let street = Street::new();
+    street.install();
+    let client = street.open();
+    let session = client.session();
+    let (told, failed) = answered(&session, "/plugin disable house");
+    assert!(!failed && told.contains("**house@street** is off"), "{told}");
+    let settings = street.home().join(".kode/settings.json");
+    assert!(fs::read_to_string(&settings).unwrap().contains("\"house@street\": false"));
+    session.run("hello");
+    assert_eq!(street.noted(), 0);
+    assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+
+    // A second word of the user's own counts at once, without another turn.
+    let (told, failed) = answered(&session, "/plugin enable house@street");
+    assert!(!failed && told.contains("**house@street** is on"), "{told}");
+    for brought in ["commands: house:greet", "hook UserPromptSubmit", "MCP server plugin:house:tickets"] {
+        assert!(told.contains(brought), "{brought} in {told}");
+    }
+    assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
+    session.run("hello");
+    assert_eq!(street.noted(), 1);
+
+    // A file that goes before the user's own is named, and left alone.
+    let local = json!({ "enabledPlugins": { ID: false } }).to_string();
+    street.project.write(".claude/settings.json", local.clone());
+    let (told, failed) = answered(&session, "/plugin enable house");
+    assert!(failed && told.contains("is off, because") && told.contains(".claude/settings.json"), "{told}");
+    assert_eq!(fs::read_to_string(street.project.path(".claude/settings.json")).unwrap(), local);
+    for (command, expected) in [
+        ("/plugin enable bare", "No plugin `bare` is installed"),
+        ("/plugin enable", "Say `/plugin`"),
+        ("/plugin remove house", "Say `/plugin`"),
+    ] {
+        let (told, failed) = answered(&session, command);
+        assert!(failed && told.contains(expected), "{command}: {told}");
+    }
+}
+
+#[test]
+fn no_model_switches_a_plugin() {
+    let switch = |command: &str| call("SlashCommand", json!({ "command": command }));
+    let asked = [switch("/plugin enable house@street"), switch("/plugins enable house"), say("No.")];
+    let street = Street::with(Script::new(asked));
+    street.install();
+    street.done(&["plugin", "disable", "house"]);
+    let before = fs::read_to_string(street.home().join(".kode/settings.json")).unwrap();
+    let client = street.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    session.run("please");
+    let request = street.project.model.last_request();
+    let results: Vec<_> =
+        request["messages"].as_array().unwrap().iter().flat_map(kode_e2e::results_of).collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    for (result, failed) in results {
+        assert!(failed && result.contains("the built-in ones are for the user alone"), "{result}");
+    }
+    assert_eq!(fs::read_to_string(street.home().join(".kode/settings.json")).unwrap(), before);
+    assert_eq!(street.noted(), 0);
+}
+
 #[test]
 fn a_project_switches_a_plugin_on_only_as_far_as_it_is_installed_and_approved() {
     let street = Street::new();
@@ -400,4 +478,126 @@ fn a_marketplace_from_elsewhere_has_no_say_about_this_machine() {
     }
     assert_eq!(street.done(&["plugin", "list"]), "no plugin is installed\n");
     assert!(!street.project.path("evil").exists());
+}
+
+/// A server of files, by their paths.
+struct Files {
+    address: String,
+    files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+}
+
+impl Files {
+    fn serve() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let files: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
+        let served = Arc::clone(&files);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let Some(Ok(first)) = lines.next() else { continue };
+                let _head: Vec<_> = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+                let path = first.split(' ').nth(1).unwrap_or_default();
+                let file = served.lock().unwrap().get(path).cloned();
+                let status = if file.is_some() { "200 OK" } else { "404 Not Found" };
+                let body = file.unwrap_or_default();
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    body.len()
+                );
+                // Whoever leaves early has said so.
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+            }
+        });
+        Self { address, files }
+    }
+
+    fn put(&self, path: &str, content: impl Into<Vec<u8>>) -> String {
+        self.files.lock().unwrap().insert(path.to_owned(), content.into());
+        format!("{}{path}", self.address)
+    }
+}
+
+impl Street {
+    /// A registry whose one package is the plugin, packed by this command in its folder; and a list at an address that names it.
+    fn packed(&self, files: &Files, command: &str) -> String {
+        let output = run_program(Path::new("bash"), &["-c", command], Some(&self.house()), &[], "");
+        assert_eq!(output.code, 0, "{output:?}");
+        let archive = self.house().join("../house.tgz");
+        let sum = run_program(Path::new("sha1sum"), &[archive.to_str().unwrap()], None, &[], "");
+        let tarball = files.put("/house.tgz", fs::read(&archive).unwrap());
+        let dist = json!({ "tarball": tarball, "shasum": sum.stdout.split(' ').next() });
+        let document =
+            json!({ "dist-tags": { "latest": "2.0.0" }, "versions": { "2.0.0": { "dist": dist } } });
+        files.put("/npm/@neighbours%2fhouse", document.to_string());
+        let npm = json!({ "source": "npm", "package": "@neighbours/house", "version": "^2" });
+        let plugins =
+            json!([{ "name": "house", "source": npm }, { "name": "bare", "source": "./plugins/bare" }]);
+        files.put("/lists/marketplace.json", json!({ "name": "street", "plugins": plugins }).to_string())
+    }
+}
+
+const PACK: &str = "tar -czf ../house.tgz --transform 's,^[.],package,' .";
+
+#[test]
+fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
+    let street = Street::new();
+    let files = Files::serve();
+    // What a package would have run is not run.
+    fs::write(street.house().join("package.json"), r#"{ "scripts": { "install": "touch evil" } }"#).unwrap();
+    let list = street.packed(&files, PACK);
+    let registry = format!("registry={}/npm\n", files.address);
+    // A project has no say about where packages come from.
+    street.project.write(".npmrc", "registry=http://127.0.0.1:9/evil\n");
+    let added = street.done(&["plugin", "marketplace", "add", &list]);
+    assert!(
+        added.contains(
+            "bare@street: cannot be installed, for a list at a web address has no folder `./plugins/bare`"
+        ),
+        "{added}"
+    );
+    let refused = street.cli(&["plugin", "install", "bare", "--yes"]);
+    assert!(refused.code != 0 && refused.stderr.contains("add its repository instead"), "{refused:?}");
+    assert!(street.done(&["plugin", "marketplace", "list"]).contains(&format!("street  ({list})")));
+
+    fs::write(street.home().join(".npmrc"), &registry).unwrap();
+    street.done(&["plugin", "install", "house", "--yes"]);
+    let client = street.open();
+    let session = client.session();
+    session.run("/house:greet Ada");
+    assert!(prompt_sent(&street).contains("Greet Ada from"));
+    assert_eq!(street.noted(), 1);
+    assert_eq!(client.shut_down(), 0);
+    assert!(!street.installed().join("evil").exists());
+
+    // An update asks the list and the registry again, and what fails leaves what is there.
+    assert_eq!(street.done(&["plugin", "update"]), "house@street is up to date\n");
+    let spoiled = |command: &str| {
+        street.packed(&files, command);
+        let output = street.cli(&["plugin", "update", "house", "--yes"]);
+        assert_ne!(output.code, 0, "{output:?}");
+        assert!(street.done(&["plugin", "list"]).starts_with("on       house@street"));
+        output.stderr
+    };
+    let told = spoiled(
+        "ln -s /etc/passwd link.md; tar -czf ../house.tgz --transform 's,^[.],package,' .; rm link.md",
+    );
+    assert!(told.contains("link.md` in it is neither a file nor a folder"), "{told}");
+    let told = spoiled("tar -P -czf ../house.tgz --transform 's,^[.],/tmp/package,' .");
+    assert!(told.contains("leads out of it"), "{told}");
+    let told =
+        spoiled("truncate -s 70M large; tar -czf ../house.tgz --transform 's,^[.],package,' .; rm large");
+    assert!(told.contains("larger than 67108864 bytes"), "{told}");
+    street.packed(&files, PACK);
+    files.put("/house.tgz", "other bytes");
+    let output = street.cli(&["plugin", "update", "house", "--yes"]);
+    assert!(
+        output.code != 0 && output.stderr.contains("not those that the registry's digest stands for"),
+        "{output:?}"
+    );
+    files.put("/lists/marketplace.json", "{ \"name\": \"other\", \"plugins\": [] }");
+    let output = street.cli(&["plugin", "marketplace", "update", "street"]);
+    assert!(output.code != 0 && output.stderr.contains("it calls itself `other` by now"), "{output:?}");
+    assert!(street.done(&["plugin", "marketplace", "list"]).contains("house@street"));
 }

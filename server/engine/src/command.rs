@@ -104,6 +104,7 @@ impl BuiltIn {
                 | Which::Effort
                 | Which::OutputStyle
                 | Which::Permissions
+                | Which::Plugin
                 | Which::Resume
                 | Which::Trust => arguments.is_empty(),
                 // They take the conversation as it is, without a turn that has just begun.
@@ -262,6 +263,8 @@ mod tests {
             ("/cost", true, true),
             ("/model", true, true),
             ("/model quick", false, true),
+            ("/plugin", true, true),
+            ("/plugin enable x", false, true),
             ("/rewind 1", true, true),
             ("/clear", false, true),
             ("/compact", false, true),

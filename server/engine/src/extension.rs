@@ -111,6 +111,8 @@ pub struct Extension {
     pub effort: Option<Effort>,
     /// The type of sub-agent that carries it out, where one does.
     pub agent: Option<String>,
+    /// Whether that one is not waited for.
+    pub background: bool,
     /// Patterns of files; where there are any, the model is told of it only once such a file was read or changed.
     pub paths: Vec<String>,
     /// The shell that its commands are written for.

@@ -88,7 +88,7 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum MarketplaceCommand {
-    /// Add a marketplace: a folder, a file, `owner/repository`, or the address of a git repository
+    /// Add a marketplace: a folder, a file, `owner/repository`, or the address of a git repository or of a list (`….json`)
     Add {
         /// Where it is; a branch, a tag or a commit may stand behind a `#`
         source: String,

@@ -134,7 +134,14 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(Which::Plan, "plan", &[], "[TASK]", "Goes into plan mode, and plans the task", Control),
-    command(Which::Plugin, "plugin", &["plugins"], "", "Lists the plugins and how they stand", Show),
+    command(
+        Which::Plugin,
+        "plugin",
+        &["plugins"],
+        "[enable|disable PLUGIN]",
+        "Lists the plugins and how they stand, or switches one in your own settings",
+        Control,
+    ),
     command(
         Which::PrComments,
         "pr-comments",

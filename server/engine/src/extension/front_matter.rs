@@ -25,6 +25,8 @@ pub(super) struct FrontMatter {
     pub(super) effort: Option<Effort>,
     /// The type of sub-agent that carries it out, where one does.
     pub(super) agent: Option<String>,
+    /// Whether that one is not waited for.
+    pub(super) background: bool,
     pub(super) paths: Vec<String>,
     pub(super) shell: CommandShell,
     /// The hooks, as they are written.
@@ -48,6 +50,7 @@ impl Default for FrontMatter {
             model: None,
             effort: None,
             agent: None,
+            background: false,
             paths: Vec::new(),
             shell: CommandShell::default(),
             hooks: None,
@@ -149,6 +152,9 @@ impl FrontMatter {
         let mut notes = Vec::new();
         let effort = written.effort.as_deref().and_then(|name| effort(name, &mut notes));
         let agent = agent(&written, &mut notes);
+        if agent.is_none() && written.background == Some(true) {
+            notes.push("`background` counts only beside `context: fork`".to_owned());
+        }
         let shell = match written.shell.as_deref().map(str::trim) {
             None | Some("bash") => CommandShell::Bash,
             Some("powershell") => CommandShell::PowerShell,
@@ -170,6 +176,7 @@ impl FrontMatter {
             disallowed_tools: rules(written.disallowed_tools),
             model: written.model.filter(|model| !matches!(model.trim(), "" | "inherit")),
             effort,
+            background: agent.is_some() && written.background == Some(true),
             agent,
             paths: written.paths.map(Text::patterns).unwrap_or_default(),
             shell,
@@ -182,12 +189,7 @@ impl FrontMatter {
 /// The type of sub-agent that a file wants to be carried out by.
 fn agent(written: &Written, notes: &mut Vec<String>) -> Option<String> {
     match written.context.as_deref().map(str::trim) {
-        Some("fork") => {
-            if written.background == Some(true) {
-                notes.push("`background` is not followed: its sub-agent is waited for".to_owned());
-            }
-            Some(written.agent.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned()))
-        }
+        Some("fork") => Some(written.agent.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned())),
         None | Some("" | "inherit" | "main") => None,
         Some(other) => {
             notes.push(format!("`context` is `{other}`, which means nothing; `fork` is known"));

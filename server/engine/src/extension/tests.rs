@@ -132,7 +132,10 @@ fn a_head_says_all_that_counts_in_the_turn() {
              maxThinkingTokens: 4000\nhooks: {Stop: []}\n---\nRun !`./check.sh` and !`true`.",
         ),
         ("project/check.sh", "one"),
-        ("project/.claude/skills/mine/SKILL.md", "---\nuser-invocable: false\ncontext: inherit\n---\nMine."),
+        (
+            "project/.claude/skills/mine/SKILL.md",
+            "---\nuser-invocable: false\ncontext: inherit\nbackground: true\n---\nMine.",
+        ),
     ]);
     let catalog = load(&folders);
     let all = catalog.typed("all").unwrap();
@@ -145,6 +148,8 @@ fn a_head_says_all_that_counts_in_the_turn() {
     assert_eq!((all.argument_hint.as_str(), all.notes.len()), ("[issue] [level]", 0));
     assert!(all.hooks.is_some());
     assert_eq!(catalog.typed("mine"), None, "it is for the model alone");
+    let mine = catalog.find(ExtensionKind::Skill, "mine").unwrap();
+    assert!(!mine.background && mine.notes[0].contains("only beside `context: fork`"), "{:?}", mine.notes);
     assert!(catalog.listing(ExtensionKind::Skill).unwrap().contains("mine"));
     let keys =
         |extension: &Extension| extension.wishes.iter().map(|wish| wish.key.clone()).collect::<Vec<_>>();

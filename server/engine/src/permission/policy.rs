@@ -10,6 +10,7 @@ use crate::paths::AbsPath;
 use crate::permission::gate::Confinement;
 use crate::permission::rules::{Behavior, Order, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope, Sensitive};
+use crate::plugin::PluginId;
 use crate::preferences::Preferences;
 use crate::sandbox::Sandbox;
 use crate::settings::{Declared, TrustState, Wish, Withheld};
@@ -163,6 +164,14 @@ pub trait PolicySource: Send + Sync {
     /// # Errors
     /// [`KeepError`]; the file is then as it was.
     fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<bool, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Writes into the user's own settings whether a plugin is on, and says into which file.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the file is then as it was.
+    fn switch_plugin(&self, _plugin: &PluginId, _is_on: bool) -> Result<AbsPath, KeepError> {
         Err(KeepError::NoSettings)
     }
 

@@ -12,7 +12,7 @@ use crate::permission::rules::{Place, Problem, Severity};
 use crate::settings::{OPTIONS, Text};
 
 /// The most bytes of such a file.
-const MAX_BYTES: u64 = 1 << 20;
+pub(super) const MAX_BYTES: u64 = 1 << 20;
 
 /// A file while it is read.
 pub(super) struct Document<'a> {

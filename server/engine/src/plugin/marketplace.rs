@@ -8,6 +8,7 @@ use jsonc_parser::common::Ranged;
 use serde_json::{Value, json};
 
 use super::document::{self, Document};
+use super::store::{download, npm};
 use super::{FOLDERS, check_name};
 use crate::paths::AbsPath;
 use crate::permission::rules::{Problem, Severity};
@@ -23,6 +24,9 @@ const MAX_ADDRESS: usize = 2_000;
 
 /// Where addresses without a host lead.
 const GITHUB: &str = "https://github.com";
+
+/// How the path of an address ends that is a list and no repository.
+const LIST: &str = ".json";
 
 /// Where something is to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +45,17 @@ pub enum Source {
         reference: Option<String>,
         /// The folder in it; the whole when `None`.
         folder: Option<String>,
+    },
+    /// A list at an address of the web.
+    Web(String),
+    /// A package of an npm registry.
+    Npm {
+        /// Its name, with its scope if it has one.
+        package: String,
+        /// A version, a tag or a range; the newest release when `None`.
+        version: Option<String>,
+        /// The registry's address; the user's when `None`.
+        registry: Option<String>,
     },
 }
 
@@ -73,8 +88,9 @@ pub struct Offer {
 }
 
 impl Source {
-    /// Reads an address as people write it: a folder, a file, `owner/repository`, or the address of a git repository; `#` and a
-    /// branch, a tag or a commit behind the last two. Relative paths are relative to `folder`.
+    /// Reads an address as people write it: a folder, a file, the address of a list (its path ends in `.json`),
+    /// `owner/repository`, or the address of a git repository; `#` and a branch, a tag or a commit behind the last two. Relative
+    /// paths are relative to `folder`.
     ///
     /// # Errors
     /// That it is none, without a period.
@@ -85,6 +101,9 @@ impl Source {
         };
         if let Some(path) = path.canonicalize().ok().and_then(|real| AbsPath::new(real).ok()) {
             return Ok(if path.as_path().is_dir() { Self::Directory(path) } else { Self::File(path) });
+        }
+        if let Some(web) = Self::web(text) {
+            return web;
         }
         let (address, reference) = match text.split_once('#') {
             Some((address, reference)) => (address, Some(reference.to_owned())),
@@ -117,11 +136,48 @@ impl Source {
             (_, Some("github")) => {
                 Self::git(format!("{GITHUB}/{}.git", needed("repo")?), reference(), text("path"))
             }
-            (_, Some("git" | "url" | "git-subdir")) => Self::git(needed("url")?, reference(), text("path")),
+            (_, Some("git" | "url" | "git-subdir")) => {
+                let address = needed("url")?;
+                Self::web(&address).unwrap_or_else(|| Self::git(address, reference(), text("path")))
+            }
+            (_, Some("npm")) => {
+                let (package, version, registry) = (needed("package")?, text("version"), text("registry"));
+                npm::check_name(&package)?;
+                registry.as_deref().map(download::check).transpose()?;
+                Ok(Self::Npm { package, version, registry })
+            }
             (_, Some("directory" | "local")) => path("path").map(Self::Directory),
             (_, Some("file")) => path("path").map(Self::File),
             (_, Some(other)) => Err(format!("sources of the kind `{other}` are not fetched here")),
             (_, None) => Err("its source is neither a path nor an object with `source`".to_owned()),
+        }
+    }
+
+    /// The list at an address; `None` where the address is not that of a list.
+    fn web(address: &str) -> Option<Result<Self, String>> {
+        let is_list = address.starts_with("http") && address.split(['?', '#']).next()?.ends_with(LIST);
+        is_list.then(|| download::check(address).map(|url| Self::Web(url.into())))
+    }
+
+    /// The same, if a marketplace can be had there.
+    ///
+    /// # Errors
+    /// That none can, without a period.
+    pub fn of_marketplace(self) -> Result<Self, String> {
+        match self {
+            Self::Npm { .. } => Err("a marketplace is not fetched from npm".to_owned()),
+            source => Ok(source),
+        }
+    }
+
+    /// The same, if a plugin can be had there.
+    ///
+    /// # Errors
+    /// That none can, without a period.
+    fn of_plugin(self) -> Result<Self, String> {
+        match self {
+            Self::Web(address) => Err(format!("`{address}` is a list and no plugin")),
+            source => Ok(source),
         }
     }
 
@@ -156,6 +212,10 @@ impl Source {
             Self::Git { address, reference, folder } => {
                 json!({ "source": "git", "url": address, "ref": reference, "path": folder })
             }
+            Self::Web(address) => json!({ "source": "url", "url": address }),
+            Self::Npm { package, version, registry } => {
+                json!({ "source": "npm", "package": package, "version": version, "registry": registry })
+            }
         }
     }
 
@@ -163,7 +223,9 @@ impl Source {
     #[must_use]
     pub fn shown(&self) -> String {
         match self {
-            Self::Inside(path) => path.clone(),
+            Self::Inside(path) | Self::Web(path) => path.clone(),
+            Self::Npm { package, version: Some(version), .. } => format!("{package}@{version}"),
+            Self::Npm { package, version: None, .. } => package.clone(),
             Self::Directory(path) | Self::File(path) => path.to_string(),
             Self::Git { address, reference, .. } => {
                 let short = address.strip_prefix(GITHUB).and_then(|rest| rest.strip_suffix(".git"));
@@ -231,12 +293,14 @@ fn take(document: &mut Document<'_>, object: &Object<'_>, root: &AbsPath) -> Opt
                 name,
                 description: text(&said, "description").unwrap_or_default(),
                 version: text(&said, "version"),
-                source: Source::read(&said["source"]).map(|source| match source {
-                    Source::Inside(path) if !base.is_empty() && !path.starts_with("./") => {
-                        Source::Inside(format!("{}/{path}", base.trim_end_matches('/')))
-                    }
-                    source => source,
-                }),
+                source: Source::read(&said["source"]).and_then(Source::of_plugin).map(
+                    |source| match source {
+                        Source::Inside(path) if !base.is_empty() && !path.starts_with("./") => {
+                            Source::Inside(format!("{}/{path}", base.trim_end_matches('/')))
+                        }
+                        source => source,
+                    },
+                ),
                 said,
             }),
             Err(reason) => {

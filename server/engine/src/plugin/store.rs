@@ -3,12 +3,16 @@
 //! Rule: what is fetched is first made whole in a folder of its own and then takes its place in one step, so that whatever fails
 //! leaves what was there. Nothing that was fetched is run. One process at a time changes the records.
 
-mod fetch;
+pub(super) mod download;
+mod git;
+pub(super) mod npm;
+mod unpack;
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,10 +22,10 @@ use super::installed::{
     Entry, Installed, InstalledPlaces, MARKETPLACES, MAX_BYTES, MarketplaceEntry, MarketplaceRecord, OURS,
     Record,
 };
-use super::manifest;
-use super::marketplace::{Marketplace, Offer, Source};
+use super::marketplace::{self, Marketplace, Offer, Source};
 use super::tree::{self, Tree};
 use super::{FOLDERS, Plugin, PluginId};
+use super::{document, manifest};
 use crate::extension::places::check_within;
 use crate::paths::AbsPath;
 use crate::permission::rules::Problem;
@@ -38,6 +42,15 @@ const UNFINISHED: &str = ".new-";
 
 /// The mode of the records.
 const MODE: u32 = 0o600;
+
+/// The most bytes of a list.
+const MAX_LIST: usize = document::MAX_BYTES as usize;
+
+/// How long fetching something may take.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// What is fetched, in its unfinished folder.
+const FETCHED: &str = "fetched";
 
 /// So many digits of a digest are the name of a folder.
 const DIGITS: usize = 16;
@@ -154,6 +167,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn add(&self, source: Source) -> Result<Marketplace, StoreError> {
+        let unusable = |reason| StoreError::Unusable { what: source.shown(), reason };
+        let source = source.clone().of_marketplace().map_err(unusable)?;
         let fetched = self.fetched(&source).await?;
         let store = self.clone();
         blocking(move || store.take_marketplace(source, fetched, None)).await
@@ -190,7 +205,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn stage(&self, id: &PluginId) -> Result<Staged, StoreError> {
         let (store, wanted) = (self.clone(), id.clone());
-        let (offer, root, is_fetched) = blocking(move || store.offer(&wanted)).await?;
+        let (mut offer, root, is_fetched) = blocking(move || store.offer(&wanted)).await?;
         let unusable = |reason: String| StoreError::Unusable { what: format!("the plugin `{id}`"), reason };
         let source = offer.source.clone().map_err(unusable)?;
         let folder = self.unfinished()?;
@@ -199,13 +214,22 @@ impl Store {
             Source::Inside(path) => inside(&root, path).map_err(unusable)?,
             // A list from elsewhere has no say about folders of this machine.
             Source::Directory(path) if !is_fetched => path.clone(),
-            Source::Directory(path) | Source::File(path) => {
-                return Err(unusable(format!("its source {path} is not one a marketplace may name")));
+            Source::Directory(_) | Source::File(_) | Source::Web(_) => {
+                return Err(unusable(format!(
+                    "its source {} is not one a marketplace may name",
+                    source.shown()
+                )));
             }
             Source::Git { address, reference, folder } => {
-                let into = place.join("fetched");
-                fetch::git(address, reference.as_deref(), &into).await?;
+                let into = place.join(FETCHED);
+                git::fetch(address, reference.as_deref(), &into).await?;
                 inside(&into, folder.as_deref().unwrap_or(".")).map_err(unusable)?
+            }
+            Source::Npm { package, version, registry } => {
+                let into = place.join(FETCHED);
+                let fetched = npm::fetch(package, version.as_deref(), registry.as_deref(), &into).await?;
+                offer.version = Some(fetched);
+                into
             }
         };
         let (store, id) = (self.clone(), id.clone());
@@ -302,14 +326,14 @@ impl Store {
 
     fn added(&self, name: String, entry: &MarketplaceEntry) -> Result<Added, StoreError> {
         let broken = |reason: String| StoreError::Broken { file: self.folder.join(MARKETPLACES), reason };
-        let source = Source::read(&entry.source).map_err(broken)?;
+        let source = Source::read(&entry.source).and_then(Source::of_marketplace).map_err(broken)?;
         let kept = entry.folder.as_ref().map(|folder| self.kept(folder)).transpose()?;
         let is_fetched = kept.is_some();
         let place = match (&source, kept) {
             (Source::Git { folder, .. }, Some(kept)) => kept.join(folder.as_deref().unwrap_or(".")),
             (_, Some(kept)) => kept,
             (Source::Directory(path) | Source::File(path), None) => path.clone(),
-            (Source::Git { .. } | Source::Inside(_), None) => {
+            (Source::Git { .. } | Source::Inside(_) | Source::Web(_) | Source::Npm { .. }, None) => {
                 return Err(broken(format!("the marketplace `{name}` has no folder")));
             }
         };
@@ -338,8 +362,7 @@ impl Store {
     fn list_of(&self, name: &str) -> Result<(Marketplace, Vec<Problem>, bool), StoreError> {
         let added = self.find(name)?;
         let mut problems = Vec::new();
-        let list = Marketplace::read(&added.place, &mut problems);
-        let list = list.ok_or_else(|| no_list(&added.place, &problems))?;
+        let list = read_list(&added.source, &added.place, &mut problems)?;
         Ok((list, problems, added.is_fetched))
     }
 
@@ -354,10 +377,22 @@ impl Store {
     /// What has to be fetched of a marketplace.
     async fn fetched(&self, source: &Source) -> Result<Option<TempDir>, StoreError> {
         match source {
-            Source::Inside(_) | Source::Directory(_) | Source::File(_) => Ok(None),
+            Source::Inside(_) | Source::Directory(_) | Source::File(_) | Source::Npm { .. } => Ok(None),
             Source::Git { address, reference, .. } => {
                 let folder = self.unfinished()?;
-                fetch::git(address, reference.as_deref(), &folder_of(&folder)?.join("fetched")).await?;
+                git::fetch(address, reference.as_deref(), &folder_of(&folder)?.join(FETCHED)).await?;
+                Ok(Some(folder))
+            }
+            Source::Web(address) => {
+                let bytes = download::fetch(address, "application/json", MAX_LIST).await?;
+                let folder = self.unfinished()?;
+                let file = folder_of(&folder)?.join(FETCHED).join(FOLDERS[0]).join(marketplace::FILE);
+                blocking(move || {
+                    let failed = |source| StoreError::Io { file: file.clone(), source };
+                    fs::create_dir_all(file.as_path().parent().unwrap_or(file.as_path())).map_err(failed)?;
+                    tree::write(file.as_path(), &bytes, false).map_err(failed)
+                })
+                .await?;
                 Ok(Some(folder))
             }
         }
@@ -371,7 +406,7 @@ impl Store {
     ) -> Result<Marketplace, StoreError> {
         let made = match &fetched {
             Some(folder) => {
-                let (from, to) = (folder_of(folder)?.join("fetched"), folder_of(folder)?.join("whole"));
+                let (from, to) = (folder_of(folder)?.join(FETCHED), folder_of(folder)?.join("whole"));
                 let unusable = |reason| StoreError::Unusable { what: source.shown(), reason };
                 tree::copy(from.as_path(), to.as_path()).map_err(unusable)?;
                 Some(to)
@@ -383,11 +418,13 @@ impl Store {
                 let unusable = |reason| StoreError::Unusable { what: source.shown(), reason };
                 inside(made, folder.as_deref().unwrap_or(".")).map_err(unusable)?
             }
+            (Source::Web(_), Some(made)) => made.clone(),
             (Source::Directory(path) | Source::File(path), _) => path.clone(),
-            (Source::Git { .. } | Source::Inside(_), _) => return Err(no_list(&self.folder, &[])),
+            (Source::Git { .. } | Source::Inside(_) | Source::Web(_) | Source::Npm { .. }, _) => {
+                return Err(no_list(&self.folder, &[]));
+            }
         };
-        let mut problems = Vec::new();
-        let list = Marketplace::read(&place, &mut problems).ok_or_else(|| no_list(&place, &problems))?;
+        let list = read_list(&source, &place, &mut Vec::new())?;
         if let Some(expected) = expected.filter(|expected| *expected != list.name) {
             let reason = format!("it calls itself `{}` by now; remove it and add it anew", list.name);
             return Err(StoreError::Unusable { what: format!("the marketplace `{expected}`"), reason });
@@ -509,6 +546,25 @@ impl Store {
             tracing::warn!(%error, %folder, "a folder that is no longer used is left");
         }
     }
+}
+
+/// The list in a place, which was fetched from a source.
+fn read_list(
+    source: &Source,
+    place: &AbsPath,
+    problems: &mut Vec<Problem>,
+) -> Result<Marketplace, StoreError> {
+    let mut list = Marketplace::read(place, problems).ok_or_else(|| no_list(place, problems))?;
+    if matches!(source, Source::Web(_)) {
+        for offer in &mut list.plugins {
+            if let Ok(Source::Inside(path)) = &offer.source {
+                offer.source = Err(format!(
+                    "a list at a web address has no folder `{path}`; add its repository instead"
+                ));
+            }
+        }
+    }
+    Ok(list)
 }
 
 /// The list that a place does not have.

@@ -166,22 +166,33 @@ fn every_form_of_an_address_is_read_and_no_other() {
         ("https://h.example/x.git#main", git("https://h.example/x.git", Some("main"))),
         ("git@h.example:x/y.git", git("git@h.example:x/y.git", None)),
         ("file:///srv/x", git("file:///srv/x", None)),
+        ("https://h.example/list.json", Source::Web("https://h.example/list.json".to_owned())),
+        ("http://127.0.0.1:1/list.json?x", Source::Web("http://127.0.0.1:1/list.json?x".to_owned())),
     ] {
         let read = Source::parse(text, &here).unwrap();
         assert_eq!(read, expected, "{text}");
         assert_eq!(Source::read(&read.to_value()).unwrap(), read, "{text}");
         assert_eq!(Source::parse(&read.shown(), &here).unwrap(), read, "{text}");
     }
-    for text in
-        ["ext::sh -c true", "--upload-pack=x", "http://h.example/x", "owner/repository#-x", "none", "a b/c"]
-    {
+    for text in [
+        "ext::sh -c true",
+        "--upload-pack=x",
+        "http://h.example/x",
+        "owner/repository#-x",
+        "none",
+        "a b/c",
+        "http://h.example/list.json",
+        "https://me@h.example/list.json",
+    ] {
         assert!(Source::parse(text, &here).is_err(), "{text}");
     }
     for value in [
         json!({ "source": "github" }),
         json!({ "source": "url", "url": "ext::sh" }),
         json!({ "source": "directory", "path": "relative" }),
-        json!({ "source": "npm", "package": "x" }),
+        json!({ "source": "npm" }),
+        json!({ "source": "npm", "package": "../x" }),
+        json!({ "source": "npm", "package": "x", "registry": "http://h.example" }),
         json!(3),
     ] {
         assert!(Source::read(&value).is_err(), "{value}");
@@ -196,6 +207,8 @@ fn one_bad_entry_of_a_marketplace_costs_itself_alone() {
         { "name": "../bad", "source": "./two" },
         { "name": "good", "source": "./three" },
         { "name": "far", "source": { "source": "github", "repo": "o/r", "ref": "v1", "sha": "abc" } },
+        { "name": "packed", "source": { "source": "npm", "package": "@acme/x", "version": "^1" } },
+        { "name": "list", "source": { "source": "url", "url": "https://h.example/list.json" } },
         7,
     ]);
     let list = json!({ "name": "street", "metadata": { "pluginRoot": "./plugins" }, "plugins": plugins });
@@ -203,9 +216,18 @@ fn one_bad_entry_of_a_marketplace_costs_itself_alone() {
     let mut problems = Vec::new();
     let list = Marketplace::read(&desk.path(""), &mut problems).unwrap();
     let names: Vec<_> = list.plugins.iter().map(|offer| offer.name.as_str()).collect();
-    assert_eq!((names.as_slice(), problems.len()), (["good", "far"].as_slice(), 3), "{problems:?}");
+    assert_eq!(
+        (names.as_slice(), problems.len()),
+        (["good", "far", "packed", "list"].as_slice(), 3),
+        "{problems:?}"
+    );
     assert_eq!(list.plugins[0].source, Ok(Source::Inside("./plugins/one".to_owned())));
     assert_eq!(list.plugins[1].source.as_ref().unwrap().shown(), "o/r#abc", "a commit before its branch");
+    let packed = list.plugins[2].source.clone().unwrap();
+    assert_eq!(packed.shown(), "@acme/x@^1");
+    assert_eq!(Source::read(&packed.to_value()), Ok(packed.clone()));
+    assert!(packed.of_marketplace().is_err(), "a package is no marketplace");
+    assert!(list.plugins[3].source.is_err(), "a list is no plugin");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(super) const MAX_ENTRIES: usize = 10_000;
 pub(super) const MAX_BYTES: u64 = 64 << 20;
 
 /// So many folders deep.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// The folder of a repository's own records, which is no part of what it holds.
 const RECORDS: &str = ".git";

@@ -1,7 +1,7 @@
 //! What a skill or command brings along for the turn that uses it: rules, a model, how hard it thinks.
 //!
-//! Rule: it counts until the turn ends and never longer, is recorded when it begins to count, and takes no refusal away:
-//! rules that deny and ask come before those that allow.
+//! Rule: it counts until the turn ends and never longer (for a sub-agent that works on, until that one has ended), is recorded
+//! when it begins to count, and takes no refusal away: rules that deny and ask come before those that allow.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,6 +5,7 @@
 
 mod control;
 mod extensions;
+mod plugin;
 mod show;
 mod trust;
 
@@ -214,7 +215,7 @@ impl Bench<'_> {
             Which::OutputStyle => self.output_style().await,
             Which::Permissions => self.permissions().await,
             Which::Plan => self.plan(),
-            Which::Plugin => self.plugins(),
+            Which::Plugin => self.plugin().await,
             Which::ReloadSkills => self.reload_skills().await,
             Which::Rename => self.rename(),
             Which::Resume => self.resume().await,

@@ -87,7 +87,8 @@ impl Reader<'_, '_> {
         if self.installed().has_marketplace(name) {
             return;
         }
-        let message = match marketplace::Source::read(&json(&property.value)["source"]) {
+        let source = marketplace::Source::read(&json(&property.value)["source"]);
+        let message = match source.and_then(marketplace::Source::of_marketplace) {
             Ok(source) => format!(
                 "Nothing is fetched from the marketplace `{name}` by itself. `kode-ls plugin marketplace add {}` adds it.",
                 source.shown()

@@ -21,6 +21,7 @@ use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive, Sensitivity};
+use crate::plugin::PluginId;
 use crate::plugin::installed::InstalledPlaces;
 use crate::preferences::Preferences;
 use crate::sandbox::secrets::places;
@@ -394,6 +395,12 @@ impl PolicySource for SettingsPolicy {
     fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepError> {
         let change = self.sources.remove_rule(file, behavior, rule);
         change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn switch_plugin(&self, plugin: &PluginId, is_on: bool) -> Result<AbsPath, KeepError> {
+        let change =
+            self.set(FileScope::User, &format!("enabledPlugins.{plugin}"), Some(&Value::Bool(is_on)));
+        change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
     }
 
     fn is_approved(&self, wish: &Wish) -> bool {

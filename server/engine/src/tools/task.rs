@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::agents::{DEFAULT_TYPE, TASK};
 use crate::ids::AgentId;
+use crate::session::equipment::Equipment;
 use crate::tools::{
     Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch,
 };
@@ -51,6 +52,8 @@ pub struct Delegation {
     pub resume: Option<AgentId>,
     /// Whether nobody waits for it.
     pub in_background: bool,
+    /// What the skills of the turn bring along that begins it, where it works on after that turn.
+    pub carried: Equipment,
 }
 
 /// Calls sub-agents.
@@ -111,6 +114,7 @@ impl Tool for Task {
             model: input.model,
             resume,
             in_background,
+            carried: Equipment::default(),
         };
         Ok(Plan {
             title: format!("{kind}: {}", delegation.description),

@@ -27,6 +27,7 @@ use crate::model::models::Pointer;
 use crate::model::{Block, Usage};
 use crate::session::agents::MAX_DEPTH;
 use crate::session::conversation::{Assignment, Conversation};
+use crate::session::equipment::Equipment;
 use crate::session::thread::Thread;
 use crate::settings::Wish;
 use crate::shell::Exit;
@@ -102,7 +103,9 @@ async fn start(
     let session = parent.session.shared().ok_or_else(cancelled)?;
     let title = format!("{}: {}", delegation.kind, delegation.description);
     let (kind, own) = (delegation.kind.clone(), call.clone());
-    let delegation = Delegation { in_background: false, ..delegation };
+    // What counts in this turn counts for its work to the end, above all what is not to run.
+    let carried = Equipment { model: None, effort: None, ..session.state().equipment.clone() };
+    let delegation = Delegation { in_background: false, carried, ..delegation };
     let work = move |cancel: CancellationToken| async move {
         let parent = Conversation::main(&session);
         match run(&parent, &own, delegation, Arc::new(drop), &cancel).await {
@@ -209,6 +212,8 @@ impl Work<'_> {
         };
         let own = kind.hooks.clone().map(|hooks| Brought { hooks, is_of_agent: true });
         let hooks = parent.hooks_for_agents().into_iter().chain(own).collect();
+        let mut inherited = parent.equipment();
+        inherited.take(self.delegation.carried.clone());
         let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
         let assignment = Assignment {
             kind: kind.name.clone(),
@@ -219,7 +224,7 @@ impl Work<'_> {
             },
             model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
             effort: chosen.effort.or_else(|| parent.assignment.as_ref()?.effort),
-            inherited: parent.equipment(),
+            inherited,
             own_tools,
             hooks,
             depth,

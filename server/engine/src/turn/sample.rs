@@ -188,7 +188,7 @@ pub(super) async fn sample(
 
 /// Records a call of Task that the user has made and not the model.
 pub(super) fn call_of_task(conversation: &Conversation<'_>, turn: &TurnId, delegation: Delegation) -> Call {
-    let Delegation { kind, description, prompt, model, resume: _, in_background } = delegation;
+    let Delegation { kind, description, prompt, model, in_background, .. } = delegation;
     let mut input = json!({
         "description": description, "prompt": prompt, "subagent_type": kind, "run_in_background": in_background,
     });

@@ -69,7 +69,8 @@ pub(super) async fn expand(
             prompt: text,
             model,
             resume: None,
-            in_background: false,
+            in_background: extension.background,
+            carried: Equipment::default(),
         })));
     }
     conversation.equip(&call.turn, equipment);

@@ -178,6 +178,8 @@ fn not_started(why: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use crate::mcp::failure::FailureClass;
 
@@ -193,6 +195,18 @@ mod tests {
             &text[text.len() - 20..]
         );
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[tokio::test]
+    async fn the_last_words_of_a_server_that_has_ended_are_waited_for() {
+        let (errors, mut writer) = std::io::pipe().unwrap();
+        let complaints = Complaints::default();
+        // Nothing of it is read before somebody waits.
+        tokio::spawn(complaints.clone().take_in(pipe::Receiver::from_owned_fd(errors.into()).unwrap()));
+        writer.write_all(b"last words\n").unwrap();
+        drop(writer);
+        complaints.settle().await;
+        assert_eq!(complaints.text(), "last words");
     }
 
     #[test]

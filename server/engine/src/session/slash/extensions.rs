@@ -68,15 +68,16 @@ impl Session {
         }
         conversation.bring_hooks(turn, extension.hooks);
         if let Some(kind) = extension.agent {
-            let said = format!(
-                "The user has run `/{}`. A sub-agent carries it out; tell them what comes of it.",
-                typed.name
-            );
+            let what = match extension.background {
+                true => " in the background; tell them so, and what comes of it once you are told",
+                false => "; tell them what comes of it",
+            };
+            let said = format!("The user has run `/{}`. A sub-agent carries it out{what}.", typed.name);
             self.say(turn, item, typed, source, said);
             let (description, model) = (format!("/{}", typed.name), equipment.model.clone());
             // It works by the same rules; model and effort are its own.
             conversation.equip(turn, Equipment { model: None, effort: None, ..equipment });
-            let (resume, in_background) = (None, false);
+            let (resume, in_background) = (None, extension.background);
             return Taken::Delegated(Delegation {
                 kind,
                 description,
@@ -84,6 +85,7 @@ impl Session {
                 model,
                 resume,
                 in_background,
+                carried: Equipment::default(),
             });
         }
         conversation.equip(turn, equipment);

@@ -14,7 +14,6 @@ use crate::memory::Fate;
 use crate::model::Usage;
 use crate::model::models::Pointer;
 use crate::permission::rules::Problem;
-use crate::plugin::PluginState;
 use crate::session::slash::Bench;
 use crate::settings::declared::Approval;
 use crate::todo;
@@ -254,33 +253,6 @@ impl Bench<'_> {
         text.push_str(&self.problems(&types.problems));
         let names: Vec<_> = types.iter().map(|one| one.name.clone()).collect();
         Report::text(text).with(json!({ "agents": names }))
-    }
-
-    pub(super) fn plugins(&self) -> Report {
-        let policy = std::sync::Arc::clone(&self.session.in_force().policy);
-        let plugins = &policy.declared.plugins;
-        let mut text = String::new();
-        for plugin in plugins {
-            let version = plugin.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-            let why = match &plugin.state {
-                PluginState::LeftOut(reason) => format!(", for {reason}"),
-                PluginState::Waiting => ": it waits for your approval, `/trust`".to_owned(),
-                PluginState::On(_) | PluginState::Off => String::new(),
-            };
-            let _ = writeln!(text, "- **{}**{version}: {}{why}", plugin.id, plugin.state.name());
-        }
-        if plugins.is_empty() {
-            text.push_str("No plugin is installed.\n");
-        }
-        text.push_str(
-            "\nIn a terminal `kode-ls plugin marketplace add SOURCE` adds a marketplace, `kode-ls plugin install PLUGIN` installs \
-             one of its plugins, and `kode-ls plugin enable` and `disable` switch it; this conversation takes that over by itself.\n",
-        );
-        let states: serde_json::Map<_, _> = plugins
-            .iter()
-            .map(|plugin| (plugin.id.clone(), Value::String(plugin.state.name().to_owned())))
-            .collect();
-        Report::text(text).with(json!({ "plugins": states }))
     }
 
     pub(super) fn skills(&self) -> Report {

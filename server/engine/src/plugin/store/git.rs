@@ -3,17 +3,12 @@
 //! Rule: git runs as elsewhere in this program: no hooks, no helper of the repository, no submodules; only the newest commit, over
 //! few protocols, and for a bounded time. What is fetched is only ever read.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
-use super::StoreError;
+use super::{LIMIT, StoreError};
 use crate::paths::AbsPath;
 use crate::shell::{CommandSpec, Exit, Shell};
 use crate::workspace::blocking;
-
-/// How long fetching may take.
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// The largest file that git may write, in kilobytes: all it fetches is one file.
 const MAX_KILOBYTES: u32 = 512 << 10;
@@ -29,7 +24,7 @@ const GIT: &str = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c su
 ///
 /// # Errors
 /// [`StoreError::Fetch`] with what git says.
-pub(super) async fn git(address: &str, reference: Option<&str>, into: &AbsPath) -> Result<(), StoreError> {
+pub(super) async fn fetch(address: &str, reference: Option<&str>, into: &AbsPath) -> Result<(), StoreError> {
     let failed = |reason: String| StoreError::Fetch { address: address.to_owned(), reason };
     let made = into.clone();
     blocking(move || std::fs::create_dir_all(&made)).await.map_err(|error| failed(error.to_string()))?;
