@@ -86,6 +86,16 @@ def the_answer_is_seen_and_its_progress_before(world: World, editor) -> None:
     world.shows("It greets nobody.")
 
 
+def lines_are_asked_about_by_a_code_action(world: World, editor) -> None:
+    world.write(NAME, BEFORE)
+    world.serve(say("A greeting is set."))
+    editor.open(NAME)
+    editor.act_on(1, 2, "Kode: Explain the selection")
+    world.shows("A greeting is set.")
+    prompt = world.prompt()
+    assert "first = 1" in prompt and "Helo" in prompt and "last = 3" not in prompt, prompt
+
+
 def a_yes_edits_the_unsaved_buffer_in_one_undo_step(world: World, editor) -> None:
     fix_a_typo(world, editor)
     editor.ask("fix the typo")
@@ -125,6 +135,19 @@ def one_change_is_undone_and_the_other_kept(world: World, editor) -> None:
     wait_hints(world, 0)
     editor.save()
     wait_text(world, LINES.replace("line_4 = 4", "line_4 = 44"))
+
+
+def a_change_is_undone_by_its_lens(world: World, editor) -> None:
+    change_two_places(world, editor)
+    editor.ask("change it")
+    world.shows("+line_2 = 22", "+line_4 = 44")
+    editor.answer("Allow once")
+    world.shows("Both places are changed.")
+    wait_hints(world, 2)
+    editor.lens(4, "Kode: Undo")
+    wait_hints(world, 1)
+    editor.save()
+    wait_text(world, LINES.replace("line_2 = 2", "line_2 = 22"))
 
 
 def one_change_is_rejected_before_it_is_made(world: World, editor) -> None:
@@ -207,6 +230,7 @@ def without_edits_nothing_is_changed_and_the_model_hears_why(world: World, edito
 
 CASES = [
     the_answer_is_seen_and_its_progress_before,
+    lines_are_asked_about_by_a_code_action,
     a_yes_edits_the_unsaved_buffer_in_one_undo_step,
     a_no_leaves_the_buffer_alone_and_the_model_hears_it,
     one_change_is_undone_and_the_other_kept,
@@ -218,9 +242,13 @@ CASES = [
     without_edits_nothing_is_changed_and_the_model_hears_why,
 ]
 
+WITH_LENSES = [a_change_is_undone_by_its_lens]
+"""What only editors are tried with that show code lenses."""
+
 
 def of(kind: type) -> Iterator[tuple[str, Callable[[World, object], None]]]:
     """The cases for a kind of editor, by their titles."""
     completing = chat.COMPLETING if hasattr(kind, "complete") else []
-    for case in [*CASES, *chat.CASES, *completing]:
+    with_lenses = WITH_LENSES if hasattr(kind, "lens") else []
+    for case in [*CASES, *with_lenses, *chat.CASES, *completing]:
         yield case.__name__.replace("_", " "), case

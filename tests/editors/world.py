@@ -141,6 +141,10 @@ class World:
         """Opens a gate."""
         self._scripted(f"release/{gate}", post=True)
 
+    def prompt(self) -> str:
+        """What the newest request says last to the model."""
+        return json.dumps(self._scripted("requests")[-1]["body"]["messages"][-1])
+
     def results(self) -> list[str]:
         """The texts of the tool results in the newest request."""
         requests = self._scripted("requests")
