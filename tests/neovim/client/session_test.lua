@@ -327,8 +327,22 @@ tests['checkhealth finds nothing wrong'] = function(world)
     return world:text():find('running servers', 1, true) ~= nil
   end)
   local report = world:text()
-  assert(not report:find('ERROR', 1, true), report)
+  assert(not report:find('ERROR', 1, true) and not report:find('WARNING', 1, true), report)
   assert(report:find('1 sessions', 1, true), report)
+  assert(report:find('Neovim ' .. tostring(vim.version()) .. '\n', 1, true), report)
+end
+
+tests['checkhealth names first what keeps the server from working'] = function(world)
+  world.env.ANTHROPIC_API_KEY = ''
+  world:start({ 'a.txt' })
+  world:command('checkhealth kode')
+  World.wait_until('the report is there', function()
+    return world:text():find('running servers', 1, true) ~= nil
+  end)
+  local report = world:text()
+  local warning, all = report:find('WARNING main', 1, true), report:find('doctor', 1, true)
+  assert(warning and all and warning < all, report)
+  assert(report:find('\n  sandbox  ', 1, true), 'it stands as the doctor wrote it: ' .. report)
 end
 
 tests['without a server the command says what to do'] = function(world)
