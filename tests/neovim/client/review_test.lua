@@ -90,7 +90,13 @@ tests['a second Neovim shows the changes of a session that it follows, where it 
   other:type('ggOmine<Esc>')
   world:command('2')
   world:command('Kode keep')
-  wait_shown(other, {}, {})
+  World.wait_until('one is left', function()
+    return other:lua([[
+      local _, file = next(require('kode.surface').latest().review.files)
+      return #file.hunks
+    ]]) == 1
+  end)
+  equal(shown(other), { {}, {} }, 'what is shown in another text')
   other:type('u')
   wait_shown(other, { 5 }, { '5 six' })
   other:command('6')
