@@ -34,6 +34,33 @@ local function status(world)
   ]])
 end
 
+tests['a server that is traced logs all it does, until that is ended'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  world:open()
+  local function another_server_after(command)
+    local pid = server_pid(world)
+    world:command(command)
+    World.wait_until('another server is ready', function()
+      local now = server_pid(world)
+      return now and now ~= vim.NIL and now ~= pid and status(world) == 'ready'
+    end)
+  end
+  another_server_after('Kode trace')
+  world:send('first')
+  world:wait_transcript('An answer to first.')
+  world:command('Kode log')
+  assert(world:text():find('TRACE', 1, true), world:text())
+  world:command('close')
+  another_server_after('Kode trace off')
+  -- The log still has what the server before it wrote.
+  local environment = assert(io.open(('/proc/%d/environ'):format(server_pid(world)), 'rb'))
+  local variables = environment:read('*a')
+  environment:close()
+  assert(not variables:find('KODE_LS_LOG', 1, true), 'the log says as much as before')
+end
+
 tests['a killed server is started again, and everything is there'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   serve_answers(world)

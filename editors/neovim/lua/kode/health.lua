@@ -75,7 +75,7 @@ function M.check()
   if vim.fn.has('nvim-0.11') == 0 then
     return health.error('Neovim 0.11 or later is needed')
   end
-  health.ok(('Neovim %s'):format(tostring(vim.version())))
+  health.ok(('Neovim %s'):format(vim.fn.matchstr(vim.fn.execute('version'), 'NVIM v\\zs[^\\n]*')))
   if vim.treesitter.language.add('markdown') then
     health.ok('the transcript is highlighted: the tree-sitter parser for Markdown is there')
   else

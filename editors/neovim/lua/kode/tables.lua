@@ -38,26 +38,31 @@ end
 ---@param row integer The row of the first.
 ---@return kode.Mark[]
 function M.marks(lines, row)
-  local rows, widths = {}, {}
+  local rows = {} ---@type kode.Cell[][]
+  local widths = {} ---@type integer[]
   for number, line in ipairs(lines) do
     rows[number] = cells(line)
     for column, cell in ipairs(rows[number]) do
-      widths[column] = math.max(widths[column] or 0, cell.width)
+      widths[column] = math.max(widths[column] or 0, cell.width) --[[@as integer]]
     end
   end
-  local width = 0
+  local width = #widths
   for _, one in ipairs(widths) do
-    width = width + one + 1
+    width = width + one
+  end
+  local dashes = {} ---@type string[]
+  for column, cell in ipairs(rows[2] or {}) do
+    dashes[column] = assert(lines[2]):sub(cell.first + 1, cell.last)
   end
   local marks = {}
   for number, row_cells in ipairs(width <= MAX_WIDTH and rows or {}) do
     for column, cell in ipairs(row_cells) do
-      local missing = widths[column] - cell.width
-      local dashes = rows[2][column] and lines[2]:sub(rows[2][column].first + 1, rows[2][column].last) or ''
-      local is_right = dashes:find('%-:%s*$') ~= nil and not dashes:find('^%s*:')
+      local missing = assert(widths[column]) - cell.width --[[@as integer]]
+      local below = dashes[column] or ''
+      local is_right = below:find('%-:%s*$') ~= nil and not below:find('^%s*:')
       if missing > 0 then
         -- The dashes have a blank or a colon at their ends, which stays there.
-        local at = number == 2 and cell.first + #dashes:match('^[%s:]*') or is_right and cell.first or cell.last
+        local at = number == 2 and cell.first + #below:match('^[%s:]*') or is_right and cell.first or cell.last
         marks[#marks + 1] = {
           row = row + number - 1,
           column = at,
