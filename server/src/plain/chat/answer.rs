@@ -510,12 +510,14 @@ mod tests {
 
         /// Makes an edit and tells so.
         async fn show(&mut self, request: &Value) {
-            let [edit] = request["params"]["edit"]["documentChanges"][0]["edits"].as_array().unwrap().as_slice()
+            let [edit] =
+                request["params"]["edit"]["documentChanges"][0]["edits"].as_array().unwrap().as_slice()
             else {
                 panic!("not one edit: {request}")
             };
             let at = |place: &Value| {
-                let (line, character) = (place["line"].as_u64().unwrap(), place["character"].as_u64().unwrap());
+                let (line, character) =
+                    (place["line"].as_u64().unwrap(), place["character"].as_u64().unwrap());
                 let begin: usize =
                     self.text.split_inclusive('\n').take(usize::try_from(line).unwrap()).map(str::len).sum();
                 begin + usize::try_from(character).unwrap()
@@ -531,7 +533,10 @@ mod tests {
             let document = json!({ "uri": URI, "version": self.version });
             let changes = json!([{ "text": self.text }]);
             self.client
-                .notify("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }))
+                .notify(
+                    "textDocument/didChange",
+                    json!({ "textDocument": document, "contentChanges": changes }),
+                )
                 .await;
             self.client.send(json!({ "id": request["id"], "result": { "applied": true } })).await;
         }
@@ -543,7 +548,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_goes_on_where_the_editor_shows_it_much_later_and_nothing_of_it_is_lost_or_there_twice() {
+    async fn an_answer_goes_on_where_the_editor_shows_it_much_later_and_nothing_of_it_is_lost_or_there_twice()
+    {
         let mut editor = Editor::new(place).await;
         editor.says("One.\n");
         editor.write();
