@@ -123,7 +123,11 @@ fn a_second_window_has_both_sides_of_what_the_first_has_changed_and_decides_noth
     for (uri, baseline, proposed) in [(&uri, BEFORE, AFTER), (&made, "", "one\ntwo\n")] {
         for (method, text) in [("baseline", baseline), ("proposed", proposed)] {
             let ask = |params: Value| second.call(&format!("agent/document/{method}"), params);
-            assert_eq!(ask(json!({ "uri": uri, "sessionId": session.id })), json!({ "text": text }), "{method}");
+            assert_eq!(
+                ask(json!({ "uri": uri, "sessionId": session.id })),
+                json!({ "text": text }),
+                "{method}"
+            );
             assert_eq!(ask(json!({ "uri": uri })), json!({ "text": text }), "{method}");
         }
     }

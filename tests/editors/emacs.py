@@ -30,6 +30,9 @@ class Editor:
         self._world.type(text)
         self._world.press("Enter")
 
+    def open_prompt(self) -> None:
+        """Has the prompt shown: it is by itself."""
+
     def cancel(self) -> None:
         """Cancels what runs."""
         self._command("kode-cancel")

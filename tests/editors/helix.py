@@ -30,6 +30,9 @@ class Editor:
         """Asks, as the page says."""
         self._command(self._page.keys("kode.ask").replace("fix the typo", text))
 
+    def open_prompt(self) -> None:
+        """Has the prompt shown: it is by itself."""
+
     def cancel(self) -> None:
         """Cancels what runs."""
         self._command(self._page.keys("kode.cancel"))

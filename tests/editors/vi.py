@@ -25,6 +25,9 @@ class Vi:
         """Asks, as the page says."""
         self._command(self._page.keys(":Kode fix").replace("fix the typo", text))
 
+    def open_prompt(self) -> None:
+        """Has the prompt shown: it is by itself."""
+
     def cancel(self) -> None:
         """Cancels what runs."""
         self._command(self._page.keys(":KodeCancel"))
