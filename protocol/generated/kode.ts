@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "bd9df1053b3afd356406c2a422ccfb5fd0e2fd261dc0d15aabde6ec26d9dd967";
+export const SCHEMA_HASH = "a50284a18d4e0b5e395a6736dd9de578bd37cce6894f6a460df2f5fa237c4625";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -837,7 +837,7 @@ export interface DoctorResult {
 export interface DocumentText {
     /** The text; empty where there is no file. */
     text: string;
-    /** The version of the open document that it was made from; absent for a closed file. */
+    /** The version of the open document that it was made from; absent for a closed file, and for a followed session. */
     version?: number;
 }
 
@@ -946,8 +946,9 @@ export interface EditedFile {
     /** Its path or untitled URI, as shown to people. */
     path: string;
     /**
-     * The version of the open document that the ranges count in; absent for a closed file. A client whose document
-     * has moved on waits for the next list, or moves the ranges by itself.
+     * The version of the open document that the ranges count in; absent for a closed file, and for a followed session whose
+     * recorded text is another than the document has. A client whose document has moved on waits for the next list, or
+     * moves the ranges by itself.
      */
     version?: number;
     /**
@@ -4291,7 +4292,7 @@ export interface Requests {
     /**
      * Lists what a session has changed, file by file and hunk by hunk, as it stands now.
      *
-     * Errors: `unknownSession`, `invalidParams`.
+     * Errors: `unknownSession`, `storageFailure`, `invalidParams`.
      */
     "agent/edits/list": { params: ListEditsParams; result: ListEditsResult };
     /**
@@ -4316,13 +4317,13 @@ export interface Requests {
     /**
      * Gives a text without the hunks that are neither kept nor undone.
      *
-     * Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+     * Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
      */
     "agent/document/baseline": { params: DocumentTextParams; result: DocumentText };
     /**
      * Gives a text with the proposed hunks.
      *
-     * Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+     * Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
      */
     "agent/document/proposed": { params: DocumentTextParams; result: DocumentText };
     /**

@@ -24,7 +24,7 @@ pub struct DocumentTextParams {
 pub struct DocumentText {
     /// The text; empty where there is no file.
     pub text: String,
-    /// The version of the open document that it was made from; absent for a closed file.
+    /// The version of the open document that it was made from; absent for a closed file, and for a followed session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i32>,
 }

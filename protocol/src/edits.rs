@@ -42,8 +42,9 @@ pub struct EditedFile {
     pub uri: Uri,
     /// Its path or untitled URI, as shown to people.
     pub path: String,
-    /// The version of the open document that the ranges count in; absent for a closed file. A client whose document
-    /// has moved on waits for the next list, or moves the ranges by itself.
+    /// The version of the open document that the ranges count in; absent for a closed file, and for a followed session whose
+    /// recorded text is another than the document has. A client whose document has moved on waits for the next list, or
+    /// moves the ranges by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i32>,
     /// A document without the hunks that are neither kept nor undone, to be read by `workspace/textDocumentContent` or

@@ -307,7 +307,7 @@ requests! {
     ListTodos = "agent/todos/list", ListTodosParams => ListTodosResult;
     /// Lists what a session has changed, file by file and hunk by hunk, as it stands now.
     ///
-    /// Errors: `unknownSession`, `invalidParams`.
+    /// Errors: `unknownSession`, `storageFailure`, `invalidParams`.
     ListEdits = "agent/edits/list", ListEditsParams => ListEditsResult;
     /// Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went.
     ///
@@ -324,11 +324,11 @@ requests! {
     RevertEdits = "agent/edits/revert", RevertEditsParams => Resolution;
     /// Gives a text without the hunks that are neither kept nor undone.
     ///
-    /// Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+    /// Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
     DocumentBaseline = "agent/document/baseline", DocumentTextParams => DocumentText;
     /// Gives a text with the proposed hunks.
     ///
-    /// Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+    /// Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
     DocumentProposed = "agent/document/proposed", DocumentTextParams => DocumentText;
     /// Lists the checkpoints of a session.
     ///

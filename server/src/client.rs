@@ -5,7 +5,9 @@
 
 use kode_engine::paths::AbsPath;
 use kode_protocol::{ClientKode, PROTOCOL_VERSION};
-use lsp_types::{ClientCapabilities, InitializeParams, MarkupKind, TraceValue, Url};
+use lsp_types::{
+    ClientCapabilities, CompletionClientCapabilities, InitializeParams, MarkupKind, TraceValue, Url,
+};
 use serde_json::Value;
 
 use crate::documents::file_path;
@@ -56,6 +58,8 @@ pub struct ClientFacts {
     pub honors_change_annotations: bool,
     /// Whether completion is asked for.
     pub completion: bool,
+    /// Whether completion may be so old that what is replaced is the word at the cursor, whatever an item says.
+    pub completes_words: bool,
     /// Whether hovers are shown as Markdown.
     pub hover_markdown: bool,
     /// Whether virtual documents are read by `workspace/textDocumentContent`.
@@ -120,6 +124,7 @@ impl ClientFacts {
             show_message_request: window.show_message.is_some(),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
+            completes_words: text_document.completion.as_ref().is_some_and(completes_words),
             completion: text_document.completion.is_some(),
             code_action_literals: code_action.code_action_literal_support.is_some(),
             honors_change_annotations: code_action.honors_change_annotations.unwrap_or_default(),
@@ -131,6 +136,13 @@ impl ClientFacts {
             kode: kode_capabilities(experimental),
         }
     }
+}
+
+/// Whether a client tells nothing of completion that came after its first version, as those do that heed no ranges.
+fn completes_words(completion: &CompletionClientCapabilities) -> bool {
+    let item = completion.completion_item.as_ref();
+    let resolves = item.is_some_and(|item| item.resolve_support.is_some());
+    !resolves && completion.context_support != Some(true) && completion.completion_item_kind.is_none()
 }
 
 /// The first of the three ways to name the workspace that names anything.
@@ -209,6 +221,23 @@ mod tests {
 
     fn facts(params: Value) -> ClientFacts {
         ClientFacts::new(serde_json::from_value(params).unwrap())
+    }
+
+    #[test]
+    fn a_client_that_may_heed_no_ranges_is_known_by_what_it_does_not_tell() {
+        let told = json!({ "completionItem": { "resolveSupport": { "properties": ["detail"] } } });
+        let ale = json!({ "completionItem": { "snippetSupport": false }, "contextSupport": false });
+        for (completion, expected) in [
+            (ale, true),
+            (told, false),
+            (json!({ "contextSupport": true }), false),
+            (json!({ "completionItemKind": {} }), false),
+            (json!(null), false),
+        ] {
+            let shown = completion.to_string();
+            let facts = facts(json!({ "capabilities": { "textDocument": { "completion": completion } } }));
+            assert_eq!(facts.completes_words, expected, "{shown}");
+        }
     }
 
     /// The parts that differ between the clients, as Vim with ALE, Neovim, VS Code, Emacs with Eglot, Helix and

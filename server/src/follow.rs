@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::backend::Shared;
 use crate::convert;
 use crate::plain::PlainSurface;
+use crate::plain::review::publish::ReviewPublisher;
 
 /// What of a session's events a client wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,15 +109,20 @@ fn follow(
                     if sends {
                         shared.client.send_notification::<AgentEvent>(convert::gap(&id, gap)).await;
                     }
-                    if let Some(plain) = &mut plain {
-                        plain.catch_up().await;
+                    match &mut plain {
+                        Some(plain) => plain.catch_up().await,
+                        None => ReviewPublisher::sides_changed(&shared),
                     }
                     continue;
                 }
             };
             for record in merge(batch) {
-                if let Some(plain) = &mut plain {
-                    plain.show(&record.event).await;
+                match &mut plain {
+                    Some(plain) => plain.show(&record.event).await,
+                    None if matches!(record.event, Event::EditsChanged { .. }) => {
+                        ReviewPublisher::sides_changed(&shared);
+                    }
+                    None => {}
                 }
                 let (seq, channel) = (record.bookmark.seq, record.event.channel());
                 if sends {

@@ -34,6 +34,9 @@ use crate::lsp::PositionEncoding;
 /// How long one edit may take, waiting for earlier edits of the document included.
 pub const EDIT_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long an edit may take that is late, where its maker waits for it before anything else.
+const LATE_LIMIT: Duration = Duration::from_secs(600);
+
 /// How long the document may take to show an edit the editor says it has applied.
 pub const SHOW_GRACE: Duration = Duration::from_secs(5);
 
@@ -64,6 +67,58 @@ impl LspHost {
     #[must_use]
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
+    }
+
+    /// Edits an open document as [`Host::edit_document`] does, for one who goes on however late the editor tells of it: for ten
+    /// minutes, in which no other edit of the document is made.
+    pub(crate) async fn edit_patiently(&self, edit: DocumentEdit) -> DocumentEditOutcome {
+        self.edit_within(edit, LATE_LIMIT, LATE_LIMIT).await
+    }
+
+    /// Edits an open document, which may take so long, and so long to show what the editor says it has applied.
+    async fn edit_within(&self, edit: DocumentEdit, limit: Duration, grace: Duration) -> DocumentEditOutcome {
+        let deadline = Instant::now() + limit;
+        let facts = match self.shared.facts.get() {
+            Some(facts) if facts.apply_edit => facts,
+            Some(_) | None => return rejected(NO_EDITS),
+        };
+        let Ok(uri) = Url::parse(&edit.base.uri) else {
+            return rejected(&format!("`{}` is not a URI", edit.base.uri));
+        };
+        let Some(turn) = self.shared.documents.edit_turn(&edit.base) else {
+            return DocumentEditOutcome::Closed;
+        };
+        let seconds = limit.as_secs();
+        let Ok(_turn) = timeout_at(deadline, turn.lock()).await else {
+            return unconfirmed(&format!(
+                "an earlier edit of the document was still under way after {seconds} s"
+            ));
+        };
+        let mut expectation = match self.shared.documents.expect(&edit.base, &edit.edits) {
+            Ok(expectation) => expectation,
+            Err(ExpectError::Stale) => return DocumentEditOutcome::Stale,
+            Err(ExpectError::Closed) => return DocumentEditOutcome::Closed,
+        };
+        let text_edits = to_lsp(&edit.base.text, &edit.edits, facts.encoding);
+        if text_edits.is_empty() {
+            return DocumentEditOutcome::Applied(edit.base);
+        }
+        let workspace_edit = workspace_edit(uri, edit.base.version, text_edits, facts.document_changes);
+        let answer = self.send(ApplyWorkspaceEditParams { label: Some(edit.label), edit: workspace_edit });
+        tokio::select! {
+            biased;
+            settled = expectation.settled() => settled.into(),
+            answer = answer => match answer {
+                Ok(answer) => {
+                    let deadline_to_show = deadline.min(Instant::now() + grace);
+                    after_answer(answer, expectation, deadline_to_show, facts.document_changes).await
+                }
+                Err(_) => unconfirmed("the connection to the editor ended"),
+            },
+            () = sleep_until(deadline) => unconfirmed(&format!(
+                "the editor neither answered workspace/applyEdit nor showed the new text within {seconds} s"
+            )),
+        }
     }
 
     /// Sends the edit. The request is owned by a task of its own that lives until the answer comes, because the
@@ -120,42 +175,7 @@ impl Host for LspHost {
     }
 
     async fn edit_document(&self, edit: DocumentEdit) -> DocumentEditOutcome {
-        let deadline = Instant::now() + EDIT_LIMIT;
-        let facts = match self.shared.facts.get() {
-            Some(facts) if facts.apply_edit => facts,
-            Some(_) | None => return rejected(NO_EDITS),
-        };
-        let Ok(uri) = Url::parse(&edit.base.uri) else {
-            return rejected(&format!("`{}` is not a URI", edit.base.uri));
-        };
-        let Some(turn) = self.shared.documents.edit_turn(&edit.base) else {
-            return DocumentEditOutcome::Closed;
-        };
-        let Ok(_turn) = timeout_at(deadline, turn.lock()).await else {
-            return unconfirmed("an earlier edit of the document was still under way after 30 s");
-        };
-        let mut expectation = match self.shared.documents.expect(&edit.base, &edit.edits) {
-            Ok(expectation) => expectation,
-            Err(ExpectError::Stale) => return DocumentEditOutcome::Stale,
-            Err(ExpectError::Closed) => return DocumentEditOutcome::Closed,
-        };
-        let text_edits = to_lsp(&edit.base.text, &edit.edits, facts.encoding);
-        if text_edits.is_empty() {
-            return DocumentEditOutcome::Applied(edit.base);
-        }
-        let workspace_edit = workspace_edit(uri, edit.base.version, text_edits, facts.document_changes);
-        let answer = self.send(ApplyWorkspaceEditParams { label: Some(edit.label), edit: workspace_edit });
-        tokio::select! {
-            biased;
-            settled = expectation.settled() => settled.into(),
-            answer = answer => match answer {
-                Ok(answer) => after_answer(answer, expectation, deadline, facts.document_changes).await,
-                Err(_) => unconfirmed("the connection to the editor ended"),
-            },
-            () = sleep_until(deadline) => {
-                unconfirmed("the editor neither answered workspace/applyEdit nor showed the new text within 30 s")
-            }
-        }
+        self.edit_within(edit, EDIT_LIMIT, SHOW_GRACE).await
     }
 
     fn observe_documents(&self, observer: Weak<dyn DocumentObserver>) {
@@ -231,10 +251,9 @@ impl From<Settled> for DocumentEditOutcome {
 async fn after_answer(
     answer: Answer,
     mut expectation: Expectation,
-    deadline: Instant,
+    deadline_to_show: Instant,
     versioned: bool,
 ) -> DocumentEditOutcome {
-    let deadline_to_show = deadline.min(Instant::now() + SHOW_GRACE);
     let said = match answer {
         Answer::Refused(reason) => {
             return match timeout(STALE_GRACE, expectation.moved()).await {

@@ -412,6 +412,35 @@ fn mentions_and_commands_are_completed_in_every_encoding() {
 }
 
 #[test]
+fn an_editor_that_may_heed_no_ranges_is_offered_what_stands_for_the_name_at_the_cursor() {
+    let project = project();
+    project.write("src/main.rs", "").write("other/src/map.rs", "");
+    let able = plain().with("/textDocument/completion/contextSupport", json!(true));
+    for (offer, expected) in [
+        (plain(), vec![("ma", "main.rs")]),
+        (able, vec![("src/ma", "src/main.rs"), ("src/ma", "other/src/map.rs")]),
+    ] {
+        let text = "## You\n\nsee @src/ma";
+        let (client, uri) = opened(&project, &offer, text);
+        let position = position_of(text, text.len(), Encoding::Utf16);
+        let params = json!({ "textDocument": { "uri": uri }, "position": position });
+        let list = client.call("textDocument/completion", params);
+        let given: Vec<(&str, &str)> = list["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| {
+                let edit = &item["textEdit"];
+                assert_eq!(item["filterText"], edit["newText"]);
+                let at = |end: &str| offset_of(text, &edit["range"][end], Encoding::Utf16);
+                (&text[at("start")..at("end")], edit["newText"].as_str().unwrap())
+            })
+            .collect();
+        assert_eq!(given, expected);
+    }
+}
+
+#[test]
 fn an_editor_that_does_not_complete_is_offered_nothing() {
     let project = project();
     let client = project.start();

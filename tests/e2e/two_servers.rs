@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kode_e2e::{Client, Project, Script, Session, call, say};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
 fn script() -> Script {
     let write = json!({ "file_path": "{{cwd}}/new.txt", "content": "one\ntwo\n" });
+    let read = json!({ "file_path": "{{cwd}}/a.txt" });
+    let edit = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "two", "new_string": "TWO" });
     Script::default()
         .when("^write", [call("Write", write), say("Written.")])
+        .when("^edit", [call("Read", read), call("Edit", edit), say("Edited.")])
         .when("^hang", [say("one two three four").chunk(4).gate("middle", 6)])
         .when("", [say("So it is."), say("So it is."), say("So it is."), say("So it is.")])
 }
@@ -95,6 +98,66 @@ fn a_second_window_shows_the_same_and_takes_over_when_nothing_runs() {
     session.wait_done(&turn);
     assert_eq!(shown(&session.snapshot())["items"], shown(&follower.snapshot())["items"]);
     assert_whole(&project, &session.id);
+}
+
+#[test]
+fn a_second_window_has_both_sides_of_what_the_first_has_changed_and_decides_nothing() {
+    const BEFORE: &str = "one\ntwo\n";
+    const AFTER: &str = "one\nTWO\n";
+    let project = Project::new(&script());
+    project.write("a.txt", BEFORE);
+    let (uri, made) = (project.uri("a.txt"), project.uri("new.txt"));
+    let reads = json!({ "dynamicRegistration": false });
+    let first = project.open();
+    let second = project.connect(&Offer::kode().with("/workspace/textDocumentContent", reads));
+    let session = first.session_with(json!({ "mode": "bypassPermissions" }));
+    session.run("hello");
+    let (follower, _) = there(&second, &session);
+    second.editor.open(&uri, BEFORE);
+    for (prompt, uri) in [("edit", &uri), ("write", &made)] {
+        session.run(prompt);
+        follower.wait_event("the edit", |event| {
+            event["type"] == "edits_changed" && event["uris"].as_array().unwrap().contains(&json!(uri))
+        });
+    }
+    for (uri, baseline, proposed) in [(&uri, BEFORE, AFTER), (&made, "", "one\ntwo\n")] {
+        for (method, text) in [("baseline", baseline), ("proposed", proposed)] {
+            let ask = |params: Value| second.call(&format!("agent/document/{method}"), params);
+            assert_eq!(
+                ask(json!({ "uri": uri, "sessionId": session.id })),
+                json!({ "text": text }),
+                "{method}"
+            );
+            assert_eq!(ask(json!({ "uri": uri })), json!({ "text": text }), "{method}");
+        }
+    }
+    let of_a = || {
+        let files = follower.edited_files();
+        files.into_iter().find(|file| file["uri"] == json!(uri)).expect("the file is listed")
+    };
+    assert_eq!(of_a().get("version"), None, "the places are not those of the text that is open");
+    second.editor.close(&uri);
+    second.editor.open(&uri, AFTER);
+    assert_eq!(of_a()["version"], 1);
+
+    let baseline = of_a()["baselineUri"].clone();
+    let read = || second.call("workspace/textDocumentContent", json!({ "uri": baseline }))["text"].clone();
+    assert_eq!(read(), BEFORE);
+    let hunk = of_a()["hunks"][0]["hunkId"].clone();
+    let undo = json!({
+        "selection": { "type": "hunks", "sessionId": session.id, "hunkIds": [hunk] }, "action": "undo",
+    });
+    let refused = second.request("agent/edits/resolve", undo).unwrap_err();
+    assert_eq!(refused.kind(), "sessionBusy");
+    assert!(refused.hint().contains("takeOver"), "{refused:?}");
+    let hunks = session.hunks();
+    session.resolve(&[hunks.iter().find(|known| known["hunkId"] == hunk).expect("the same hunk")], "keep");
+    let asked = second.wait_for("a refresh", |received| {
+        received.of("workspace/textDocumentContent/refresh").map(|one| one["params"]["uri"].clone()).next()
+    });
+    assert_eq!(asked, baseline);
+    let kept = second.request("agent/document/baseline", json!({ "uri": made, "sessionId": session.id }));
+    assert_eq!(kept.unwrap()["text"], "", "what still waits can be looked at");
 }
 
 #[test]

@@ -51,6 +51,12 @@ def change_two_places(world: World, editor) -> None:
     editor.open(NAME)
 
 
+def wait_prompt(world: World, editor, *parts: str) -> None:
+    """Waits until a prompt with these parts is on the screen."""
+    editor.open_prompt()
+    world.shows(*parts)
+
+
 def wait_text(world: World, expected: str) -> None:
     """Waits until the file has this text on the disk."""
     try:
@@ -86,10 +92,20 @@ def the_answer_is_seen_and_its_progress_before(world: World, editor) -> None:
     world.shows("It greets nobody.")
 
 
+def lines_are_asked_about_by_a_code_action(world: World, editor) -> None:
+    world.write(NAME, BEFORE)
+    world.serve(say("A greeting is set."))
+    editor.open(NAME)
+    editor.act_on(1, 2, "Kode: Explain the selection")
+    world.shows("A greeting is set.")
+    prompt = world.prompt()
+    assert "first = 1" in prompt and "Helo" in prompt and "last = 3" not in prompt, prompt
+
+
 def a_yes_edits_the_unsaved_buffer_in_one_undo_step(world: World, editor) -> None:
     fix_a_typo(world, editor)
     editor.ask("fix the typo")
-    world.shows('-greeting = "Helo"', '+greeting = "Hello"')
+    wait_prompt(world, editor, '-greeting = "Helo"', '+greeting = "Hello"')
     editor.answer("Allow once")
     world.shows("The greeting is fixed.")
     assert world.read(NAME) == BEFORE, "an open document is changed in the editor, not on the disk"
@@ -103,7 +119,7 @@ def a_yes_edits_the_unsaved_buffer_in_one_undo_step(world: World, editor) -> Non
 def a_no_leaves_the_buffer_alone_and_the_model_hears_it(world: World, editor) -> None:
     fix_a_typo(world, editor)
     editor.ask("fix the typo")
-    world.shows('+greeting = "Hello"')
+    wait_prompt(world, editor, '+greeting = "Hello"')
     editor.answer("Deny")
     world.shows("The greeting is fixed.")
     assert "refused" in world.results()[-1], world.results()[-1]
@@ -115,7 +131,7 @@ def a_no_leaves_the_buffer_alone_and_the_model_hears_it(world: World, editor) ->
 def one_change_is_undone_and_the_other_kept(world: World, editor) -> None:
     change_two_places(world, editor)
     editor.ask("change it")
-    world.shows("+line_2 = 22", "+line_4 = 44")
+    wait_prompt(world, editor, "+line_2 = 22", "+line_4 = 44")
     editor.answer("Allow once")
     world.shows("Both places are changed.")
     wait_hints(world, 2)
@@ -127,10 +143,23 @@ def one_change_is_undone_and_the_other_kept(world: World, editor) -> None:
     wait_text(world, LINES.replace("line_4 = 4", "line_4 = 44"))
 
 
+def a_change_is_undone_by_its_lens(world: World, editor) -> None:
+    change_two_places(world, editor)
+    editor.ask("change it")
+    wait_prompt(world, editor, "+line_2 = 22", "+line_4 = 44")
+    editor.answer("Allow once")
+    world.shows("Both places are changed.")
+    wait_hints(world, 2)
+    editor.lens(4, "Kode: Undo")
+    wait_hints(world, 1)
+    editor.save()
+    wait_text(world, LINES.replace("line_2 = 2", "line_2 = 22"))
+
+
 def one_change_is_rejected_before_it_is_made(world: World, editor) -> None:
     change_two_places(world, editor)
     editor.ask("change it")
-    world.shows("+line_2 = 22", "+line_4 = 44")
+    wait_prompt(world, editor, "+line_2 = 22", "+line_4 = 44")
     wait_hints(world, 2)
     editor.dismiss()
     editor.act(2, "Kode: Reject this change")
@@ -144,7 +173,7 @@ def one_change_is_rejected_before_it_is_made(world: World, editor) -> None:
 def typing_goes_on_while_a_prompt_waits_that_was_closed(world: World, editor) -> None:
     fix_a_typo(world, editor)
     editor.ask("fix the typo")
-    world.shows('+greeting = "Hello"')
+    wait_prompt(world, editor, '+greeting = "Hello"')
     editor.dismiss()
     editor.type_line("above = 0")
     editor.act(1, "Kode: Allow once")
@@ -184,7 +213,7 @@ def without_versioned_edits_the_buffer_is_edited(world: World, editor) -> None:
     world.without = NO_VERSIONS
     fix_a_typo(world, editor)
     editor.ask("fix the typo")
-    world.shows('+greeting = "Hello"')
+    wait_prompt(world, editor, '+greeting = "Hello"')
     editor.answer("Allow once")
     world.shows("The greeting is fixed.")
     assert [list(edit) for edit in edits(world)] == [["changes"]], edits(world)
@@ -196,7 +225,7 @@ def without_edits_nothing_is_changed_and_the_model_hears_why(world: World, edito
     world.without = NO_EDITS
     fix_a_typo(world, editor)
     editor.ask("fix the typo")
-    world.shows('+greeting = "Hello"')
+    wait_prompt(world, editor, '+greeting = "Hello"')
     editor.answer("Allow once")
     world.shows("The greeting is fixed.")
     assert "does not offer workspace/applyEdit" in world.results()[-1], world.results()[-1]
@@ -207,9 +236,9 @@ def without_edits_nothing_is_changed_and_the_model_hears_why(world: World, edito
 
 CASES = [
     the_answer_is_seen_and_its_progress_before,
+    lines_are_asked_about_by_a_code_action,
     a_yes_edits_the_unsaved_buffer_in_one_undo_step,
     a_no_leaves_the_buffer_alone_and_the_model_hears_it,
-    one_change_is_undone_and_the_other_kept,
     one_change_is_rejected_before_it_is_made,
     typing_goes_on_while_a_prompt_waits_that_was_closed,
     a_turn_is_cancelled,
@@ -218,9 +247,17 @@ CASES = [
     without_edits_nothing_is_changed_and_the_model_hears_why,
 ]
 
+REVIEWED_LATER = [one_change_is_undone_and_the_other_kept]
+"""What only editors are tried with that leave it to the user to save: a saved change is kept."""
+
+WITH_LENSES = [a_change_is_undone_by_its_lens]
+"""What only editors are tried with that show code lenses."""
+
 
 def of(kind: type) -> Iterator[tuple[str, Callable[[World, object], None]]]:
     """The cases for a kind of editor, by their titles."""
     completing = chat.COMPLETING if hasattr(kind, "complete") else []
-    for case in [*CASES, *chat.CASES, *completing]:
+    with_lenses = WITH_LENSES if hasattr(kind, "lens") else []
+    reviewed_later = [] if getattr(kind, "saves_edits", False) else REVIEWED_LATER
+    for case in [*CASES, *reviewed_later, *with_lenses, *chat.CASES, *completing]:
         yield case.__name__.replace("_", " "), case

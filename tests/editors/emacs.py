@@ -30,6 +30,9 @@ class Editor:
         self._world.type(text)
         self._world.press("Enter")
 
+    def open_prompt(self) -> None:
+        """Has the prompt shown: it is by itself."""
+
     def cancel(self) -> None:
         """Cancels what runs."""
         self._command("kode-cancel")
@@ -52,10 +55,23 @@ class Editor:
 
     def act(self, line: int, title: str) -> None:
         """Runs the code action with this title on a line."""
+        self._go_to(line)
+        self._code_action(title)
+
+    def act_on(self, first: int, last: int, title: str) -> None:
+        """Runs the code action with this title on some lines."""
+        self._go_to(first)
+        self._world.press("C-Space")
+        self._go_to(last + 1)
+        self._code_action(title)
+
+    def _go_to(self, line: int) -> None:
         self._world.press("M-g", "g")
         self._world.shows("Goto line")
         self._world.type(str(line))
         self._world.press("Enter")
+
+    def _code_action(self, title: str) -> None:
         self._command("eglot-code-actions")
         self._world.shows("Pick an action")
         for word in title.split():

@@ -30,6 +30,9 @@ class Editor:
         """Asks, as the page says."""
         self._command(self._page.keys("kode.ask").replace("fix the typo", text))
 
+    def open_prompt(self) -> None:
+        """Has the prompt shown: it is by itself."""
+
     def cancel(self) -> None:
         """Cancels what runs."""
         self._command(self._page.keys("kode.cancel"))
@@ -65,6 +68,14 @@ class Editor:
     def act(self, line: int, title: str) -> None:
         """Runs the code action with this title on a line."""
         self._world.type(f"{line}gg")
+        self._code_action(title)
+
+    def act_on(self, first: int, last: int, title: str) -> None:
+        """Runs the code action with this title on some lines."""
+        self._world.type(f"{first}gg{last - first + 1}x")
+        self._code_action(title)
+
+    def _code_action(self, title: str) -> None:
         self._world.press("Space", "a")
         self._choose(title, re.compile("Kode: "))
 

@@ -1,7 +1,5 @@
 """Neovim with nothing but `vim.lsp.start`."""
 
-import re
-
 from vi import Vi
 
 
@@ -30,17 +28,13 @@ class Editor(Vi):
         self._world.press("Enter")
         self._world.shows("Still waiting for an answer")
 
-    def complete(self, typed: str, shown: str) -> None:
-        """Types a line at the top of the buffer whose end is completed to what is shown."""
-        self._world.type("ggO")
-        self._world.shows("-- INSERT --")
-        self._world.type(typed)
-        for key in re.findall(r"<(C-\w)>", self._page.keys("<C-x>")):
-            self._world.press(key)
-        self._world.shows(shown)
-        self._world.press("C-y")
-        self._world.press("Escape")
-        self._world.hides("-- INSERT --")
+    def lens(self, line: int, title: str) -> None:
+        """Shows lenses, and runs the one with this title at a line."""
+        self._command(self._page.keys("codelens"))
+        self._world.shows(title)
+        self._command(f":{line}")
+        self._world.type(self._page.keys("grx"))
+        self._choose(title)
 
     def _code_actions(self) -> None:
         self._world.type("gra")

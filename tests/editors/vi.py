@@ -25,6 +25,9 @@ class Vi:
         """Asks, as the page says."""
         self._command(self._page.keys(":Kode fix").replace("fix the typo", text))
 
+    def open_prompt(self) -> None:
+        """Has the prompt shown: it is by itself."""
+
     def cancel(self) -> None:
         """Cancels what runs."""
         self._command(self._page.keys(":KodeCancel"))
@@ -46,6 +49,14 @@ class Vi:
         self._code_actions()
         self._choose(title)
 
+    def act_on(self, first: int, last: int, title: str) -> None:
+        """Runs the code action with this title on some lines."""
+        self._command(f":{first}")
+        self._world.type(f"V{last}G")
+        self._world.shows("VISUAL LINE")
+        self._code_actions()
+        self._choose(title)
+
     def _code_actions(self) -> None:
         raise NotImplementedError
 
@@ -63,6 +74,18 @@ class Vi:
         self._world.shows("-- INSERT --")
         for piece in pieces:
             self._world.type(piece)
+        self._world.press("Escape")
+        self._world.hides("-- INSERT --")
+
+    def complete(self, typed: str, shown: str) -> None:
+        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        self._world.type("ggO")
+        self._world.shows("-- INSERT --")
+        self._world.type(typed)
+        for key in re.findall(r"<(C-\w)>", self._page.keys("<C-x>")):
+            self._world.press(key)
+        self._world.shows(shown)
+        self._world.press("C-y")
         self._world.press("Escape")
         self._world.hides("-- INSERT --")
 

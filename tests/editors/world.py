@@ -141,6 +141,10 @@ class World:
         """Opens a gate."""
         self._scripted(f"release/{gate}", post=True)
 
+    def prompt(self) -> str:
+        """What the newest request says last to the model."""
+        return json.dumps(self._scripted("requests")[-1]["body"]["messages"][-1])
+
     def results(self) -> list[str]:
         """The texts of the tool results in the newest request."""
         requests = self._scripted("requests")
@@ -271,7 +275,7 @@ class World:
 
     def close(self) -> None:
         """Ends everything this world has started."""
-        running = self._descendants()
+        running = self._running()
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], capture_output=True, timeout=LIMIT, check=False)
         for process in running:
             try:
@@ -283,8 +287,27 @@ class World:
             self._model.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _running(self) -> list[int]:
+        """The processes below the terminal and those that were started for this world: an editor can outlive the terminal, and
+        what it has started can outlive it."""
+        below = self._descendants()
+        return below + [process for process in self._with_the_home() if process not in below]
+
+    def _with_the_home(self) -> list[int]:
+        """The processes that have this world's home in their environment."""
+        wanted = f"HOME={self.home}".encode()
+        found = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if wanted in environment.read_bytes().split(b"\0"):
+                    found.append(int(environment.parent.name))
+            except OSError:
+                # It has ended, or is another user's.
+                pass
+        return found
+
     def _descendants(self) -> list[int]:
-        """The processes below the terminal: an editor can outlive it."""
+        """The processes below the terminal."""
         listed = subprocess.run(
             ["tmux", "-S", self._socket, "list-panes", "-a", "-F", "#{pane_pid}"],
             capture_output=True, text=True, timeout=LIMIT, check=False,

@@ -27,28 +27,22 @@ impl Served {
         read.push_back((uri.to_owned(), in_short(text)));
     }
 
-    /// Those that are another text now, by what `now` says of them; none of them is named again for the same text. One
-    /// without a text is forgotten.
-    pub fn changed(&self, now: impl Fn(&str) -> Option<String>) -> Vec<String> {
-        // Nobody is held up while texts are made.
-        let known: Vec<(String, u64)> = self.lock().iter().cloned().collect();
-        let mut changed = Vec::new();
-        for (uri, before) in known {
-            let after = now(&uri).map(|text| in_short(&text));
-            if after == Some(before) {
-                continue;
-            }
-            let mut read = self.lock();
-            match after {
-                Some(after) => {
-                    read.iter_mut().filter(|(known, _)| *known == uri).for_each(|(_, told)| *told = after);
-                    drop(read);
-                    changed.push(uri);
-                }
-                None => read.retain(|(known, _)| *known != uri),
-            }
-        }
-        changed
+    /// The documents that are remembered.
+    #[must_use]
+    pub fn uris(&self) -> Vec<String> {
+        self.lock().iter().map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// Notes the text that a document has now, and says whether it is another one than the client knows. A document without
+    /// a text is forgotten.
+    pub fn is_another(&self, uri: &str, now: Option<&str>) -> bool {
+        let mut read = self.lock();
+        let Some(now) = now.map(in_short) else {
+            read.retain(|(known, _)| known != uri);
+            return false;
+        };
+        let known = read.iter_mut().find(|(known, _)| known == uri);
+        known.is_some_and(|(_, told)| std::mem::replace(told, now) != now)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(String, u64)>> {
@@ -71,11 +65,13 @@ mod tests {
         let served = Served::default();
         served.given("a", "one");
         served.given("b", "same");
-        let now = |uri: &str| Some(if uri == "a" { "two" } else { "same" }.to_owned());
-        assert_eq!(served.changed(now), ["a"]);
-        assert_eq!(served.changed(now), [] as [String; 0]);
-        assert_eq!(served.changed(|_| None), [] as [String; 0]);
-        assert!(served.lock().is_empty());
+        for (uri, now, is_another) in [("a", "two", true), ("a", "two", false), ("b", "same", false)] {
+            assert_eq!(served.is_another(uri, Some(now)), is_another, "{uri}");
+        }
+        for uri in served.uris() {
+            assert!(!served.is_another(&uri, None), "{uri}");
+        }
+        assert_eq!(served.uris(), [] as [String; 0]);
         for number in 0..2 * MAX_SERVED {
             served.given(&number.to_string(), "");
         }

@@ -1,9 +1,11 @@
 //! `agent/document/*` and `workspace/textDocumentContent`: the sides of a file under review.
 //!
-//! Rule: made from memory alone; a file that nothing is to be said about is the client's to read.
+//! Rule: made from what sessions know of their changes, and never from the file; one that nothing is to be said about is the
+//! client's to read.
 
 use std::sync::Arc;
 
+use kode_engine::engine::Attached;
 use kode_engine::ids::SessionId;
 use kode_engine::session::review::Side;
 use kode_protocol as wire;
@@ -34,14 +36,14 @@ pub(crate) struct TextDocumentContentResult {
 pub(crate) async fn baseline(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
     let params: wire::DocumentTextParams = params.read()?;
     backend.agent()?;
-    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Baseline)
+    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Baseline).await
 }
 
 /// Gives a text with the proposed hunks.
 pub(crate) async fn proposed(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
     let params: wire::DocumentTextParams = params.read()?;
     backend.agent()?;
-    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Proposed)
+    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Proposed).await
 }
 
 /// Gives the text of a virtual document.
@@ -49,17 +51,21 @@ pub(crate) async fn content(backend: &Backend, params: Params) -> Result<TextDoc
     let params: TextDocumentContentParams = params.read()?;
     // Asked for before anything is read, so that there is somebody to read it from.
     backend.agent()?;
-    let text = virtual_text(backend.shared(), &params.uri)?;
+    let text = virtual_text(backend.shared(), &params.uri).await?;
     backend.shared().served.given(&params.uri, &text);
     Ok(TextDocumentContentResult { text })
 }
 
 /// Asks the client to read those virtual documents again that are another text now.
-pub(crate) fn refresh(shared: &Arc<Shared>) {
+pub(crate) async fn refresh(shared: &Arc<Shared>) {
     if !shared.facts.get().is_some_and(|facts| facts.text_document_content) {
         return;
     }
-    for uri in shared.served.changed(|uri| virtual_text(shared, uri).ok()) {
+    for uri in shared.served.uris() {
+        let text = virtual_text(shared, &uri).await.ok();
+        if !shared.served.is_another(&uri, text.as_deref()) {
+            continue;
+        }
         let client = shared.client.clone();
         // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
         tokio::spawn(async move {
@@ -71,14 +77,14 @@ pub(crate) fn refresh(shared: &Arc<Shared>) {
     }
 }
 
-fn virtual_text(shared: &Shared, uri: &str) -> Result<String, Failure> {
+async fn virtual_text(shared: &Shared, uri: &str) -> Result<String, Failure> {
     let wrong = || error::invalid_params("uri", &format!("`{uri}` is no document of this server"));
     let SideUri { side, session, document } = SideUri::parse(uri).ok_or_else(wrong)?;
     let session = session.map(wire::SessionId::new);
-    Ok(text(shared, session.as_ref(), &wire::Uri::new(document), side)?.text)
+    Ok(text(shared, session.as_ref(), &wire::Uri::new(document), side).await?.text)
 }
 
-fn text(
+async fn text(
     shared: &Shared,
     session: Option<&wire::SessionId>,
     uri: &wire::Uri,
@@ -86,20 +92,27 @@ fn text(
 ) -> Result<wire::DocumentText, Failure> {
     let target = target("uri", uri)?;
     let engine = shared.live_agent().map(|agent| &agent.engine);
-    let mut sessions = match (session, engine) {
+    let sessions = match (session, engine) {
         (Some(id), Some(engine)) => {
             let id = SessionId::from_external(id.as_str());
-            vec![engine.session(&id).map_err(error::session)?]
+            vec![engine.attached(&id).map_err(error::session)?]
         }
-        (None, Some(engine)) => engine.live_sessions(),
+        (None, Some(engine)) => engine.all_attached(),
         (_, None) => Vec::new(),
     };
-    sessions.sort_by(|a, b| b.id().cmp(a.id()));
     for session in sessions {
-        if let Some(review) = session.review_of(&target) {
-            // A side that is no file is an empty text: what is shown beside a file that was made or deleted.
-            let text = session.side(&target, side).unwrap_or_default();
-            return Ok(wire::DocumentText { text, version: review.version });
+        match session {
+            Attached::Live(session) => {
+                let Some(review) = session.review_of(&target) else { continue };
+                // A side that is no file is an empty text: what is shown beside a file that was made or deleted.
+                let text = session.side(&target, side).unwrap_or_default();
+                return Ok(wire::DocumentText { text, version: review.version });
+            }
+            Attached::Following(following) => {
+                let text = following.side(target.clone(), side).await.map_err(error::followed_changes)?;
+                let Some(text) = text else { continue };
+                return Ok(wire::DocumentText { text, version: None });
+            }
         }
     }
     let document = shared.documents.snapshot_of(&target);

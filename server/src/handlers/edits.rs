@@ -52,13 +52,15 @@ async fn followed(
     following: &Arc<Following>,
     wanted: Option<Target>,
 ) -> Result<wire::ListEditsResult, Failure> {
-    let reviews = following.review().await;
-    let mut reviews = reviews
-        .map_err(|error| error::internal(&format!("the changes of the session cannot be read: {error}")))?;
+    let mut reviews = following.review().await.map_err(error::followed_changes)?;
     reviews.retain(|file| wanted.as_ref().is_none_or(|wanted| file.target == *wanted));
-    let encoding = backend.shared().documents.encoding();
-    let files = reviews.into_iter().map(|file| {
+    let documents = &backend.shared().documents;
+    let encoding = documents.encoding();
+    let files = reviews.into_iter().map(|mut file| {
         let path = following.display(&file.target);
+        // What is recorded there is not always what is open here.
+        let document = documents.snapshot_of(&file.target).filter(|document| document.text == file.text);
+        file.version = document.map(|document| document.version);
         convert::review::file(following.id(), path, file, encoding)
     });
     Ok(wire::ListEditsResult { files: files.collect(), history: Vec::new() })

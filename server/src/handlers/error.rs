@@ -3,6 +3,8 @@
 //! Rule: every failed request says what happened in `message`, what to do next in `data.hint`, and what a program can
 //! go by in `data.kind`.
 
+use std::io;
+
 use kode_engine::engine::SessionError;
 use kode_engine::ids::{PermissionId, QuestionId};
 use kode_engine::journal::lease::Declined;
@@ -58,6 +60,15 @@ pub(crate) fn internal(message: &str) -> Failure {
 /// There is no place for the user's state.
 pub(crate) fn no_home(message: &str) -> Failure {
     failure(ErrorKind::StorageFailure, message.to_owned(), "Set KODE_LS_HOME to a folder you can write to.")
+}
+
+/// What a session has changed that another server writes cannot be read.
+pub(crate) fn followed_changes(error: io::Error) -> Failure {
+    failure(
+        ErrorKind::StorageFailure,
+        format!("the changes of the session cannot be read from its journal: {error}"),
+        "See to the session's folder and try again, or look at them in the editor that has the session.",
+    )
 }
 
 /// A session cannot be had.

@@ -52,6 +52,8 @@ struct Written {
     session: SessionId,
     /// Whether who shows answers the plain way has left this one to the document.
     is_left: bool,
+    /// Whether the document has not shown for long what was written into it.
+    is_late: bool,
 }
 
 impl Chats {
@@ -62,7 +64,7 @@ impl Chats {
         if state.writing.contains_key(&target) {
             return false;
         }
-        state.writing.insert(target, Written { session: session.clone(), is_left: false });
+        state.writing.insert(target, Written { session: session.clone(), is_left: false, is_late: false });
         true
     }
 
@@ -91,10 +93,30 @@ impl Chats {
         self.lock().remembered.get(&documents::target(uri)).cloned()
     }
 
-    /// Leaves the answer of this conversation to the document that it is being written into; false when there is none.
+    /// Notes that a document is late, so that its answer is to be shown the plain way as well; whether that was left to it
+    /// until now.
+    fn be_late(&self, uri: &Url) -> bool {
+        let mut state = self.lock();
+        let written = state.writing.get_mut(&documents::target(uri));
+        written.is_some_and(|written| {
+            written.is_late = true;
+            std::mem::take(&mut written.is_left)
+        })
+    }
+
+    /// Notes that a document is late no more.
+    fn be_in_time(&self, uri: &Url) {
+        if let Some(written) = self.lock().writing.get_mut(&documents::target(uri)) {
+            written.is_late = false;
+        }
+    }
+
+    /// Leaves the answer of this conversation to the document that it is being written into; false when there is none, or it
+    /// is late.
     pub(crate) fn leave(&self, session: &SessionId) -> bool {
         let mut state = self.lock();
-        let mut written = state.writing.values_mut().filter(|written| written.session == *session);
+        let mut written =
+            state.writing.values_mut().filter(|written| written.session == *session && !written.is_late);
         let found = written.next();
         found.map(|written| written.is_left = true).is_some()
     }

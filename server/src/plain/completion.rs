@@ -1,7 +1,7 @@
 //! `textDocument/completion` in prompts: what `agent/complete` answers, for every editor that completes.
 //!
-//! Rule: answers in chat documents and prompt buffers alone, with an edit of exactly the word at the cursor; nothing is
-//! left to be resolved.
+//! Rule: answers in chat documents and prompt buffers alone, with an edit of as little as all answers have in common at the
+//! cursor; nothing is left to be resolved.
 
 use std::sync::Arc;
 
@@ -34,15 +34,32 @@ pub(crate) async fn complete(
     let Some(word) = word_at(&text, text.len()) else { return Ok(None) };
     let agent = Arc::clone(backend.agent()?);
     let session = session.and_then(|id| agent.engine.session(&id).ok());
-    let range = encoding.range(&document.text, prompt.start + word.start..cursor);
-    let found = candidates(&agent, session.as_deref(), word).await?;
-    let items = found.into_iter().enumerate().map(|(at, found)| item(at, found, range));
+    let mut found = candidates(&agent, session.as_deref(), word).await?;
+    let typed = &text[word.start..];
+    let mut kept = typed.len() - name(typed).len();
+    if shared.facts.get().is_some_and(|facts| facts.completes_words) {
+        // What begins otherwise could only be put behind what is there.
+        found.retain(|found| found.insert.starts_with(&typed[..kept]));
+    } else if !found.iter().all(|found| found.insert.starts_with(&typed[..kept])) {
+        kept = word.sign.len_utf8();
+    }
+    let range = encoding.range(&document.text, prompt.start + word.start + kept..cursor);
+    let items = found.into_iter().enumerate().map(|(at, found)| item(at, found, kept, range));
     // What fits is decided here, by more than what the word begins with.
     Ok(Some(CompletionList { is_incomplete: true, items: items.collect() }))
 }
 
-fn item(at: usize, found: Completion, range: lsp_types::Range) -> CompletionItem {
+/// The name that a text ends with: what a client replaces that heeds no ranges.
+fn name(text: &str) -> &str {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '$');
+    let before = text.trim_end_matches(is_part);
+    text[before.len()..].trim_start_matches(|char: char| char.is_ascii_digit())
+}
+
+/// An item that puts in what comes behind the first `kept` bytes.
+fn item(at: usize, found: Completion, kept: usize, range: lsp_types::Range) -> CompletionItem {
     let Completion { kind, label, insert, detail } = found;
+    let insert = insert[kept..].to_owned();
     CompletionItem {
         label,
         kind: Some(match kind {
@@ -60,5 +77,27 @@ fn item(at: usize, found: Completion, range: lsp_types::Range) -> CompletionItem
         insert_text_format: Some(InsertTextFormat::PLAIN_TEXT),
         text_edit: Some(CompletionTextEdit::Edit(TextEdit { range, new_text: insert })),
         ..CompletionItem::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn a_text_ends_with_a_name_as_old_clients_see_it() {
+        for (text, expected) in [
+            ("@gree", "gree"),
+            ("@", ""),
+            ("@src/ma", "ma"),
+            ("@my-file_2", "file_2"),
+            ("@12", ""),
+            ("@1a", "a"),
+            ("@äb", "b"),
+            ("@\"my no", "no"),
+            ("/compact", "compact"),
+        ] {
+            assert_eq!(name(text), expected, "{text}");
+        }
     }
 }

@@ -1,4 +1,4 @@
---- Installing the plugin in the ways that its README shows.
+--- Installing the plugin in the ways that its README shows, and doing without it as that of the repository does.
 ---
 --- Rule: what is run is what stands in README.md, with the address of this copy in the place of the example's.
 
@@ -7,9 +7,9 @@ local equal, say = World.equal, World.say
 
 local tests = {}
 
---- The Lua of README.md that has this in it.
-local function example(part)
-  for block in World.read(World.plugin .. '/README.md'):gmatch('\n```lua\n(.-)\n```') do
+--- The Lua of README.md, that of the plugin or the one in another folder, that has this in it.
+local function example(part, folder)
+  for block in World.read((folder or World.plugin) .. '/README.md'):gmatch('\n```lua\n(.-)\n```') do
     if block:find(part, 1, true) then
       return block
     end
@@ -51,6 +51,34 @@ local function works(world)
   equal(world:lua("return vim.fn.exists(':Kode')"), 2, 'the command')
   world:command('help kode')
   world:wait_lua('the help is there', 'return vim.bo.buftype', 'help')
+end
+
+tests['without the plugin a turn is asked for, answered and made, with the demo model'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local programs = world.folder .. '/programs'
+  vim.fn.mkdir(programs)
+  assert(vim.uv.fs_symlink(World.program, programs .. '/kode-ls'))
+  local start = ("vim.env.PATH = %q .. ':' .. vim.env.PATH\n"):format(programs)
+    .. 'function vim.ui.select(items, options, on_choice) question = { options.prompt, items, on_choice } end\n'
+  World.write(world.folder .. '/init.lua', start .. example('vim.lsp.enable', vim.fs.dirname(vim.fs.dirname(World.plugin))))
+  vim.fn.mkdir(world:path('.git'), 'p')
+  world:spawn({ 'a.txt' })
+  World.wait_until('the server is attached', function()
+    return world:lua("return #vim.lsp.get_clients({ bufnr = 0, name = 'kode' }) == 1")
+  end)
+  world:command('Kode fix the greeting')
+  World.wait_until('the user is asked', function()
+    return world:lua('return question ~= nil')
+  end)
+  assert(world:lua('return question[1]'):find('+> fix the greeting', 1, true), world:lua('return question[1]'))
+  world:lua([[
+    for number, item in ipairs(question[2]) do
+      if item.title == 'Allow once' then question[3](item, number) end
+    end
+  ]])
+  World.wait_until('the file is written', function()
+    return vim.uv.fs_stat(world:path('kode-demo.md')) ~= nil
+  end)
 end
 
 tests['vim.pack installs it'] = function(world)

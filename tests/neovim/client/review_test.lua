@@ -58,6 +58,53 @@ tests['a list that was made of another text is not drawn, but asked for again'] 
   wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
 end
 
+tests['a second Neovim shows the changes of a session that it follows, where it has their text'] = function(world)
+  two_places(world)
+  local other = setmetatable({ folder = world.folder, jobs = {}, env = world.env }, World)
+  other:start({ 'a.txt' })
+  vim.list_extend(world.jobs, other.jobs)
+  other:command('Kode resume')
+  other:wait_screen('open in another window')
+  other:command('wincmd t')
+  wait_shown(other, { 1, 5 }, { '1 two', '5 six' })
+  other:command('Kode review')
+  World.wait_until('they are listed', function()
+    return #other:lua('return vim.fn.getqflist()') == 2
+  end)
+  other:command('cclose')
+  other:command('wincmd t | 2')
+  other:command('Kode diff')
+  World.wait_until('both sides are there', function()
+    return other:lua([[
+      local texts = {}
+      for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+        local lines = vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, 2, false)
+        texts[#texts + 1] = lines[2]
+      end
+      return table.concat(texts, ' ')
+    ]]) == 'two TWO'
+  end)
+  other:command('tabclose')
+  -- What is decided there is another list; its places mean nothing in another text.
+  other:command('wincmd t')
+  other:type('ggOmine<Esc>')
+  world:command('2')
+  world:command('Kode keep')
+  World.wait_until('one is left', function()
+    return other:lua([[
+      local _, file = next(require('kode.surface').latest().review.files)
+      return #file.hunks
+    ]]) == 1
+  end)
+  equal(shown(other), { {}, {} }, 'what is shown in another text')
+  other:type('u')
+  wait_shown(other, { 5 }, { '5 six' })
+  other:command('6')
+  other:command('Kode undo')
+  other:wait_told('takeOver')
+  wait_shown(world, { 5 }, { '5 six' })
+end
+
 tests['keeping is repeated by the dot'] = function(world)
   two_places(world)
   world:lua("vim.keymap.set('n', 'gk', '<Plug>(kode-keep)')")

@@ -34,6 +34,33 @@ local function status(world)
   ]])
 end
 
+tests['a server that is traced logs all it does, until that is ended'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  world:open()
+  local function another_server_after(command)
+    local pid = server_pid(world)
+    world:command(command)
+    World.wait_until('another server is ready', function()
+      local now = server_pid(world)
+      return now and now ~= vim.NIL and now ~= pid and status(world) == 'ready'
+    end)
+  end
+  another_server_after('Kode trace')
+  world:send('first')
+  world:wait_transcript('An answer to first.')
+  world:command('Kode log')
+  assert(world:text():find('TRACE', 1, true), world:text())
+  world:command('close')
+  another_server_after('Kode trace off')
+  -- The log still has what the server before it wrote.
+  local environment = assert(io.open(('/proc/%d/environ'):format(server_pid(world)), 'rb'))
+  local variables = environment:read('*a')
+  environment:close()
+  assert(not variables:find('KODE_LS_LOG', 1, true), 'the log says as much as before')
+end
+
 tests['a killed server is started again, and everything is there'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   serve_answers(world)
@@ -327,8 +354,22 @@ tests['checkhealth finds nothing wrong'] = function(world)
     return world:text():find('running servers', 1, true) ~= nil
   end)
   local report = world:text()
-  assert(not report:find('ERROR', 1, true), report)
+  assert(not report:find('ERROR', 1, true) and not report:find('WARNING', 1, true), report)
   assert(report:find('1 sessions', 1, true), report)
+  assert(report:find('Neovim ' .. tostring(vim.version()) .. '\n', 1, true), report)
+end
+
+tests['checkhealth names first what keeps the server from working'] = function(world)
+  world.env.ANTHROPIC_API_KEY = ''
+  world:start({ 'a.txt' })
+  world:command('checkhealth kode')
+  World.wait_until('the report is there', function()
+    return world:text():find('running servers', 1, true) ~= nil
+  end)
+  local report = world:text()
+  local warning, all = report:find('WARNING main', 1, true), report:find('doctor', 1, true)
+  assert(warning and all and warning < all, report)
+  assert(report:find('\n  sandbox  ', 1, true), 'it stands as the doctor wrote it: ' .. report)
 end
 
 tests['without a server the command says what to do'] = function(world)

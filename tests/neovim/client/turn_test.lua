@@ -404,6 +404,24 @@ tests['a finished message is highlighted, whatever is above it'] = function(worl
   equal(lines_of('@keyword.lua'), { 'local x = 1' }, 'the code')
 end
 
+tests['columns of tables stand below each other, whatever the width of their characters'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('| name | 大小 | n |\n|---|:--|--:|\n| 文件 | a \\| b | 1 |\n| x | | 1000 |\n\nIt is `so`.') })
+  world:start({ 'a.txt' })
+  world:open()
+  world:send('first')
+  world:wait_turns(1)
+  for _, line in ipairs({
+    '| name | 大小   |    n |',
+    '|------|:-------|-----:|',
+    '| 文件 | a \\| b |    1 |',
+    '| x    |        | 1000 |',
+  }) do
+    world:wait_screen(line)
+  end
+  equal(world:transcript():find('| x | | 1000 |', 1, true) ~= nil, true, 'the text is as it was written')
+end
+
 tests['for screen readers the state of a card is in its line'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ call('Read', { file_path = '{{cwd}}/a.txt' }), say('Read.') })

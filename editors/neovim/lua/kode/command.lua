@@ -362,6 +362,14 @@ commands.restart = {
   end,
 }
 
+commands.trace = {
+  text = 'start the server again, so that its log says all that it does; off: as before',
+  complete = fixed({ 'off' }),
+  run = function(call)
+    connection():trace(call.words[1] ~= 'off')
+  end,
+}
+
 commands.help = {
   text = 'list the sub-commands',
   run = function()

@@ -21,6 +21,7 @@ local MAX_STRAY = 1000
 ---@field status "starting"|"ready"|"restarting"|"stopped"
 ---@field reason? string Why it is not ready, for people.
 ---@field sessions table<kode.SessionId, kode.Session>
+---@field private log_level? string How much the server logs, where that is not as usual.
 ---@field private crashes integer[]
 ---@field private waiting (fun(problem?: string))[]
 ---@field private stray kode.AgentEventParams[]
@@ -134,6 +135,9 @@ function Connection:start()
   end
   ---@type any
   local start = vim.tbl_extend('force', lsp_config, { name = 'kode', root_dir = self.root })
+  if self.log_level then
+    start.cmd_env = vim.tbl_extend('force', start.cmd_env or {}, { KODE_LS_LOG = self.log_level })
+  end
   local ok, id = pcall(vim.lsp.start, start, {
     attach = false,
     reuse_client = function(client)
@@ -238,6 +242,13 @@ function Connection:restart(only_stop)
   vim.schedule(function()
     self:start()
   end)
+end
+
+--- Starts the server again, so that it logs all it does, or as much as usual.
+---@param all boolean
+function Connection:trace(all)
+  self.log_level = all and 'trace' or nil
+  self:restart()
 end
 
 --- A server has ended.

@@ -34,9 +34,11 @@ local function check_program(cmd)
   health.ok(('%s: %s'):format(vim.fn.exepath(cmd), vim.trim(version.stdout or '')))
   local doctor = vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }):wait()
   health.start('kode: the server on this machine')
-  for line in vim.gsplit(vim.trim(doctor.stdout or ''), '\n') do
-    health.info(line)
+  local said = vim.trim(doctor.stdout or '')
+  for problem in said:gmatch('\n%s*! ([^\n]+)') do
+    health.warn(problem)
   end
+  health.info('`kode-ls doctor` says:\n' .. said)
   if doctor.code ~= 0 then
     health.warn('the doctor has found something that does not work', 'see the lines above')
   end
@@ -73,7 +75,7 @@ function M.check()
   if vim.fn.has('nvim-0.11') == 0 then
     return health.error('Neovim 0.11 or later is needed')
   end
-  health.ok(('Neovim %s'):format(vim.fn.matchstr(vim.fn.execute('version'), 'NVIM v\\zs\\S*')))
+  health.ok(('Neovim %s'):format(vim.fn.matchstr(vim.fn.execute('version'), 'NVIM v\\zs[^\\n]*')))
   if vim.treesitter.language.add('markdown') then
     health.ok('the transcript is highlighted: the tree-sitter parser for Markdown is there')
   else

@@ -11,7 +11,24 @@ local MAX_BYTES = 64 * 1024
 --- Captures that are no highlights.
 local silent = { spell = true, nospell = true, conceal = true, none = true }
 
---- The highlights of a text; none where there is no parser for Markdown.
+--- What aligns the tables below a node.
+---@param root TSNode
+---@param text string
+---@return kode.Mark[]
+local function tables(root, text)
+  local marks = {}
+  for _, node in vim.treesitter.query.parse('markdown', '(pipe_table) @table'):iter_captures(root, text) do
+    local lines = vim.split(vim.treesitter.get_node_text(node, text), '\n', { plain = true, trimempty = true })
+    local row, column = node:start()
+    -- In a list or a quote the lines begin elsewhere than the table.
+    if column == 0 then
+      vim.list_extend(marks, require('kode.tables').marks(lines, row))
+    end
+  end
+  return marks
+end
+
+--- The highlights of a text and what aligns its tables; none where there is no parser for Markdown.
 ---@param text string
 ---@return kode.Mark[]
 function M.marks(text)
@@ -26,6 +43,9 @@ function M.marks(text)
     local query = vim.treesitter.query.get(language, 'highlights')
     if not query then
       return
+    end
+    if language == 'markdown' then
+      vim.list_extend(marks, tables(tree:root(), text))
     end
     for id, node in query:iter_captures(tree:root(), text) do
       local capture = query.captures[id] --[[@as string]]

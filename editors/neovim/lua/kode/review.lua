@@ -215,7 +215,9 @@ function M.draw(bufnr)
     local file = file_of(surface.review, bufnr)
     if file then
       local version = vim.lsp.util.buf_versions[bufnr]
-      if file.version == nil or file.version == version then
+      -- What is recorded of a session that is written elsewhere may not be what the buffer has.
+      local is_closed = file.version == nil and not surface.session.following
+      if is_closed or file.version == version then
         surface.review.retries[file.uri] = nil
         draw_file(bufnr, file, surface)
       else
@@ -285,9 +287,6 @@ end
 --- Lists everything anew.
 ---@param callback? fun()
 function Review:refresh(callback)
-  if self.surface.session.following then
-    return
-  end
   self.surface:ask('agent/edits/list', {}, function(result)
     local before = self.files
     self.files = {}

@@ -656,7 +656,8 @@ function Transcript:highlight_next()
   if place and self.blocks[place] == block then
     local row = self:row_of(place) + TEXT_ROW
     for _, mark in ipairs(require('kode.markdown').marks(block.item.body.text or '')) do
-      local options = vim.tbl_extend('force', mark.options, { end_row = row + mark.options.end_row })
+      local ends = mark.options.end_row
+      local options = vim.tbl_extend('force', mark.options, { end_row = ends and row + ends })
       api.nvim_buf_set_extmark(self.buffer, highlight.markdown, row + mark.row, mark.column, options)
     end
   end

@@ -504,7 +504,7 @@
 --- A text.
 ---@class kode.DocumentText
 ---@field text string The text; empty where there is no file.
----@field version? integer The version of the open document that it was made from; absent for a closed file.
+---@field version? integer The version of the open document that it was made from; absent for a closed file, and for a followed session.
 
 --- Whose text is wanted.
 ---@class kode.DocumentTextParams
@@ -590,7 +590,7 @@
 ---@class kode.EditedFile
 ---@field uri kode.Uri The file or document.
 ---@field path string Its path or untitled URI, as shown to people.
----@field version? integer The version of the open document that the ranges count in; absent for a closed file. A client whose document has moved on waits for the next list, or moves the ranges by itself.
+---@field version? integer The version of the open document that the ranges count in; absent for a closed file, and for a followed session whose recorded text is another than the document has. A client whose document has moved on waits for the next list, or moves the ranges by itself.
 ---@field baselineUri kode.Uri A document without the hunks that are neither kept nor undone, to be read by `workspace/textDocumentContent` or `agent/document/baseline`: the left side of a diff.
 ---@field proposedUri kode.Uri A document with the proposed hunks: the right side of a diff.
 ---@field added integer Lines that the hunks add.
@@ -2869,12 +2869,12 @@
 ---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
----@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.
 ---@field ["agent/edits/resolve"] fun(params: kode.ResolveEditsParams): kode.ResolveEditsResult Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/edits/propose"] fun(params: kode.ProposeEditsParams): kode.ProposeEditsResult Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model hears of it with the next prompt. Answered when it is done. Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
 ---@field ["agent/edits/revert"] fun(params: kode.RevertEditsParams): kode.Resolution Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too. Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
----@field ["agent/document/baseline"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text without the hunks that are neither kept nor undone. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
----@field ["agent/document/proposed"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text with the proposed hunks. Errors: `unknownSession`, `unknownDocument`, `invalidParams`.
+---@field ["agent/document/baseline"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text without the hunks that are neither kept nor undone. Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
+---@field ["agent/document/proposed"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text with the proposed hunks. Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
 ---@field ["agent/checkpoint/list"] fun(params: kode.ListCheckpointsParams): kode.ListCheckpointsResult Lists the checkpoints of a session. Errors: `unknownSession`.
 ---@field ["agent/checkpoint/restore"] fun(params: kode.RestoreCheckpointParams): kode.RestoreCheckpointResult Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/tasks/list"] fun(params: kode.ListTasksParams): kode.ListTasksResult Lists the background commands of a session, also those that have ended. Errors: `unknownSession`.
@@ -2910,6 +2910,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema these types were made from; the server tells its own as `schemaHash`.
-M.schema_hash = "bd9df1053b3afd356406c2a422ccfb5fd0e2fd261dc0d15aabde6ec26d9dd967"
+M.schema_hash = "a50284a18d4e0b5e395a6736dd9de578bd37cce6894f6a460df2f5fa237c4625"
 
 return M

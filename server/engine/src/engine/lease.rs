@@ -136,6 +136,21 @@ impl Engine {
         }
     }
 
+    /// All sessions that are live or followed here, the newest first.
+    #[must_use]
+    pub fn all_attached(&self) -> Vec<Attached> {
+        let mut all: Vec<(SessionId, Attached)> = self
+            .live_sessions()
+            .into_iter()
+            .map(|session| (session.id().clone(), Attached::Live(session)))
+            .collect();
+        let followed = lock(&self.followed);
+        let followed = followed.iter().filter(|(_, following)| !following.is_stopped());
+        all.extend(followed.map(|(id, following)| (id.clone(), Attached::Following(Arc::clone(following)))));
+        all.sort_by(|(a, _), (b, _)| b.cmp(a));
+        all.into_iter().map(|(_, attached)| attached).collect()
+    }
+
     /// From now on nobody gets the session of that id, until it is ready.
     pub(super) fn prepare(&self, id: &SessionId) -> Preparing {
         lock(&self.preparing).insert(id.clone());

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::edit::ledger::Ledger;
 use crate::engine::BLOBS;
 use crate::event::{Event, EventLog, Kept};
 use crate::ids::{AgentId, ItemId, SessionId};
@@ -25,7 +26,8 @@ use crate::session::lock;
 use crate::session::open::changes_of;
 use crate::session::paging::{ItemPage, PagingError};
 use crate::session::replay::Replay;
-use crate::session::review::FileReview;
+use crate::session::resolve::side_of;
+use crate::session::review::{FileReview, Side};
 use crate::session::snapshot::Snapshot;
 use crate::session::spending::Spending;
 use crate::session::state::SessionState;
@@ -51,8 +53,8 @@ pub struct Following {
     reading: Mutex<Reading>,
     /// Never held while the disk is read: those who show the session wait for it.
     inner: Mutex<Inner>,
-    /// The files with hunks, and the number of the newest event when they were read.
-    reviewed: Mutex<Option<(u64, Vec<FileReview>)>>,
+    /// What was changed, and the number of the newest event when that was read.
+    changes: Mutex<Option<(u64, Ledger)>>,
     /// Woken when something in the session's folder has changed.
     pub(crate) wake: Arc<Notify>,
     stop: CancellationToken,
@@ -108,7 +110,7 @@ impl Following {
             log,
             reading: Mutex::new(Reading { tail, is_headless: false }),
             inner: Mutex::new(Inner { state, writer }),
-            reviewed: Mutex::default(),
+            changes: Mutex::default(),
             wake: Arc::default(),
             stop: CancellationToken::new(),
             taking: tokio::sync::Mutex::default(),
@@ -183,19 +185,38 @@ impl Following {
     /// # Errors
     /// What the system says about the journal.
     pub async fn review(self: &Arc<Self>) -> io::Result<Vec<FileReview>> {
+        self.look_at_changes(Ledger::review).await
+    }
+
+    /// A side of a file with such hunks, as far as they are recorded, empty where that side is no file; `None` when the file
+    /// has none.
+    ///
+    /// # Errors
+    /// What the system says about the journal.
+    pub async fn side(self: &Arc<Self>, target: Target, side: Side) -> io::Result<Option<String>> {
+        let look = move |changes: &Ledger| {
+            changes.review_of(&target)?;
+            Some(side_of(changes, &target, side).unwrap_or_default())
+        };
+        self.look_at_changes(look).await
+    }
+
+    async fn look_at_changes<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&Ledger) -> T + Send + 'static,
+    ) -> io::Result<T> {
         let following = Arc::clone(self);
         blocking(move || {
             let newest = following.log.newest();
-            let mut known = lock(&following.reviewed);
-            if let Some((at, files)) = &*known
+            let mut known = lock(&following.changes);
+            if let Some((at, changes)) = &*known
                 && *at == newest
             {
-                return Ok(files.clone());
+                return Ok(look(changes));
             }
             let blobs = Blobs::new(following.path.with_file_name(BLOBS));
-            let files = changes_of(&following.path, &blobs)?.review();
-            *known = Some((newest, files.clone()));
-            Ok(files)
+            let (_, changes) = known.insert((newest, changes_of(&following.path, &blobs)?));
+            Ok(look(changes))
         })
         .await
     }

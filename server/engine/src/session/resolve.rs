@@ -50,17 +50,7 @@ impl Session {
     /// A side of a file that the agent has changed; `None` when it has not, or nothing of that is left to tell apart.
     #[must_use]
     pub fn side(&self, target: &Target, side: Side) -> Option<String> {
-        let book = self.sync_changes();
-        let waiting = |state| {
-            let file = book.ledger.review_of(target)?;
-            Some(file.hunks.into_iter().map(|hunk| (hunk.id, state)).collect::<Vec<_>>())
-        };
-        let moves = match side {
-            Side::Baseline => waiting(HunkState::Undone)?,
-            Side::Proposed => waiting(HunkState::Applied)?,
-            Side::Current => Vec::new(),
-        };
-        book.ledger.text_with(target, &moves)
+        side_of(&self.sync_changes().ledger, target, side)
     }
 
     /// Begins to accept, reject, keep or undo hunks. How it went is told by [`Event::EditsResolved`].
@@ -262,6 +252,20 @@ impl Session {
         }
         outcome
     }
+}
+
+/// A side of a file by what a ledger says of it; `None` when it says nothing, or nothing is left to tell apart.
+pub(super) fn side_of(ledger: &Ledger, target: &Target, side: Side) -> Option<String> {
+    let waiting = |state| {
+        let file = ledger.review_of(target)?;
+        Some(file.hunks.into_iter().map(|hunk| (hunk.id, state)).collect::<Vec<_>>())
+    };
+    let moves = match side {
+        Side::Baseline => waiting(HunkState::Undone)?,
+        Side::Proposed => waiting(HunkState::Applied)?,
+        Side::Current => Vec::new(),
+    };
+    ledger.text_with(target, &moves)
 }
 
 impl Book {

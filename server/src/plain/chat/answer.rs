@@ -2,24 +2,25 @@
 //!
 //! Rule: one edit at a time and never more often than [`PAUSE`], each made on the text as it is and counted only when
 //! the document has shown it; it touches nothing but the line that holds the answer's place. Where the document cannot
-//! be written any more the user is told, and hears the answer the plain way.
+//! be written any more, or not for long, the user is told, and hears the answer the plain way.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kode_engine::edit::TextEdit;
 use kode_engine::event::{Event, Item, ItemBody, RunState, Subscription, TurnEnd};
-use kode_engine::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot, Host};
+use kode_engine::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot};
 use kode_engine::ids::{ItemId, TurnId};
 use kode_engine::session::Session;
 use lsp_types::{MessageType, Url};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::layout::{Layout, PROMPT};
 use super::words::Words;
 use crate::backend::Shared;
 use crate::display::{both_ends, printable, readable};
-use crate::host::LspHost;
+use crate::host::{EDIT_LIMIT, LspHost};
 use crate::plain::{ANSWER_LIMIT, outcome};
 
 /// The least time between two edits of a document.
@@ -74,6 +75,8 @@ enum Stopped {
 struct Writing {
     shared: Arc<Shared>,
     host: LspHost,
+    /// Who waits for an answer does not keep a closed session from ending.
+    session: Weak<Session>,
     uri: Url,
     turn: TurnId,
     only: Option<ItemId>,
@@ -86,6 +89,8 @@ struct Writing {
     over: bool,
     refusals: u32,
     pause: Duration,
+    /// Whether the user knows that the document is shown late.
+    told_late: bool,
 }
 
 /// Writes an answer until it is whole, or the document takes no more. Nothing waits for it.
@@ -95,6 +100,7 @@ pub(super) fn start(shared: &Arc<Shared>, session: &Arc<Session>, begin: Begin) 
         let Begin { uri, turn, only, since, first } = begin;
         let mut writing = Writing {
             host: LspHost::new(Arc::clone(&shared)),
+            session: Arc::downgrade(&session),
             uri,
             turn,
             only,
@@ -104,7 +110,8 @@ pub(super) fn start(shared: &Arc<Shared>, session: &Arc<Session>, begin: Begin) 
             over: false,
             refusals: 0,
             pause: PAUSE,
-            shared: Arc::clone(&shared),
+            told_late: false,
+            shared,
         };
         let stopped = match first {
             First::Prompt { base, edit } => writing.make_place(base, edit).await,
@@ -113,22 +120,18 @@ pub(super) fn start(shared: &Arc<Shared>, session: &Arc<Session>, begin: Begin) 
                 Ok(())
             }
         };
-        let (uri, mut events) = (writing.uri.clone(), session.events().subscribe(since, Vec::new()));
-        // Who waits here would keep a closed session from ending.
-        let weak = Arc::downgrade(&session);
+        let mut events = session.events().subscribe(since, Vec::new());
         drop(session);
         let stopped = match stopped {
-            Ok(()) => writing.follow(&mut events, &weak).await,
+            Ok(()) => writing.follow(&mut events).await,
             Err(stopped) => Err(stopped),
         };
-        let was_left = shared.chats.end(&uri);
+        let was_left = writing.shared.chats.end(&writing.uri);
         if let Err(stopped) = stopped {
-            tracing::info!(%uri, "an answer is written no further into its document");
-            tell(&shared, &uri, &stopped).await;
-            if was_left && let Some(session) = weak.upgrade() {
-                let answer = both_ends(session.answer().trim(), ANSWER_LIMIT);
-                drop(session);
-                shared.client.show_message(MessageType::INFO, readable(&answer)).await;
+            tracing::info!(uri = %writing.uri, "an answer is written no further into its document");
+            writing.tell_stopped(&stopped).await;
+            if was_left {
+                writing.show().await;
             }
         }
     });
@@ -147,16 +150,16 @@ impl Writing {
             let document = self.document()?;
             let text = document.text.to_string();
             let layout = Layout::of(&text);
+            // Kakoune puts in a line above its end what goes behind the last line.
+            if layout.answering.is_some_and(|place| place.turn == self.turn) {
+                return Ok(());
+            }
             edit.range = behind(&text, layout.prompt.end);
             base = document;
         }
     }
 
-    async fn follow(
-        &mut self,
-        events: &mut Subscription,
-        session: &std::sync::Weak<Session>,
-    ) -> Result<(), Stopped> {
+    async fn follow(&mut self, events: &mut Subscription) -> Result<(), Stopped> {
         let mut next = Instant::now() + self.pause;
         loop {
             if self.over {
@@ -174,7 +177,7 @@ impl Writing {
                     Ok(Some(batch)) => batch.iter().for_each(|record| self.take(&record.event)),
                     // The session has ended; what it said is all there is.
                     Ok(None) => self.over = true,
-                    Err(_) => match session.upgrade() {
+                    Err(_) => match self.session.upgrade() {
                         Some(session) => self.look_at_all(session).await,
                         None => self.over = true,
                     },
@@ -312,7 +315,7 @@ impl Writing {
 
     /// Tries one edit; `None` when it is to be tried again on the text as it is then.
     async fn edited(&mut self, edit: DocumentEdit) -> Result<Option<()>, Stopped> {
-        match self.host.edit_document(edit).await {
+        match self.attempt(edit).await {
             DocumentEditOutcome::Applied(_) => {
                 (self.refusals, self.pause) = (0, PAUSE);
                 Ok(Some(()))
@@ -337,8 +340,65 @@ impl Writing {
         }
     }
 
+    /// Makes one edit. While the document takes long to show it nothing else is written, and the answer is shown the plain
+    /// way; it goes on in the document when that has shown the edit after all.
+    async fn attempt(&mut self, edit: DocumentEdit) -> DocumentEditOutcome {
+        let mut editing = pin!(self.host.edit_patiently(edit));
+        if let Ok(outcome) = timeout(EDIT_LIMIT, &mut editing).await {
+            return outcome;
+        }
+        let was_left = self.shared.chats.be_late(&self.uri);
+        if !self.told_late {
+            let text = "the editor does not show yet what was written into";
+            let then = "The answer goes on there when it does, and is shown here when it is whole.";
+            self.tell(&format!("{text} {}. {then}", self.name())).await;
+        }
+        if was_left {
+            self.show().await;
+        }
+        let outcome = editing.await;
+        self.told_late = true;
+        self.shared.chats.be_in_time(&self.uri);
+        outcome
+    }
+
     fn document(&self) -> Result<DocumentSnapshot, Stopped> {
         self.shared.documents.snapshot(&self.uri).ok_or(Stopped::Closed)
+    }
+
+    fn name(&self) -> &str {
+        self.uri.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
+    }
+
+    async fn tell_stopped(&self, stopped: &Stopped) {
+        let name = self.name();
+        let text = match stopped {
+            Stopped::Closed => format!(
+                "{name} was closed while an answer was written into it. The conversation goes on; open the document and \
+                 send again to have the rest of the answer in it."
+            ),
+            Stopped::PlaceGone => format!(
+                "the line that held the place of the answer in {name} is gone, so no more is written there. The \
+                 conversation goes on; `kode.cancel` stops it."
+            ),
+            Stopped::Refused(reason) => format!(
+                "the answer cannot be written into {name}: {}. It is shown here when it is whole.",
+                printable(reason)
+            ),
+        };
+        self.tell(&text).await;
+    }
+
+    async fn tell(&self, text: &str) {
+        self.shared.client.show_message(MessageType::WARNING, format!("Kode: {text}")).await;
+    }
+
+    /// Shows the answer the plain way.
+    async fn show(&self) {
+        if let Some(answer) = self.session.upgrade().map(|session| session.answer()) {
+            let answer = both_ends(answer.trim(), ANSWER_LIMIT);
+            self.shared.client.show_message(MessageType::INFO, readable(&answer)).await;
+        }
     }
 }
 
@@ -354,21 +414,194 @@ pub(super) fn with_endings(new_text: &str, text: &str) -> String {
     if is_dos { new_text.replace('\n', "\r\n") } else { new_text.to_owned() }
 }
 
-async fn tell(shared: &Shared, uri: &Url, stopped: &Stopped) {
-    let name = uri.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-    let text = match stopped {
-        Stopped::Closed => format!(
-            "Kode: {name} was closed while an answer was written into it. The conversation goes on; open the document \
-             and send again to have the rest of the answer in it."
-        ),
-        Stopped::PlaceGone => format!(
-            "Kode: the line that held the place of the answer in {name} is gone, so no more is written there. The \
-             conversation goes on; `kode.cancel` stops it."
-        ),
-        Stopped::Refused(reason) => format!(
-            "Kode: the answer cannot be written into {name}: {}. It is shown here when it is whole.",
-            printable(reason)
-        ),
-    };
-    shared.client.show_message(MessageType::WARNING, text).await;
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use kode_engine::event::EventLog;
+    use kode_engine::ids::SessionId;
+    use serde_json::{Value, json};
+
+    use super::super::layout::{ANSWER, answering_line};
+    use super::*;
+    use crate::testing::TestClient;
+
+    const URI: &str = "file:///w/talk.kode.md";
+
+    /// An editor with a chat document in which an answer is being written, and the events of the conversation.
+    struct Editor {
+        client: TestClient,
+        shared: Arc<Shared>,
+        session: SessionId,
+        log: Arc<EventLog>,
+        turn: TurnId,
+        item: ItemId,
+        text: String,
+        version: i32,
+    }
+
+    impl Editor {
+        /// An editor with a prompt, and below it what `answer` makes of the line that holds the answer's place.
+        async fn new(answer: impl Fn(&str) -> String) -> Self {
+            let (service, socket) = crate::server::service();
+            let shared = Arc::clone(service.inner().shared());
+            let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+            let workspace = json!({ "applyEdit": true, "workspaceEdit": { "documentChanges": true } });
+            client.initialize(json!({ "workspace": workspace })).await;
+            let (session, turn) = (SessionId::generate(), TurnId::generate());
+            let text = format!("## You\nhello\n{}", answer(&answering_line(&turn)));
+            let document = json!({ "uri": URI, "languageId": "markdown", "version": 1, "text": text });
+            client.notify("textDocument/didOpen", json!({ "textDocument": document })).await;
+            // The answer says that the document was taken in.
+            client.request(1, "no/such", Value::Null).await;
+            let log = EventLog::new(session.clone(), 0);
+            Self { client, shared, session, log, turn, item: ItemId::generate(), text, version: 1 }
+        }
+
+        fn writing(&self) -> Writing {
+            let uri = Url::parse(URI).unwrap();
+            assert!(self.shared.chats.begin(&uri, &self.session));
+            Writing {
+                host: LspHost::new(Arc::clone(&self.shared)),
+                shared: Arc::clone(&self.shared),
+                session: Weak::new(),
+                uri,
+                turn: self.turn.clone(),
+                only: None,
+                words: Words::default(),
+                mid_line: false,
+                again: false,
+                over: false,
+                refusals: 0,
+                pause: PAUSE,
+                told_late: false,
+            }
+        }
+
+        fn write(&self) {
+            let mut writing = self.writing();
+            let mut events = self.log.subscribe(0, Vec::new());
+            tokio::spawn(async move {
+                if let Err(stopped) = writing.follow(&mut events).await {
+                    writing.tell_stopped(&stopped).await;
+                }
+            });
+        }
+
+        /// The model says more.
+        fn says(&self, text: &str) {
+            let (id, turn) = (self.item.clone(), self.turn.clone());
+            let body = ItemBody::AgentMessage {
+                text: text.to_owned(),
+                complete: false,
+                interrupted: false,
+                model: None,
+                duration_ms: None,
+            };
+            let item = Item { id, turn, agent: None, timestamp: Timestamp::UNIX_EPOCH, body };
+            self.log.publish(Event::ItemUpdated { item });
+        }
+
+        /// The next thing that the server wants.
+        async fn asked(&mut self, method: &str) -> Value {
+            let message = self.client.receive().await;
+            assert_eq!(message["method"], method, "{message}");
+            message
+        }
+
+        /// Makes an edit and tells so.
+        async fn show(&mut self, request: &Value) {
+            let [edit] =
+                request["params"]["edit"]["documentChanges"][0]["edits"].as_array().unwrap().as_slice()
+            else {
+                panic!("not one edit: {request}")
+            };
+            let at = |place: &Value| {
+                let (line, character) =
+                    (place["line"].as_u64().unwrap(), place["character"].as_u64().unwrap());
+                let begin: usize =
+                    self.text.split_inclusive('\n').take(usize::try_from(line).unwrap()).map(str::len).sum();
+                begin + usize::try_from(character).unwrap()
+            };
+            let range = at(&edit["range"]["start"])..at(&edit["range"]["end"]);
+            self.text.replace_range(range, edit["newText"].as_str().unwrap());
+            self.show_text(request).await;
+        }
+
+        /// Tells of the text and says that an edit was made.
+        async fn show_text(&mut self, request: &Value) {
+            self.version += 1;
+            let document = json!({ "uri": URI, "version": self.version });
+            let changes = json!([{ "text": self.text }]);
+            self.client
+                .notify(
+                    "textDocument/didChange",
+                    json!({ "textDocument": document, "contentChanges": changes }),
+                )
+                .await;
+            self.client.send(json!({ "id": request["id"], "result": { "applied": true } })).await;
+        }
+    }
+
+    /// The place of an answer.
+    fn place(line: &str) -> String {
+        format!("\n{ANSWER}\n\n{line}\n")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_goes_on_where_the_editor_shows_it_much_later_and_nothing_of_it_is_lost_or_there_twice()
+    {
+        let mut editor = Editor::new(place).await;
+        editor.says("One.\n");
+        editor.write();
+        let late = editor.asked("workspace/applyEdit").await;
+        editor.says("One.\nTwo.\n");
+        let told = editor.asked("window/showMessage").await;
+        let told = told["params"]["message"].as_str().unwrap();
+        assert!(told.contains("talk.kode.md") && told.contains("goes on there"), "{told}");
+        assert!(!editor.shared.chats.leave(&editor.session), "the answer is shown the plain way meanwhile");
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        editor.show(&late).await;
+
+        let later = editor.asked("workspace/applyEdit").await;
+        assert!(editor.shared.chats.leave(&editor.session), "it is left to the document again");
+        editor.says("One.\nTwo.\nThree.\n");
+        // The user knows by now that the editor is slow.
+        tokio::time::sleep(EDIT_LIMIT * 2).await;
+        editor.show(&later).await;
+        let rest = editor.asked("workspace/applyEdit").await;
+        editor.show(&rest).await;
+        editor.log.close();
+        let end = editor.asked("workspace/applyEdit").await;
+        editor.show(&end).await;
+        assert_eq!(editor.text, "## You\nhello\n\n## Kode\n\nOne.\nTwo.\nThree.\n\n## You\n\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_that_the_editor_has_made_elsewhere_is_made_once() {
+        let mut editor = Editor::new(|_| String::new()).await;
+        let mut writing = editor.writing();
+        let base = writing.document().ok().unwrap();
+        let new_text = place(&answering_line(&editor.turn));
+        let edit = TextEdit { range: behind(&editor.text, editor.text.len() - 1), new_text };
+        let making = tokio::spawn(async move { writing.make_place(base, edit).await.is_ok() });
+        let request = editor.asked("workspace/applyEdit").await;
+        editor.text = format!("## You\nhello{}\n", place(&answering_line(&editor.turn)));
+        editor.show_text(&request).await;
+        assert!(making.await.unwrap());
+        let next = editor.client.request(2, "no/such", Value::Null).await;
+        assert_eq!(next["error"]["code"], -32601, "nothing else is asked");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_editor_that_never_shows_an_edit_is_given_up_in_the_end() {
+        let mut editor = Editor::new(place).await;
+        editor.says("One.\n");
+        editor.write();
+        editor.asked("workspace/applyEdit").await;
+        for expected in ["goes on there", "neither answered"] {
+            let told = editor.asked("window/showMessage").await;
+            let told = told["params"]["message"].as_str().unwrap();
+            assert!(told.contains(expected), "no {expected:?} in {told}");
+        }
+    }
 }

@@ -46,6 +46,8 @@ struct State {
     scheduled: bool,
     /// Whether lenses may be others now, and not only at other places.
     lenses_changed: bool,
+    /// Whether sides of files may be other texts now.
+    sides_changed: bool,
     refresh: Refresh,
     published: BTreeMap<Url, Vec<Diagnostic>>,
     /// What is wrong with files of agents, skills and commands, and whether that has to be looked at again.
@@ -72,6 +74,12 @@ impl ReviewPublisher {
     /// Tells the editor soon that hunks have come, gone, moved or changed their state.
     pub(crate) fn hunks_changed(shared: &Arc<Shared>) {
         shared.review.lock().lenses_changed = true;
+        Self::sides_changed(shared);
+    }
+
+    /// Tells the editor soon that sides of files are other texts, of a session that another server writes too.
+    pub(crate) fn sides_changed(shared: &Arc<Shared>) {
+        shared.review.lock().sides_changed = true;
         Self::schedule(shared);
     }
 
@@ -115,14 +123,14 @@ impl ReviewPublisher {
             if shared.lifecycle.is_ending() {
                 return;
             }
-            let lenses_changed = {
+            let (lenses_changed, sides_changed) = {
                 let mut state = shared.review.lock();
                 state.scheduled = false;
-                std::mem::take(&mut state.lenses_changed)
+                (std::mem::take(&mut state.lenses_changed), std::mem::take(&mut state.sides_changed))
             };
             tell_all(&shared).await;
-            if lenses_changed {
-                document::refresh(&shared);
+            if sides_changed {
+                document::refresh(&shared).await;
             }
             if lenses_changed && shared.facts.get().is_some_and(|facts| facts.code_lens_refresh) {
                 refresh_lenses(&shared);
