@@ -7,36 +7,20 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
-import { call, text, type Program, type Project } from "../lib/project";
+import { changing, numbered } from "../lib/programs";
+import { text, type Program, type Project } from "../lib/project";
 import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
 
-const lines = Array.from({ length: 20 }, (_, index) => `line ${index + 1}\n`).join("");
+const lines = numbered(20);
 const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
 const code: Program = {
     when: "^code",
     steps: [{ content: [text("Here:\n\n```\nline 2\nthe third\nline 4\n```\n")] }],
 };
-const twoPlaces: Program = {
-    when: "^edit",
-    steps: [
-        { content: [call("Read", { file_path: "{{cwd}}/a.txt" })] },
-        {
-            content: [
-                call("MultiEdit", {
-                    file_path: "{{cwd}}/a.txt",
-                    edits: [
-                        { old_string: "line 2\n", new_string: "second\n" },
-                        { old_string: "line 15\n", new_string: "fifteenth\n" },
-                    ],
-                }),
-            ],
-        },
-        { content: [text("It was seen.")] },
-    ],
-};
+const twoPlaces = changing("^edit", "a.txt", { 2: "second", 15: "fifteenth" }, "It was seen.");
 
 /** What the editor has selected: some whole lines of a file, from 0. */
 const selected = (project: Project, first: number, last: number) => ({

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
+import { changing, numbered } from "../lib/programs";
 import { call, text, thinking, type Program } from "../lib/project";
 import { THEMES, type Theme } from "../lib/themes";
 import { inWorld, useBrowser } from "../lib/world";
@@ -290,28 +291,11 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
 }
 
 const beside: Program[] = [
-    {
-        when: "^Paint",
-        steps: [
-            { content: [call("Read", { file_path: "{{cwd}}/door.txt" })] },
-            {
-                content: [
-                    call("MultiEdit", {
-                        file_path: "{{cwd}}/door.txt",
-                        edits: [
-                            { old_string: "line 2\n", new_string: "line 2, red\n" },
-                            { old_string: "line 9\n", new_string: "line 9, red\n" },
-                        ],
-                    }),
-                ],
-            },
-            { content: [text("The door is red.")] },
-        ],
-    },
+    changing("^Paint", "door.txt", { 2: "line 2, red", 9: "line 9, red" }, "The door is red."),
     { steps: [{ content: [text("Fine.")] }] },
 ];
 const asking = {
-    "door.txt": Array.from({ length: 12 }, (_, index) => `line ${index + 1}\n`).join(""),
+    "door.txt": numbered(12),
     ".kode/settings.json": JSON.stringify({
         permissions: { allow: ["Bash(make:*)"], deny: ["Read(secrets/**)"] },
         hooks: { PreToolUse: [{ matcher: "Bash", hooks: [{ type: "command", command: "./check.sh" }] }] },

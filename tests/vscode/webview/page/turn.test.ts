@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { COLOR, delegating } from "../lib/programs";
 import { call, text, thinking, type Program } from "../lib/project";
 import { inWorld, useBrowser } from "../lib/world";
 
@@ -140,15 +141,7 @@ const asks: Program = {
             content: [
                 call("AskUserQuestion", {
                     questions: [
-                        {
-                            question: "Which color?",
-                            header: "Color",
-                            multiSelect: false,
-                            options: [
-                                { label: "Red", description: "warm" },
-                                { label: "Blue", description: "cold" },
-                            ],
-                        },
+                        COLOR,
                         {
                             question: "Which shapes?",
                             header: "Shape",
@@ -368,20 +361,7 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
                         { content: [text("It says one.")] },
                     ],
                 },
-                {
-                    steps: [
-                        {
-                            content: [
-                                call("Task", {
-                                    description: "Look around",
-                                    prompt: "delegate: look",
-                                    subagent_type: "general-purpose",
-                                }),
-                            ],
-                        },
-                        { content: [text("All done.")] },
-                    ],
-                },
+                delegating,
             ],
             files: { "a.txt": "one\n" },
         },
@@ -414,20 +394,7 @@ test("a sub-agent that works is shown as one after a reload, and what it says is
                         },
                     ],
                 },
-                {
-                    steps: [
-                        {
-                            content: [
-                                call("Task", {
-                                    description: "Look around",
-                                    prompt: "delegate: look",
-                                    subagent_type: "general-purpose",
-                                }),
-                            ],
-                        },
-                        { content: [text("All done.")] },
-                    ],
-                },
+                delegating,
             ],
         },
         async ({ chat, project }) => {
