@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
+import { changing, numbered } from "../lib/programs";
 import { call, text, thinking, type Program } from "../lib/project";
 import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
@@ -421,6 +422,32 @@ test("a session that another server writes is followed, and taken over", () =>
         await answer(chat, "from here");
         assert.equal(chat.sessionId, sessionId);
     }));
+
+test("what another window changes is listed as it is changed, and decided on once the session is taken over", () =>
+    inWorld(
+        { programs: [changing("^edit", "a.txt", { 2: "second" }, "It is changed.")], files: { "a.txt": numbered(3) } },
+        async ({ chat, project, server }) => {
+            const { sessionId } = await server.request("agent/session/new", { mode: "acceptEdits" });
+            const other = await project.start();
+            chat.follow(other);
+            chat.state.sessionId = sessionId;
+            await chat.load();
+            await chat.page.waitForSelector("text=/Written by/");
+            const bar = chat.page.locator(".changes");
+            assert.equal(await bar.count(), 0);
+            await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "edit it" }] });
+            await bar.locator(".dock-open").click();
+            await bar.getByText("a.txt").waitFor();
+            const decides = bar.getByRole("button", { name: /^(Keep|Undo)/ });
+            assert.equal(await decides.count(), 4);
+            for (const button of await decides.all()) assert.equal(await button.isDisabled(), true);
+            await chat.page.waitForSelector("text=It is changed.");
+            await chat.page.getByText("Take over").click();
+            await bar.getByRole("button", { name: "Undo a.txt" }).click();
+            await bar.waitFor({ state: "detached" });
+            assert.equal(project.read("a.txt"), numbered(3));
+        },
+    ));
 
 test("a turn that runs in another window is stopped for a take-over only by the user's word", () =>
     inWorld(
