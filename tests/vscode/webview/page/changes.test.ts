@@ -37,6 +37,9 @@ test("code is shown as a diff before it takes the place of what is selected, and
         await chat.say("code");
         await chat.page.waitForSelector(".working", { state: "detached" });
         chat.answers.selection = selected(project, 1, 3);
+        const block = chat.page.locator(".markdown pre code");
+        const background = await block.evaluate((code) => getComputedStyle(code).backgroundColor);
+        assert.equal(background, "rgba(0, 0, 0, 0)", "the editor's own for code is behind no line of a block");
         await chat.page.getByLabel(/^Apply:/).click();
         const card = chat.page.locator(".applying");
         await card.waitFor();

@@ -314,7 +314,10 @@ export function Changes() {
             <div class="dock-line">
                 <button type="button" class="dock-open" aria-expanded={open} onClick={toggle}>
                     <Icon name="diff" />
-                    <span class="dock-title">{counted(files.length, "file")} changed</span>
+                    <span class="dock-title">
+                        {counted(files.length, "file")}
+                        <span class="roomy"> {files.every(isProposed) ? "proposed" : "changed"}</span>
+                    </span>
                     <Counts added={added} removed={removed} />
                     <span class="card-chevron">
                         <Icon name="chevron" />
@@ -376,6 +379,11 @@ export function Changes() {
     );
 }
 
+/** Whether nothing of a file is changed yet. */
+function isProposed(file: EditedFile): boolean {
+    return file.hunks.every(({ state }) => state === "proposed");
+}
+
 interface FileRowProps {
     file: EditedFile;
     busy: boolean;
@@ -385,7 +393,7 @@ interface FileRowProps {
 function FileRow({ file, busy, decide }: FileRowProps) {
     const app = useApp();
     const conflicts = file.hunks.filter((hunk) => hunk.state === "conflict").length;
-    const isProposed = file.hunks.every((hunk) => hunk.state === "proposed");
+    const proposed = isProposed(file);
     return (
         <li class="file-row">
             <button
@@ -401,18 +409,18 @@ function FileRow({ file, busy, decide }: FileRowProps) {
                 <Icon name="file" />
                 <bdi>{exactLine(file.path)}</bdi>
             </button>
-            {isProposed && <span class="state">proposed</span>}
+            {proposed && <span class="state">proposed</span>}
             {conflicts > 0 && <span class="state">{counted(conflicts, "conflict")}</span>}
             <Counts added={file.added} removed={file.removed} />
             <IconAct
                 icon="undo"
-                label={`${isProposed ? "Discard" : "Undo"} ${exactLine(file.path)}`}
+                label={`${proposed ? "Discard" : "Undo"} ${exactLine(file.path)}`}
                 disabled={busy}
                 onClick={() => decide("undo")}
             />
             <IconAct
                 icon="check"
-                label={`${isProposed ? "Apply" : "Keep"} ${exactLine(file.path)}`}
+                label={`${proposed ? "Apply" : "Keep"} ${exactLine(file.path)}`}
                 disabled={busy}
                 onClick={() => decide("keep")}
             />
@@ -425,7 +433,6 @@ export function Toasts() {
     const app = useApp();
     const trouble = useSelect((state) => state.trouble);
     const undoable = useSelect((state) => state.undoable);
-    const fault = useSession((view) => view.fault);
     const storage = useSession((view) => view.storage);
     const resolved = useSession((view) => view.resolved);
     const problem =
@@ -436,14 +443,6 @@ export function Toasts() {
                 <div class="toast error">
                     <Icon name="warning" />
                     <p>{exact(storage.message)}</p>
-                </div>
-            )}
-            {fault && (
-                <div class="toast error">
-                    <Icon name="warning" />
-                    <p>
-                        {exact(fault.message)} <span class="hint">{exact(fault.hint)}</span>
-                    </p>
                 </div>
             )}
             {trouble && (
