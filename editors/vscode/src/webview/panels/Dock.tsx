@@ -13,6 +13,7 @@ import { QuestionCard } from "../cards/Question.tsx";
 import { Counts } from "../cards/Diff.tsx";
 import { counted, exact, exactLine, prose } from "../text.ts";
 import { Icon, type IconName, Spinner } from "./Icon.tsx";
+import { Words } from "./Words.tsx";
 
 /** The permission prompt or question that waits longest. */
 export function Waiting() {
@@ -449,8 +450,12 @@ export function Toasts() {
                 <div class="toast error">
                     <Icon name="warning" />
                     <p>
-                        {exact(trouble.message)}{" "}
-                        {trouble.hint !== "" && <span class="hint">{exact(trouble.hint)}</span>}
+                        <Words text={exact(trouble.message)} />{" "}
+                        {trouble.hint !== "" && (
+                            <span class="hint">
+                                <Words text={exact(trouble.hint)} />
+                            </span>
+                        )}
                     </p>
                     <IconAct icon="close" label="Close" onClick={() => app.set({ trouble: undefined })} />
                 </div>
