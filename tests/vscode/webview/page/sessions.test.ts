@@ -515,7 +515,11 @@ test("what another window changes is listed as it is changed, and decided on onc
             assert.equal(await decides.count(), 4);
             for (const button of await decides.all()) assert.equal(await button.isDisabled(), true);
             await chat.page.waitForSelector("text=It is changed.");
+            const card = chat.page.locator(".card", { hasText: "Edit a.txt" });
+            await card.getByRole("button", { name: "Open diff" }).waitFor();
+            assert.equal(await card.getByRole("button", { name: "Undo" }).count(), 0);
             await chat.page.getByText("Take over").click();
+            await card.getByRole("button", { name: "Undo" }).waitFor();
             await bar.getByRole("button", { name: "Undo a.txt" }).click();
             await bar.waitFor({ state: "detached" });
             assert.equal(project.read("a.txt"), numbered(3));

@@ -6,7 +6,7 @@
 import type { EditedFile, QueueOp, QueuedPrompt, Todo, Uri } from "kode-protocol";
 import { useState } from "preact/hooks";
 
-import { useApp, useSelect, useSession, useToggle } from "../app/context.ts";
+import { useApp, useFollows, useSelect, useSession, useToggle } from "../app/context.ts";
 import { decideProposals, resolveEdits, takeBack, unresolved } from "../app/edits.ts";
 import { PermissionCard } from "../cards/Permission.tsx";
 import { QuestionCard } from "../cards/Question.tsx";
@@ -292,7 +292,7 @@ type Decision = "keep" | "undo";
 export function Changes() {
     const app = useApp();
     const edits = useSelect((state) => state.edits);
-    const busy = useSession((view) => view.following !== undefined) ?? false;
+    const busy = useFollows();
     const [open, toggle] = useToggle("dock:changes", false);
     const [words, setWords] = useState("");
     const files = edits?.files ?? [];
