@@ -340,7 +340,7 @@ const cramped: Program[] = [
             {
                 content: [
                     text(
-                        `السعر الإجمالي خاطئ.\n\n\`\`\`\ntotal(empty)\n\`\`\`\n\n| Option | What it does when it is set | Where |\n|--|--|--|\n| server.option.number | Says with some words what it does | https://docs.example/a/long/address |\n`,
+                        `السعر الإجمالي خاطئ.\n\n\`\`\`\nconst sum = total([]);\n\`\`\`\n\n| Option | What it does when it is set | Where |\n|--|--|--|\n| server.option.number | Says with some words what it does | https://docs.example/a/long/address |\n`,
                     ),
                 ],
             },
@@ -400,7 +400,7 @@ test("in a low and narrow view the way to answer and to stop is seen, and tables
                 }
                 throw new Error(`${word} is not in ${text}`);
             };
-            return [leftOf("total"), leftOf("empty")];
+            return [leftOf("const"), leftOf(";")];
         });
         assert.ok((first ?? 0) < (second ?? 0), "code runs from left to right");
         assertClean();
