@@ -8,7 +8,7 @@ import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
 import { changing, numbered } from "../lib/programs";
-import { text, type Program, type Project } from "../lib/project";
+import { call, text, type Program, type Project } from "../lib/project";
 import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
 
@@ -75,6 +75,24 @@ async function proposing(chat: ChatPage, server: Server): Promise<void> {
 }
 
 const proposed = (chat: ChatPage) => chat.page.locator(".card", { hasText: "waits for you" });
+
+const long: Program = {
+    when: "^long",
+    steps: [
+        { content: [call("Write", { file_path: "{{cwd}}/long.txt", content: numbered(2_100) })] },
+        { content: [text("It is long.")] },
+    ],
+};
+
+test("a change that is too long to be shown whole says so before it is allowed", () =>
+    inWorld({ programs: [long] }, async ({ chat }) => {
+        await chat.say("long");
+        const card = chat.page.locator(".permission");
+        await card.getByRole("button", { name: "Show 1941 more lines" }).waitFor();
+        assert.equal(await card.locator(".diff-cut").innerText(), "The patch is too long; the rest is left out");
+        await card.getByRole("button", { name: "Open the diff in an editor" }).click();
+        assert.match(((await chat.acted("openDiff")) as { uri: string }).uri, /long\.txt$/);
+    }));
 
 test("places of a proposal are applied and discarded at its card, each by itself", () =>
     inWorld({ programs: [twoPlaces, plain], files: { "a.txt": lines } }, async ({ chat, project, server }) => {
