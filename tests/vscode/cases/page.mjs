@@ -90,6 +90,23 @@ test("what is typed after the key goes to the chat, also while the extension hos
     assert.equal(await prompt.inputValue(), "why");
 });
 
+test("words of an answer can be selected by the mouse, also when the keyboard was in the editor", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.page.keyboard.type("hello");
+    await window.page.keyboard.press("Enter");
+    const answer = window.chat.getByText("Hello from the scripted model, piece by piece.").first();
+    await answer.waitFor();
+    await window.status(/ready/);
+    await window.edit("a.txt");
+    const { x, y, width, height } = await answer.boundingBox();
+    await window.page.mouse.move(x + 1, y + height / 4);
+    await window.page.mouse.down();
+    await window.page.mouse.move(x + width / 2, y + height / 4, { steps: 4 });
+    await window.page.mouse.up();
+    await eventually("words are selected", () => answer.evaluate(() => /^Hello/.test(getSelection().toString())));
+});
+
 test("a permission is asked in the chat and given there", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await chat(window);
