@@ -1,4 +1,5 @@
-// Builds the two bundles of the extension into dist: the half in the extension host and the page of the chat.
+// Builds the bundles of the extension into dist: the half in the extension host, with the language client in a file of its
+// own that is loaded after the activation, and the page of the chat.
 //
 //   node build.mjs [--watch] [--development] [--only host|page] [--page FILE] [--out FOLDER]
 //
@@ -70,15 +71,25 @@ const withoutAbsentFeatures = {
     },
 };
 
+/** Leaves what is imported while the extension runs to a file of its own. */
+const laterInItsOwnFile = {
+    name: "later-in-its-own-file",
+    setup(build) {
+        build.onResolve({ filter: /^\.\/client\.ts$/ }, ({ kind }) =>
+            kind === "dynamic-import" ? { path: "./client.js", external: true } : undefined,
+        );
+    },
+};
+
 const host = {
     ...common,
     tsconfig: path.join(here, "tsconfig.json"),
-    entryPoints: { extension: path.join(here, "src/extension.ts") },
+    entryPoints: { extension: path.join(here, "src/extension.ts"), client: path.join(here, "src/host/client.ts") },
     platform: "node",
     target: "node20",
     format: "cjs",
     external: ["vscode"],
-    plugins: [withoutAbsentFeatures],
+    plugins: [laterInItsOwnFile, withoutAbsentFeatures],
 };
 
 const page = {
@@ -106,7 +117,7 @@ if (options.watch) {
     const style = path.join(options.out, "webview.css");
     // The page links it whether or not anything was imported.
     if (!statSync(style, { throwIfNoEntry: false })) writeFileSync(style, "");
-    for (const name of ["extension.js", "webview.js", "languages.js", "webview.css"]) {
+    for (const name of ["extension.js", "client.js", "webview.js", "languages.js", "webview.css"]) {
         const bytes = statSync(path.join(options.out, name), { throwIfNoEntry: false })?.size;
         if (bytes === undefined) continue;
         console.log(`${name.padEnd(14)} ${(bytes / 1000).toFixed(1).padStart(7)} kB`);

@@ -1,10 +1,12 @@
 // How big the extension is and how long it takes: sizes of the bundles, what loading the host's costs, the activation as the
-// editor itself measures it beside that of an extension that does next to nothing, and the time from the command to the chat's
-// prompt. The server is started by the activation and not waited for.
+// editor itself measures it beside that of an extension that does next to nothing, and the time from the command to the first
+// picture of the chat's prompt beside that of a view with nothing but a prompt. The server is started by the activation and
+// not waited for.
 //
 //   KODE_LS_BIN=target/release/kode-ls tests/vscode/run --benchmark
 //
-// Rule: each figure is printed with its budget, as median, minimum and maximum; nothing passes or fails by it.
+// Rule: each figure is printed with its budget, as median, minimum and maximum; nothing passes or fails by it. Pictures are
+// timed by the browser, by the clock that the extension host has too: who looks from outside sees them late.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -19,20 +21,21 @@ const tools = JSON.parse(process.env.KODE_VSCODE_TOOLS);
 function sizes() {
     const listing = execFileSync("unzip", ["-lv", tools.vsixes[0]], { encoding: "utf8" });
     for (const [name, budget] of [
-        ["extension.js", 400],
-        ["webview.js", 300],
+        ["extension.js", "400 kB with client.js"],
+        ["client.js", "400 kB with extension.js"],
+        ["webview.js", "300 kB"],
     ]) {
         const columns = listing.split("\n").find((line) => line.endsWith(`dist/${name}`))?.trim().split(/\s+/);
         if (!columns) continue;
         const kilobytes = (text) => (Number(text) / 1000).toFixed(0);
-        console.log(`${name.padEnd(28)} ${kilobytes(columns[0])} kB, packed ${kilobytes(columns[2])} kB (budget ${budget} kB)`);
+        console.log(`${name.padEnd(30)} ${kilobytes(columns[0])} kB, packed ${kilobytes(columns[2])} kB (budget ${budget})`);
     }
 }
 
 function print(name, values, budget) {
     const sorted = values.toSorted((a, b) => a - b);
     const [median, least, most] = [sorted[Math.floor(sorted.length / 2)], sorted[0], sorted.at(-1)];
-    console.log(`${name.padEnd(28)} ${median.toFixed(0)} ms (${least.toFixed(0)} to ${most.toFixed(0)}; budget ${budget})`);
+    console.log(`${name.padEnd(30)} ${median.toFixed(0)} ms (${least.toFixed(0)} to ${most.toFixed(0)}; budget ${budget})`);
 }
 
 /** What the editor has measured of the activation of ours, and of one that does next to nothing, in milliseconds. */
@@ -80,28 +83,67 @@ const { user, system } = process.cpuUsage(before);
 console.log((user + system) / 1000);
 `;
 
+/** From a command to the first picture of a prompt, in milliseconds, and how much of that went by before the page began. */
+async function firstPicture(window, command) {
+    const asked = await window.run((vscode, _, command) => {
+        const now = Date.now();
+        void vscode.commands.executeCommand(command);
+        return now;
+    }, command);
+    const prompt = window.chat.getByRole("textbox", { name: "Prompt" });
+    await prompt.waitFor({ timeout: 30_000 });
+    const { origin, picture } = await eventually("the first picture", () =>
+        prompt.evaluate(() => {
+            const [entry] = performance.getEntriesByName("first-contentful-paint");
+            return entry && { origin: performance.timeOrigin, picture: entry.startTime };
+        }),
+    );
+    return { before: origin - asked, whole: origin - asked + picture };
+}
+
+/** Hides the view that is shown, whose page is thrown away. */
+async function hide(window) {
+    await window.command("workbench.view.explorer");
+    await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
+}
+
 sizes();
 print("loading the host bundle", loading(), "CPU time; part of the activation");
 const workbench = await Workbench.start(tools, script);
 try {
     const own = [];
     const floor = [];
-    const firstStates = [];
+    const pictures = { first: { ours: [], floor: [] }, again: { ours: [], floor: [] } };
+    const before = { ours: [], floor: [] };
+    const commands = { ours: "kode.chat.focus", floor: "kodeTestProbe.floor.focus" };
     for (let run = 0; run < RUNS; run++) {
         const window = await workbench.open({ "a.txt": "one\n" });
         await window.ready();
         const measured = await activations(window);
         own.push(measured.own);
         floor.push(measured.floor);
-        const start = performance.now();
-        await window.command("kode.chat.focus");
-        await window.chat.getByRole("textbox", { name: "Prompt" }).waitFor({ timeout: 30_000 });
-        firstStates.push(performance.now() - start);
         await window.close();
+        // The first view of a window costs the editor more than all others: each is the first in a window of its own.
+        for (const whose of ["ours", "floor"]) {
+            const window = await workbench.open({ "a.txt": "one\n" });
+            await window.ready();
+            for (const when of ["first", "again"]) {
+                const measured = await firstPicture(window, commands[whose]);
+                pictures[when][whose].push(measured.whole);
+                if (when === "again") before[whose].push(measured.before);
+                await hide(window);
+            }
+            await window.close();
+        }
     }
     print("activation", own, "50 ms on a machine with nothing else to do");
     print("floor: that of the probe", floor, "none; what the machine takes for anything");
-    print("command to the chat's prompt", firstStates, "300 ms and the editor's own webview");
+    print("command to the prompt, first", pictures.first.ours, "300 ms more than the floor");
+    print("floor: a bare view, first", pictures.first.floor, "none; the editor's own");
+    print("command to the prompt, again", pictures.again.ours, "300 ms more than the floor");
+    print("floor: a bare view, again", pictures.again.floor, "none; the editor's own");
+    print("until the page begins, ours", before.ours, "as long as the floor");
+    print("until the page begins, floor", before.floor, "none; the editor's own");
 } finally {
     await workbench.stop();
 }

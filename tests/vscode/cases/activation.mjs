@@ -1,5 +1,7 @@
 // How the extension comes to life: what it finds, says and lets in.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { eventually, test } from "../lib/runner.mjs";
 
 test("the extension activates, finds the server and is ready", async (workbench) => {
@@ -28,6 +30,29 @@ test("a program that is no server is told as such and not tried for ever", async
     const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": "/bin/true" });
     const label = await window.status(/ended 5 times/, 60_000);
     assert.match(label, /exit code 0/);
+});
+
+/** A program that is the server in all but its version, which is older than any. */
+const oldServer = (server) => `#!${process.execPath}
+const server = require("node:child_process").spawn(${JSON.stringify(server)}, { stdio: ["pipe", "pipe", "inherit"] });
+process.stdin.pipe(server.stdin);
+const older = (_, name, version) => name + version.replace(/\\d/g, "0");
+server.stdout.on("data", (piece) => {
+    const text = piece.toString("latin1").replace(/("serverVersion":")([\\d.]+)/, older);
+    process.stdout.write(text, "latin1");
+});
+server.on("exit", (code) => process.exit(code ?? 1));
+`;
+
+test("a server that is older than the extension is told, with how to bring it up to date", async (workbench) => {
+    const program = path.join(workbench.box, "old-server");
+    fs.writeFileSync(program, oldServer(workbench.tools.server), { mode: 0o755 });
+    const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": program });
+    await window.ready();
+    const told = window.page.locator(".notification-toast", { hasText: /the server is version 0\.0\.0, the extension \d/ });
+    await told.getByRole("button", { name: "Skip This Version" }).waitFor();
+    await told.getByRole("button", { name: "How to Upgrade" }).click();
+    await window.page.getByText("Have the server running").waitFor();
 });
 
 test("the page of the chat runs our script and style and nothing else", async (workbench) => {

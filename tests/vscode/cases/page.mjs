@@ -1,6 +1,7 @@
 // The chat as users have it, in the real workbench: the page and the host together.
 import assert from "node:assert/strict";
 import fs from "node:fs";
+import path from "node:path";
 import { eventually, test } from "../lib/runner.mjs";
 
 /** Opens the chat with the key and waits for its prompt. */
@@ -9,9 +10,15 @@ async function chat(window) {
     await window.command("kode.chat.focus");
     const prompt = window.chat.getByRole("textbox", { name: "Prompt" });
     await prompt.waitFor({ timeout: 30_000 });
-    await eventually("the prompt has the focus", () => prompt.evaluate((box) => box === box.ownerDocument.activeElement));
+    await hasFocus(prompt);
     return prompt;
 }
+
+/** Waits until the keyboard is in the prompt. */
+const hasFocus = (prompt) =>
+    eventually("the prompt has the focus", () =>
+        prompt.evaluate((box) => box.ownerDocument.hasFocus() && box === box.ownerDocument.activeElement),
+    );
 
 test("a prompt that is typed into the chat streams its answer", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
@@ -23,6 +30,81 @@ test("a prompt that is typed into the chat streams its answer", async (workbench
     await window.shot("chat-answer");
     const refused = window.console.filter((line) => /Content Security Policy/.test(line) && /webview/.test(line));
     assert.deepEqual(refused, [], "the page needs nothing that its policy refuses");
+});
+
+test("one can type and send before there is a server, and the first that comes takes it", async (workbench) => {
+    const mute = path.join(workbench.box, "mute");
+    fs.writeFileSync(mute, "#!/bin/sh\nexec cat >/dev/null\n", { mode: 0o755 });
+    const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": mute });
+    await window.status(/being started/);
+    await window.command("kode.chat.focus");
+    const prompt = window.chat.getByRole("textbox", { name: "Prompt" });
+    await hasFocus(prompt);
+    await window.page.keyboard.type("hello");
+    await window.page.keyboard.press("Enter");
+    await window.chat.getByText("Is sent when the server is ready.", { exact: true }).waitFor();
+    // What waits is there again when the view was hidden meanwhile.
+    await window.command("workbench.view.explorer");
+    await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
+    await window.command("kode.chat.focus");
+    await eventually("the words are there again", async () => (await prompt.inputValue()) === "hello");
+    await prompt.press("Enter");
+    await window.run((vscode) =>
+        vscode.workspace
+            .getConfiguration("kode")
+            .update("server.path", undefined, vscode.ConfigurationTarget.Workspace),
+    );
+    await window.chat.getByText("Hello from the scripted model, piece by piece.").first().waitFor({ timeout: 60_000 });
+    assert.equal(await prompt.inputValue(), "");
+});
+
+test("what is typed after the key goes to the chat, also while the extension host is busy", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one two three\n" });
+    const prompt = await chat(window);
+    await window.edit("a.txt");
+    await window.page.keyboard.press("Control+Home");
+    await window.page.keyboard.press("Control+Shift+ArrowRight");
+    const [busy, free] = ["busy", "free"].map((name) => path.join(workbench.box, name));
+    await window.run(
+        (_vscode, _memory, busy, free) => {
+            const fs = process.getBuiltinModule("node:fs");
+            setTimeout(() => {
+                fs.writeFileSync(busy, "");
+                while (!fs.existsSync(free));
+            });
+        },
+        busy,
+        free,
+    );
+    await eventually("the host is busy", () => fs.existsSync(busy));
+    try {
+        await window.page.keyboard.press("Control+'");
+        await hasFocus(prompt);
+        await window.page.keyboard.type("why");
+        assert.equal(await prompt.inputValue(), "why");
+    } finally {
+        fs.writeFileSync(free, "");
+    }
+    await window.chat.locator(".chip", { hasText: "a.txt" }).first().waitFor();
+    assert.equal(await window.buffer("a.txt"), "one two three\n");
+    assert.equal(await prompt.inputValue(), "why");
+});
+
+test("words of an answer can be selected by the mouse, also when the keyboard was in the editor", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.page.keyboard.type("hello");
+    await window.page.keyboard.press("Enter");
+    const answer = window.chat.getByText("Hello from the scripted model, piece by piece.").first();
+    await answer.waitFor();
+    await window.status(/ready/);
+    await window.edit("a.txt");
+    const { x, y, width, height } = await answer.boundingBox();
+    await window.page.mouse.move(x + 1, y + height / 4);
+    await window.page.mouse.down();
+    await window.page.mouse.move(x + width / 2, y + height / 4, { steps: 4 });
+    await window.page.mouse.up();
+    await eventually("words are selected", () => answer.evaluate(() => /^Hello/.test(getSelection().toString())));
 });
 
 test("a permission is asked in the chat and given there", async (workbench) => {

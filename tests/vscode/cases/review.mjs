@@ -78,6 +78,24 @@ test("keys go from change to change and keep and undo the one at the cursor", as
     await eventually("the last decision is taken back", async () => (await bars(window).count()) >= 1);
 });
 
+test("a change that the user has typed into is undone only when they say so again", async (workbench) => {
+    const window = await changed(workbench);
+    await window.page.keyboard.press("Control+Home");
+    await window.page.keyboard.press("ArrowDown");
+    await window.page.keyboard.press("End");
+    await window.page.keyboard.type(" of mine");
+    const typed = CHANGED.replace("TWO", "TWO of mine");
+    await eventually("the words are there", async () => (await window.buffer("a.txt")) === typed);
+    await window.command("kode.review.undo");
+    const told = window.page.locator(".notification-toast", { hasText: "you have typed into 1 change" });
+    await told.waitFor();
+    await window.shot("review-conflict");
+    assert.equal(await window.buffer("a.txt"), typed, "nothing of the user's is taken");
+    await told.getByRole("button", { name: "Undo, Leaving What I Typed" }).click();
+    const undone = LINES.replace("two", "two of mine").replace("eight", "EIGHT");
+    await eventually("what the agent wrote is gone", async () => (await window.buffer("a.txt")) === undone);
+});
+
 test("the editor's undo takes back one call at a time", async (workbench) => {
     const window = await changed(workbench);
     await window.edit("a.txt");

@@ -1,4 +1,5 @@
-// An extension for tests alone: runs functions of the test in the extension host, where the editor's whole API is.
+// An extension for tests alone: runs functions of the test in the extension host, where the editor's whole API is, and has a
+// view with next to nothing in it, to be measured beside ours.
 //
 // Rule: it listens on a socket in the folder of the test's own, and only where the test has said so by a variable.
 "use strict";
@@ -7,7 +8,14 @@ const http = require("node:http");
 const path = require("node:path");
 const vscode = require("vscode");
 
+const FLOOR = '<!DOCTYPE html><html lang="en"><body><label>Prompt <textarea></textarea></label></body></html>';
+
 exports.activate = () => {
+    vscode.window.registerWebviewViewProvider("kodeTestProbe.floor", {
+        resolveWebviewView({ webview }) {
+            webview.html = FLOOR;
+        },
+    });
     const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
     if (!process.env.KODE_TEST_SOCKETS || !folder) return;
     const socket = path.join(process.env.KODE_TEST_SOCKETS, path.basename(folder));

@@ -10,6 +10,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { AgentEventParams, Snapshot } from "../../../protocol/generated/kode";
+import { COLOR } from "./lib/programs";
 import { call, Project, text, thinking, type Program } from "./lib/project";
 import { Recorder } from "./lib/recorder";
 import { recordReplay } from "./replay";
@@ -83,21 +84,7 @@ const programs: Program[] = [
         when: "^ask",
         steps: [
             {
-                content: [
-                    call("AskUserQuestion", {
-                        questions: [
-                            {
-                                question: "Which color?",
-                                header: "Color",
-                                multiSelect: false,
-                                options: [
-                                    { label: "Red", description: "warm" },
-                                    { label: "Blue", description: "cold" },
-                                ],
-                            },
-                        ],
-                    }),
-                ],
+                content: [call("AskUserQuestion", { questions: [COLOR] })],
             },
             { content: [text("Then it is so.")] },
         ],

@@ -18,7 +18,7 @@ import {
     type StaticFeature,
 } from "vscode-languageclient";
 import { StreamMessageReader, StreamMessageWriter } from "vscode-languageserver-protocol/node";
-import { messageOf, plain } from "../logic/words.ts";
+import { messageOf, told } from "../logic/words.ts";
 import { ASK, inputOf } from "./asking.ts";
 import { answerDiagnostics, answerSave } from "./editorRequests.ts";
 import type { ServerProcess } from "./process.ts";
@@ -100,7 +100,7 @@ function options({ log, onClosed, onAsked }: ClientContext): LanguageClientOptio
                     onAsked(await inputOf(args[0]));
                     return undefined;
                 } catch (error) {
-                    void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
+                    void vscode.window.showErrorMessage(`Kode: ${told(error)}`);
                     return undefined;
                 }
             },

@@ -6,7 +6,7 @@
 import type { SessionId } from "kode-protocol";
 import * as vscode from "vscode";
 import type { LineChange } from "../logic/hunks.ts";
-import { count, messageOf, plain } from "../logic/words.ts";
+import { count, messageOf, told } from "../logic/words.ts";
 import type { Chat } from "./chat/chat.ts";
 import type { EditorTracker } from "./activeEditor.ts";
 import type { Doctor } from "./doctor.ts";
@@ -125,7 +125,7 @@ export function registerCommands(kode: Kode): vscode.Disposable {
                 await handler(kode, ...args);
             } catch (error) {
                 kode.log.warn(`${name}: ${messageOf(error)}`);
-                void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
+                void vscode.window.showErrorMessage(`Kode: ${told(error)}`);
             }
         }),
     );

@@ -5,7 +5,7 @@
 
 import * as vscode from "vscode";
 import { named, type Waiting } from "../logic/attention.ts";
-import { messageOf, plain } from "../logic/words.ts";
+import { plain, told } from "../logic/words.ts";
 import type { Chat } from "./chat/chat.ts";
 import { notifies } from "./settings.ts";
 import type { Sessions } from "./sessions.ts";
@@ -42,7 +42,7 @@ export class Notifications implements vscode.Disposable {
             const answer = { sessionId, permissionId, decision: "allow", scope: "once" } as const;
             await this.sessions.request("agent/permission/respond", answer);
         } catch (error) {
-            void vscode.window.showErrorMessage(`Kode: ${plain(messageOf(error))}`);
+            void vscode.window.showErrorMessage(`Kode: ${told(error)}`);
         }
     }
 

@@ -21,6 +21,14 @@ export function count(number: number, thing: string): string {
     return `${number} ${thing}${number === 1 ? "" : "s"}`;
 }
 
+/** What an error says and what to do next, as a message of the editor's. */
+export function told(error: unknown): string {
+    const hint = (error as { data?: { hint?: unknown } } | null | undefined)?.data?.hint;
+    const message = messageOf(error);
+    if (typeof hint !== "string" || hint === "") return plain(message);
+    return plain(`${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`);
+}
+
 /** What an error says, whatever was thrown. */
 export function messageOf(error: unknown): string {
     return error instanceof Error ? error.message : String(error);

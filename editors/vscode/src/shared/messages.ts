@@ -95,7 +95,8 @@ export interface Failure {
 
 /**
  * The page is drawn and takes messages from now on; everything that was sent before it was drawn is lost. One in an editor
- * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor.
+ * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor; every page keeps what is written
+ * while there is no server.
  */
 export interface Ready {
     type: "ready";

@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDocument, isExternal } from "../logic/links.ts";
-import { count, plain } from "../logic/words.ts";
+import { count, plain, told } from "../logic/words.ts";
 
 test("words of others are no links, icons, lines or directions", () => {
     assert.equal(plain("run [x](command:kode.evil)"), "run [x] (command:kode.evil)");
     assert.equal(plain("$(zap) go"), "$ (zap) go");
     assert.equal(plain("a\n\tb\u202ec\u0007d"), "a b c d");
     assert.equal(plain("ä".repeat(300)).length, 240);
+});
+
+test("what the server refuses is told with what to do next", () => {
+    const refused = (message: string, hint?: string) => Object.assign(new Error(message), { data: { kind: "x", hint } });
+    assert.equal(told(refused("it is open elsewhere", "Take it over.")), "it is open elsewhere. Take it over.");
+    assert.equal(told(refused("It is open elsewhere.", "[x](command:y)")), "It is open elsewhere. [x] (command:y)");
+    assert.deepEqual([refused("no"), new Error("no"), "no", null].map(told), ["no", "no", "no", "null"]);
 });
 
 test("things are counted as people do", () => {

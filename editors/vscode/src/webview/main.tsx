@@ -7,20 +7,28 @@ import "../../media/webview.css";
 
 import { render } from "preact";
 
+import type { Draft, SessionId } from "kode-protocol";
+
 import type { Command, FromPage, HostState, ToPage } from "../shared/messages.ts";
 import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
 import { openList, refreshList, tellList } from "./app/list.ts";
-import { addPart, ask, put, saveDraft } from "./app/prompt.ts";
+import { addPart, ask, handInWaiting, put, saveDraft, unsaved } from "./app/prompt.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
 
+/** What the editor keeps of a page: the session, for a tab that is made anew, and words that no server has yet. */
+interface Kept {
+    sessionId?: SessionId;
+    prompt?: Draft;
+}
+
 declare function acquireVsCodeApi(): {
     postMessage(message: FromPage): void;
-    /** What a tab in the editor area is given again after a restart of the editor. */
-    setState(state: { sessionId?: string }): void;
+    getState(): Kept | undefined;
+    setState(state: Kept): void;
 };
 
 const vscode = acquireVsCodeApi();
@@ -39,7 +47,15 @@ function takeState(state: HostState): void {
     }
     if (state.connection.state !== "ready" || before?.connection.state === "ready") return;
     void loadModels(app);
-    if (app.state.active !== undefined) void loadSession(app, app.state.active);
+    const { active } = app.state;
+    const there = active === undefined ? Promise.resolve() : loadSession(app, active);
+    void there.then(() => handInWaiting(app));
+}
+
+/** Whoever comes here by the keyboard can type at once, without a word of the host. */
+function typeHere(): void {
+    app.host.focused(true);
+    if (document.activeElement === document.body) app.focus.get("prompt")?.();
 }
 
 function takeCommand(command: Command): void {
@@ -111,7 +127,7 @@ window.addEventListener("message", (event: MessageEvent<ToPage>) => {
 document.addEventListener("visibilitychange", () => {
     if (document.hidden) saveDraft(app);
 });
-window.addEventListener("focus", () => app.host.focused(true));
+window.addEventListener("focus", typeHere);
 window.addEventListener("blur", () => app.host.focused(false));
 window.addEventListener("pagehide", () => saveDraft(app));
 
@@ -125,12 +141,17 @@ render(
     </AppContext.Provider>,
     root,
 );
-let remembered: string | undefined;
+const words = vscode.getState()?.prompt;
+if (words) put(app, { text: words.text, parts: words.parts ?? [] });
+let remembered = "{}";
 app.store.subscribe(() => {
     const { active } = app.state;
-    if (active === remembered) return;
-    remembered = active;
-    vscode.setState(active === undefined ? {} : { sessionId: active });
+    const prompt = unsaved(app.state);
+    const kept: Kept = { ...(active === undefined ? {} : { sessionId: active }), ...(prompt ? { prompt } : {}) };
+    const now = JSON.stringify(kept);
+    if (now === remembered) return;
+    remembered = now;
+    vscode.setState(kept);
 });
 app.host.ready();
-if (document.hasFocus()) app.host.focused(true);
+if (document.hasFocus()) typeHere();

@@ -195,8 +195,11 @@ export class ChatPage {
                 scope["acquireVsCodeApi"] = () => ({
                     postMessage: (message: unknown) =>
                         void (scope["hostReceive"] as (message: unknown) => void)(message),
+                    // As long as the test's page lives: the editor keeps it longer than one document.
+                    getState: () => JSON.parse(sessionStorage.getItem("kept") ?? "null") as unknown,
                     setState: (state: unknown) => {
                         scope["keptState"] = state;
+                        sessionStorage.setItem("kept", JSON.stringify(state));
                     },
                 });
                 document.addEventListener("securitypolicyviolation", (event) =>
@@ -204,7 +207,22 @@ export class ChatPage {
                         `refused by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`,
                     ),
                 );
+                // What the editor has for every page shows through where ours says nothing.
+                const editor = new CSSStyleSheet();
+                editor.replaceSync(
+                    `@layer editor {
+                        body { padding: 0 20px; }
+                        a, a code { color: var(--vscode-textLink-foreground); }
+                        code {
+                            padding: 1px 3px;
+                            color: var(--vscode-textPreformat-foreground);
+                            background: var(--vscode-textPreformat-background);
+                        }
+                        blockquote { background: var(--vscode-textBlockQuote-background); }
+                    }`,
+                );
                 document.addEventListener("DOMContentLoaded", () => {
+                    document.adoptedStyleSheets.push(editor);
                     document.body.classList.add(body);
                     for (const [name, value] of Object.entries(colors)) {
                         document.documentElement.style.setProperty(`--vscode-${name}`, value);

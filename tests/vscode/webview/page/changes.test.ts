@@ -7,36 +7,20 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
+import { changing, numbered } from "../lib/programs";
 import { call, text, type Program, type Project } from "../lib/project";
 import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
 
-const lines = Array.from({ length: 20 }, (_, index) => `line ${index + 1}\n`).join("");
+const lines = numbered(20);
 const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
 const code: Program = {
     when: "^code",
     steps: [{ content: [text("Here:\n\n```\nline 2\nthe third\nline 4\n```\n")] }],
 };
-const twoPlaces: Program = {
-    when: "^edit",
-    steps: [
-        { content: [call("Read", { file_path: "{{cwd}}/a.txt" })] },
-        {
-            content: [
-                call("MultiEdit", {
-                    file_path: "{{cwd}}/a.txt",
-                    edits: [
-                        { old_string: "line 2\n", new_string: "second\n" },
-                        { old_string: "line 15\n", new_string: "fifteenth\n" },
-                    ],
-                }),
-            ],
-        },
-        { content: [text("It was seen.")] },
-    ],
-};
+const twoPlaces = changing("^edit", "a.txt", { 2: "second", 15: "fifteenth" }, "It was seen.");
 
 /** What the editor has selected: some whole lines of a file, from 0. */
 const selected = (project: Project, first: number, last: number) => ({
@@ -53,6 +37,9 @@ test("code is shown as a diff before it takes the place of what is selected, and
         await chat.say("code");
         await chat.page.waitForSelector(".working", { state: "detached" });
         chat.answers.selection = selected(project, 1, 3);
+        const block = chat.page.locator(".markdown pre code");
+        const background = await block.evaluate((code) => getComputedStyle(code).backgroundColor);
+        assert.equal(background, "rgba(0, 0, 0, 0)", "the editor's own for code is behind no line of a block");
         await chat.page.getByLabel(/^Apply:/).click();
         const card = chat.page.locator(".applying");
         await card.waitFor();
@@ -88,6 +75,24 @@ async function proposing(chat: ChatPage, server: Server): Promise<void> {
 }
 
 const proposed = (chat: ChatPage) => chat.page.locator(".card", { hasText: "waits for you" });
+
+const long: Program = {
+    when: "^long",
+    steps: [
+        { content: [call("Write", { file_path: "{{cwd}}/long.txt", content: numbered(2_100) })] },
+        { content: [text("It is long.")] },
+    ],
+};
+
+test("a change that is too long to be shown whole says so before it is allowed", () =>
+    inWorld({ programs: [long] }, async ({ chat }) => {
+        await chat.say("long");
+        const card = chat.page.locator(".permission");
+        await card.getByRole("button", { name: "Show 1941 more lines" }).waitFor();
+        assert.equal(await card.locator(".diff-cut").innerText(), "The patch is too long; the rest is left out");
+        await card.getByRole("button", { name: "Open the diff in an editor" }).click();
+        assert.match(((await chat.acted("openDiff")) as { uri: string }).uri, /long\.txt$/);
+    }));
 
 test("places of a proposal are applied and discarded at its card, each by itself", () =>
     inWorld({ programs: [twoPlaces, plain], files: { "a.txt": lines } }, async ({ chat, project, server }) => {

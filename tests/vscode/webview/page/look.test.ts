@@ -8,6 +8,7 @@ import { join } from "node:path";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
+import { changing, numbered } from "../lib/programs";
 import { call, text, thinking, type Program } from "../lib/project";
 import { THEMES, type Theme } from "../lib/themes";
 import { inWorld, useBrowser } from "../lib/world";
@@ -290,28 +291,11 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
 }
 
 const beside: Program[] = [
-    {
-        when: "^Paint",
-        steps: [
-            { content: [call("Read", { file_path: "{{cwd}}/door.txt" })] },
-            {
-                content: [
-                    call("MultiEdit", {
-                        file_path: "{{cwd}}/door.txt",
-                        edits: [
-                            { old_string: "line 2\n", new_string: "line 2, red\n" },
-                            { old_string: "line 9\n", new_string: "line 9, red\n" },
-                        ],
-                    }),
-                ],
-            },
-            { content: [text("The door is red.")] },
-        ],
-    },
+    changing("^Paint", "door.txt", { 2: "line 2, red", 9: "line 9, red" }, "The door is red."),
     { steps: [{ content: [text("Fine.")] }] },
 ];
 const asking = {
-    "door.txt": Array.from({ length: 12 }, (_, index) => `line ${index + 1}\n`).join(""),
+    "door.txt": numbered(12),
     ".kode/settings.json": JSON.stringify({
         permissions: { allow: ["Bash(make:*)"], deny: ["Read(secrets/**)"] },
         hooks: { PreToolUse: [{ matcher: "Bash", hooks: [{ type: "command", command: "./check.sh" }] }] },
@@ -344,6 +328,26 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
         }));
 }
 
+const cramped: Program[] = [
+    {
+        when: "^Compare",
+        steps: [
+            {
+                content: [
+                    call("Write", { file_path: "{{cwd}}/rows.txt", content: "a row with some words in it\n".repeat(300) }),
+                ],
+            },
+            {
+                content: [
+                    text(
+                        `السعر الإجمالي خاطئ.\n\n\`\`\`\nconst sum = total([]);\n\`\`\`\n\n| Option | What it does when it is set | Where |\n|--|--|--|\n| server.option.number | Says with some words what it does | https://docs.example/a/long/address |\n`,
+                    ),
+                ],
+            },
+        ],
+    },
+];
+
 test("a narrow view has everything", () =>
     inWorld({ programs, files, width: 300, height: 700, state: { editor } }, async ({ chat }) => {
         await chat.say("The cache returns entries of other keys. Find out why and fix it.");
@@ -358,6 +362,48 @@ test("a narrow view has everything", () =>
             () => document.documentElement.scrollWidth > document.documentElement.clientWidth,
         );
         assert.equal(wide, false, "nothing is wider than the view");
+    }));
+
+test("in a low and narrow view the way to answer and to stop is seen, and tables and code can be read", () =>
+    inWorld({ programs: cramped, width: 280, height: 560 }, async ({ chat }) => {
+        const { page } = chat;
+        await chat.say("Compare");
+        await page.locator(".permission").waitFor();
+        await look(chat, "22-cramped-asked");
+        for (const place of [".permission .primary", ".composer .stop"]) {
+            const seen = await page.locator(place).evaluate((element) => {
+                const { left, top, width, height } = element.getBoundingClientRect();
+                const there = document.elementFromPoint(left + width / 2, top + height / 2);
+                return there !== null && element.contains(there);
+            });
+            assert.equal(seen, true, `${place} is seen`);
+        }
+        await page.locator(".permission .primary").click();
+        await page.locator(".markdown td").first().waitFor();
+        await look(chat, "23-cramped-answer");
+        for (const cell of await page.locator(".markdown td").all()) {
+            const { width, height } = (await cell.boundingBox()) ?? { width: 0, height: 0 };
+            assert.ok(width > height, "a cell is no column of letters");
+        }
+        const [first, second] = await page.locator(".markdown pre").evaluate((pre) => {
+            const text = pre.textContent ?? "";
+            const node = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+            const leftOf = (word: string) => {
+                node.currentNode = pre;
+                while (node.nextNode()) {
+                    const at = node.currentNode.textContent?.indexOf(word) ?? -1;
+                    if (at < 0) continue;
+                    const range = document.createRange();
+                    range.setStart(node.currentNode, at);
+                    range.setEnd(node.currentNode, at + word.length);
+                    return range.getBoundingClientRect().left;
+                }
+                throw new Error(`${word} is not in ${text}`);
+            };
+            return [leftOf("const"), leftOf(";")];
+        });
+        assert.ok((first ?? 0) < (second ?? 0), "code runs from left to right");
+        assertClean();
     }));
 
 test("a page without a model, and one without a server, are clean", async () => {

@@ -8,35 +8,18 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
-import { call, text, type Program } from "../lib/project";
+import { changing, numbered } from "../lib/programs";
+import { text, type Program } from "../lib/project";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
 
-const lines = Array.from({ length: 20 }, (_, index) => `line ${index + 1}\n`).join("");
-const twoPlaces: Program = {
-    when: "^edit",
-    steps: [
-        { content: [call("Read", { file_path: "{{cwd}}/a.txt" })] },
-        {
-            content: [
-                call("MultiEdit", {
-                    file_path: "{{cwd}}/a.txt",
-                    edits: [
-                        { old_string: "line 2\n", new_string: "second\n" },
-                        { old_string: "line 4\n", new_string: "fourth\n" },
-                        { old_string: "line 15\n", new_string: "fifteenth\n" },
-                    ],
-                }),
-            ],
-        },
-        { content: [text("It is changed.")] },
-    ],
-};
+const lines = numbered(20);
+const threePlaces = changing("^edit", "a.txt", { 2: "second", 4: "fourth", 15: "fifteenth" }, "It is changed.");
 const plain: Program = { steps: [{ content: [text("Answer to {{prompt}}")] }] };
 
 test("hunks of a change can be left out before it is allowed", () =>
-    inWorld({ programs: [twoPlaces], files: { "a.txt": lines } }, async ({ project, chat }) => {
+    inWorld({ programs: [threePlaces], files: { "a.txt": lines } }, async ({ project, chat }) => {
         await chat.say("edit it");
         const card = chat.page.locator(".permission");
         const boxes = card.locator(".hunk-choice input");
@@ -55,7 +38,7 @@ test("hunks of a change can be left out before it is allowed", () =>
     }));
 
 test("a change of which every hunk is left out cannot be allowed", () =>
-    inWorld({ programs: [twoPlaces], files: { "a.txt": lines } }, async ({ project, chat }) => {
+    inWorld({ programs: [threePlaces], files: { "a.txt": lines } }, async ({ project, chat }) => {
         await chat.say("edit it");
         const card = chat.page.locator(".permission");
         await card.locator(".hunk-choice input").nth(2).waitFor();
@@ -156,7 +139,7 @@ test("what was changed after it was shown is not approved", () =>
     ));
 
 test("checkpoints are listed, looked at and gone back to", () =>
-    inWorld({ programs: [twoPlaces, plain], files: { "a.txt": lines } }, async ({ project, chat, server }) => {
+    inWorld({ programs: [threePlaces, plain], files: { "a.txt": lines } }, async ({ project, chat, server }) => {
         await chat.say("hello");
         await chat.page.waitForSelector("text=Answer to hello");
         await server.request("agent/session/configure", { sessionId: chat.sessionId, mode: "acceptEdits" });

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
+import { changing, numbered } from "../lib/programs";
 import { call, text, thinking, type Program } from "../lib/project";
 import type { Server } from "../lib/server";
 import { inWorld, useBrowser } from "../lib/world";
@@ -220,6 +221,80 @@ test("a page that is opened while the server starts shows its session, with what
         },
     ));
 
+test("a prompt that is handed in while the server starts is sent when it is ready, and kept back when it was changed", () =>
+    inWorld({ programs: [plain], state: { connection: { state: "starting" } } }, async ({ chat, project, server }) => {
+        const ready = () => chat.update({ connection: { state: "ready", serverVersion: "test" } });
+        const note = chat.page.locator(".editing-note", { hasText: "Is sent when the server is ready." });
+        await chat.say("early");
+        await note.waitFor();
+        assert.equal(await chat.prompt.inputValue(), "early");
+        await ready();
+        await chat.page.waitForSelector("text=Answer to early");
+        assert.equal(await chat.prompt.inputValue(), "");
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        await chat.update({ connection: { state: "crashed", reason: "It was killed.", restartInMs: 1_000, attempt: 1 } });
+        await chat.say("not yet");
+        await note.waitFor();
+        await chat.prompt.press("End");
+        await chat.prompt.pressSequentially(", wait");
+        await note.waitFor({ state: "detached" });
+        const kept = new Promise<void>((resolve) => {
+            server.onEvent(({ event }) => {
+                if (event.type === "draft_changed" && event.draft?.text === "not yet, wait") resolve();
+            });
+        });
+        await ready();
+        await kept;
+        assert.equal(await chat.prompt.inputValue(), "not yet, wait");
+        assert.doesNotMatch(await project.newestRequest(), /not yet/);
+    }));
+
+test("what is written while there is no server is there again when the page is made anew", () =>
+    inWorld({ programs: [plain], state: { connection: { state: "starting" } } }, async ({ chat }) => {
+        await chat.prompt.fill("half a thought");
+        await chat.load();
+        assert.equal(await chat.prompt.inputValue(), "half a thought");
+        await chat.update({ connection: { state: "ready", serverVersion: "test" } });
+        await chat.told(() => chat.state.sessionId !== undefined, "the session of the draft");
+        await chat.load();
+        await chat.page.waitForFunction(
+            () => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "half a thought",
+        );
+    }));
+
+test("whoever comes to the page by the keyboard can type at once", () =>
+    inWorld({ state: { connection: { state: "starting" } } }, async ({ chat }) => {
+        await chat.page.keyboard.type("at once");
+        assert.equal(await chat.prompt.inputValue(), "at once");
+    }));
+
+test("what the model's host refuses is told in the conversation, and there alone", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    steps: [
+                        {
+                            content: [text("never")],
+                            faults: [
+                                {
+                                    status: 401,
+                                    body: { type: "error", error: { type: "authentication_error", message: "no such key" } },
+                                },
+                            ],
+                        },
+                    ],
+                },
+            ],
+        },
+        async ({ chat }) => {
+            await chat.say("hello");
+            await chat.page.locator(".notice.error").waitFor();
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            assert.equal(await chat.page.getByText("no such key").count(), 1);
+        },
+    ));
+
 test("a command that leads to what waits is carried out when the session is here", () =>
     inWorld(
         {
@@ -362,7 +437,6 @@ test("a server that dies is told; the draft stays, and what was said is there ag
             });
             await chat.page.waitForSelector("text=killed by signal 9");
             await chat.prompt.fill("typed meanwhile");
-            assert.equal(await chat.page.locator(".send").isDisabled(), true);
             await chat.page.getByText("Restart now").click();
             await chat.acted("restart");
             const next = await project.start();
@@ -421,6 +495,36 @@ test("a session that another server writes is followed, and taken over", () =>
         await answer(chat, "from here");
         assert.equal(chat.sessionId, sessionId);
     }));
+
+test("what another window changes is listed as it is changed, and decided on once the session is taken over", () =>
+    inWorld(
+        { programs: [changing("^edit", "a.txt", { 2: "second" }, "It is changed.")], files: { "a.txt": numbered(3) } },
+        async ({ chat, project, server }) => {
+            const { sessionId } = await server.request("agent/session/new", { mode: "acceptEdits" });
+            const other = await project.start();
+            chat.follow(other);
+            chat.state.sessionId = sessionId;
+            await chat.load();
+            await chat.page.waitForSelector("text=/Written by/");
+            const bar = chat.page.locator(".changes");
+            assert.equal(await bar.count(), 0);
+            await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "edit it" }] });
+            await bar.locator(".dock-open").click();
+            await bar.getByText("a.txt").waitFor();
+            const decides = bar.getByRole("button", { name: /^(Keep|Undo)/ });
+            assert.equal(await decides.count(), 4);
+            for (const button of await decides.all()) assert.equal(await button.isDisabled(), true);
+            await chat.page.waitForSelector("text=It is changed.");
+            const card = chat.page.locator(".card", { hasText: "Edit a.txt" });
+            await card.getByRole("button", { name: "Open diff" }).waitFor();
+            assert.equal(await card.getByRole("button", { name: "Undo" }).count(), 0);
+            await chat.page.getByText("Take over").click();
+            await card.getByRole("button", { name: "Undo" }).waitFor();
+            await bar.getByRole("button", { name: "Undo a.txt" }).click();
+            await bar.waitFor({ state: "detached" });
+            assert.equal(project.read("a.txt"), numbered(3));
+        },
+    ));
 
 test("a turn that runs in another window is stopped for a take-over only by the user's word", () =>
     inWorld(

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { COLOR, delegating } from "../lib/programs";
 import { call, text, thinking, type Program } from "../lib/project";
 import { inWorld, useBrowser } from "../lib/world";
 
@@ -140,15 +141,7 @@ const asks: Program = {
             content: [
                 call("AskUserQuestion", {
                     questions: [
-                        {
-                            question: "Which color?",
-                            header: "Color",
-                            multiSelect: false,
-                            options: [
-                                { label: "Red", description: "warm" },
-                                { label: "Blue", description: "cold" },
-                            ],
-                        },
+                        COLOR,
                         {
                             question: "Which shapes?",
                             header: "Shape",
@@ -368,20 +361,7 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
                         { content: [text("It says one.")] },
                     ],
                 },
-                {
-                    steps: [
-                        {
-                            content: [
-                                call("Task", {
-                                    description: "Look around",
-                                    prompt: "delegate: look",
-                                    subagent_type: "general-purpose",
-                                }),
-                            ],
-                        },
-                        { content: [text("All done.")] },
-                    ],
-                },
+                delegating,
             ],
             files: { "a.txt": "one\n" },
         },
@@ -414,20 +394,7 @@ test("a sub-agent that works is shown as one after a reload, and what it says is
                         },
                     ],
                 },
-                {
-                    steps: [
-                        {
-                            content: [
-                                call("Task", {
-                                    description: "Look around",
-                                    prompt: "delegate: look",
-                                    subagent_type: "general-purpose",
-                                }),
-                            ],
-                        },
-                        { content: [text("All done.")] },
-                    ],
-                },
+                delegating,
             ],
         },
         async ({ chat, project }) => {
@@ -543,6 +510,50 @@ test("a picture that is pasted goes with the prompt", () =>
         );
         await chat.page.waitForSelector(".attachments .chip");
     }));
+
+test("a long text that is pasted and a file that is dropped are parts of the prompt, and the model has both", () =>
+    inWorld({ programs: [plain], files: { "a.txt": "what the file says\n" } }, async ({ chat, project }) => {
+        const long = `begins ${"and goes on ".repeat(400)}and ends`;
+        await chat.prompt.evaluate((box, long) => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData("text/plain", long);
+            box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+        }, long);
+        await chat.page.locator(".chip").waitFor();
+        await chat.prompt.evaluate(
+            (box, uri) => {
+                const dataTransfer = new DataTransfer();
+                dataTransfer.setData("text/uri-list", uri);
+                box.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+            },
+            new URL(`file://${project.path("a.txt")}`).href,
+        );
+        await chat.page.locator(".chip", { hasText: "a.txt" }).waitFor();
+        assert.equal(await chat.prompt.inputValue(), "");
+        await chat.say("look");
+        await chat.page.waitForSelector("text=/Answer to/");
+        const request = await project.newestRequest();
+        assert.ok(request.includes(long) && request.includes("what the file says"), request.slice(0, 2_000));
+    }));
+
+test("the view does as its settings say: which key sends, what is open, how large the text is", () =>
+    inWorld(
+        {
+            programs: [{ steps: [{ content: [thinking("Hm, let me see."), text("Seen.")] }] }],
+            state: { settings: { enterSends: false, includeEditorContext: true, expandThinking: true, fontSize: 21 } },
+        },
+        async ({ chat }) => {
+            await chat.prompt.fill("two");
+            await chat.prompt.press("Enter");
+            await chat.prompt.pressSequentially("lines");
+            assert.equal(await chat.prompt.inputValue(), "two\nlines");
+            await chat.prompt.press("Control+Enter");
+            await chat.page.waitForSelector("text=Seen.");
+            await chat.page.waitForSelector("text=Hm, let me see.");
+            const size = await chat.page.locator(".markdown").last().evaluate((block) => getComputedStyle(block).fontSize);
+            assert.equal(size, "21px");
+        },
+    ));
 
 test("code is copied, put in at the cursor, and applied as a prompt", () =>
     inWorld(

@@ -110,4 +110,7 @@ test("a diff is read file by file, and lines that look like headers are lines", 
         ],
     );
     assert.deepEqual(file?.hunks[1]?.lines.at(-1), { kind: "note", text: "No newline at end of file" });
+    assert.equal(file?.cut, undefined);
+    const [part] = readDiff("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+\\ b\n\\ The rest is left out\n");
+    assert.deepEqual([part?.cut, part?.hunks[0]?.lines.length], ["The rest is left out", 3]);
 });

@@ -39,6 +39,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
     /** Commands for the view that came before it was there. */
     private early: Command[] = [];
     private used: Page | undefined;
+    private inTab = false;
     private focused: Page | undefined;
     private badge = NO_BADGE;
 
@@ -151,12 +152,12 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
         panel.iconPath = { light: icon("light"), dark: icon("dark") };
         const page = this.open(panel.webview, "editor", sessionId, () => panel.visible);
         this.panels.set(page, panel);
-        this.used = page;
+        this.use(page);
         page.onShows(() => {
             panel.title = plain(page.title, 60) || "Kode";
         });
         panel.onDidChangeViewState(() => {
-            if (panel.active) this.used = page;
+            if (panel.active) this.use(page);
             if (!panel.visible) page.hidden();
         });
         panel.onDidDispose(() => {
@@ -173,16 +174,23 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
     ): Page {
         const page = new Page(webview, surface, this.pageContext, sessionId, visible);
         this.pages.add(page);
-        page.onUsed(() => {
-            this.used = page;
-        });
+        page.onUsed(() => this.use(page));
         page.onFocus((focused) => {
-            if (focused) this.used = page;
+            if (focused) this.use(page);
             this.focus(page, focused);
         });
         page.onShows(() => this.shownChanged.fire());
         this.shownChanged.fire();
         return page;
+    }
+
+    /** Keys of ours need to know which page they lead to. */
+    private use(page: Page | undefined): void {
+        this.used = page;
+        const inTab = page !== undefined && this.panels.has(page);
+        if (inTab === this.inTab) return;
+        this.inTab = inTab;
+        void vscode.commands.executeCommand("setContext", "kode.chatInTab", inTab);
     }
 
     /** The editor does not say whether a webview of a view has the keyboard: keys of ours need to know. */
@@ -196,7 +204,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
         this.focus(page, false);
         page.dispose();
         this.pages.delete(page);
-        if (this.used === page) this.used = undefined;
+        if (this.used === page) this.use(undefined);
         this.shownChanged.fire();
     }
 

@@ -44,6 +44,11 @@ export function useSession<T>(select: (view: SessionView) => T): T | undefined {
     });
 }
 
+/** Whether another window writes the session that is shown: only there can be decided. */
+export function useFollows(): boolean {
+    return useSession((view) => view.following !== undefined) ?? false;
+}
+
 /** Whether something is open: against its habit if the user said so. */
 export function useToggle(key: string, habit: boolean): [boolean, () => void] {
     const app = useApp();

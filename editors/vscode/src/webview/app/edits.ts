@@ -26,9 +26,6 @@ export async function refreshEdits(app: App): Promise<void> {
         again = false;
         const sessionId = app.state.active;
         if (sessionId === undefined) break;
-        const view = app.state.sessions.get(sessionId);
-        // The list is asked of the server that writes.
-        if (view?.following) break;
         await app.attempt(async () => {
             const edits = await app.host.request("agent/edits/list", { sessionId });
             if (app.state.active === sessionId) app.set({ edits, proposals: withProposals(app.state.proposals, edits) });

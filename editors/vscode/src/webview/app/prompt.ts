@@ -9,7 +9,7 @@ import { isRunning } from "../store/session.ts";
 import { offerUndo, unresolved } from "./edits.ts";
 import type { App } from "./app.ts";
 import { ensureSession, isArriving } from "./sessions.ts";
-import { activeSession, BLANK, type Prompt } from "./state.ts";
+import { activeSession, BLANK, type AppState, type Prompt } from "./state.ts";
 
 /** How long typing rests before the draft is sent. */
 const REST_MS = 400;
@@ -45,6 +45,12 @@ export function addPart(app: App, part: InputPart): void {
 /** What of a prompt is kept as a draft: pictures are too large for that, they stay on the page. */
 function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
     return { text: prompt.text, parts: prompt.parts.filter((part) => part.type !== "image") };
+}
+
+/** What only this page has as long as there is no server: the editor keeps it when the page is thrown away. */
+export function unsaved({ host, prompt }: AppState): Draft | undefined {
+    if (host?.connection.state === "ready" || prompt.instead || written(prompt) === "") return undefined;
+    return draftOf(prompt);
 }
 
 /** Sends the draft of the session that is shown, if the server has another one. */
@@ -99,6 +105,12 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
         ...prompt.parts,
     ];
     if (input.length === 0) return;
+    const state = app.state.host?.connection.state;
+    if (state !== "ready" && state !== "stopped") {
+        app.set({ handedIn: { prompt, delivery } });
+        app.announce("It is sent when the server is ready.");
+        return;
+    }
     clearTimeout(timer);
     app.set({ prompt: { ...BLANK, revision: prompt.revision + 1 }, trouble: undefined });
     // One after the other, so that prompts arrive in the order in which they were written.
@@ -126,6 +138,21 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     } else if (app.state.prompt.text !== "") {
         saveDraft(app);
     }
+}
+
+/** Whether the prompt waits for the server as it was handed in. */
+export function isHandedIn({ handedIn, prompt }: AppState): boolean {
+    if (!handedIn || handedIn.prompt.instead !== prompt.instead) return false;
+    return written(handedIn.prompt) === written(prompt);
+}
+
+/** Hands in what has waited for the server. What was changed since is the user's to send. */
+export function handInWaiting(app: App): void {
+    const { handedIn } = app.state;
+    const holds = isHandedIn(app.state);
+    app.set({ handedIn: undefined });
+    if (handedIn && holds) void send(app, handedIn.delivery);
+    else saveDraft(app);
 }
 
 let handing: Promise<unknown> = Promise.resolve();

@@ -32,6 +32,17 @@ const MAX_WAITING = 10_000;
 /** The most events that are kept of sessions that are not here. */
 const MAX_STRAYS = 500;
 
+/** What of the page is about the session that is shown, and goes when another one is. */
+const AT_FIRST = {
+    listOpen: false,
+    pane: undefined,
+    edits: undefined,
+    trouble: undefined,
+    checkpoint: undefined,
+    applying: undefined,
+    handedIn: undefined,
+} as const;
+
 /** Snapshots on their way, with the events that came meanwhile. */
 const arriving = new Map<SessionId, AgentEventParams[]>();
 
@@ -44,12 +55,7 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
     const known = app.state.sessions.get(id);
     app.set({
         active: id,
-        listOpen: false,
-        pane: undefined,
-        edits: undefined,
-        trouble: undefined,
-        checkpoint: undefined,
-        applying: undefined,
+        ...AT_FIRST,
         loading: !known,
     });
     if (known) {
@@ -78,12 +84,7 @@ export function showNewSession(app: App): void {
     saveDraft(app);
     app.set({
         active: undefined,
-        listOpen: false,
-        pane: undefined,
-        edits: undefined,
-        trouble: undefined,
-        checkpoint: undefined,
-        applying: undefined,
+        ...AT_FIRST,
         loading: false,
     });
     takeDraft(app, undefined);
@@ -210,11 +211,7 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
         takeDraft(app, undefined);
         app.set({
             active: forked.sessionId,
-            listOpen: false,
-            pane: undefined,
-            edits: undefined,
-            checkpoint: undefined,
-            applying: undefined,
+            ...AT_FIRST,
         });
         adopt(app, forked.snapshot);
         app.announce("A fork of the session is shown.");

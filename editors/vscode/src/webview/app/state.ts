@@ -5,6 +5,7 @@
 
 import type {
     CallId,
+    Delivery,
     InputPart,
     ItemId,
     ListEditsResult,
@@ -73,6 +74,8 @@ export interface AppState {
     readonly loading: boolean;
     readonly sessions: ReadonlyMap<SessionId, SessionView>;
     readonly prompt: Prompt;
+    /** The prompt that was handed in while the server was being started, which takes it when it is there. */
+    readonly handedIn: { readonly prompt: Prompt; readonly delivery: Delivery } | undefined;
     /** Whether what the editor shows goes with the next prompt. */
     readonly editorContext: boolean;
     readonly edits: ListEditsResult | undefined;
@@ -100,6 +103,7 @@ export const INITIAL: AppState = {
     loading: false,
     sessions: new Map(),
     prompt: BLANK,
+    handedIn: undefined,
     editorContext: true,
     edits: undefined,
     proposals: new Map(),

@@ -6,6 +6,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
+import { Icon } from "../panels/Icon.tsx";
 import { counted, exact } from "../text.ts";
 import { readDiff, type DiffFile, type DiffHunk } from "./readDiff.ts";
 
@@ -40,6 +41,12 @@ export function Diff({ unified, files: read, named, onOpen, under }: Props) {
                         <div class="diff-name">
                             <bdi>{exact(file.path)}</bdi> <Counts added={file.added} removed={file.removed} />
                         </div>
+                    )}
+                    {file.cut !== undefined && (
+                        <p class="diff-cut">
+                            <Icon name="warning" />
+                            {exact(file.cut)}
+                        </p>
                     )}
                     {file.hunks.map((hunk, index) => (
                         <Hunk

@@ -10,6 +10,7 @@ import { editMessage } from "../app/prompt.ts";
 import { showSession } from "../app/sessions.ts";
 import { Markdown } from "../markdown/Markdown.tsx";
 import { Icon, type IconName } from "../panels/Icon.tsx";
+import { Words } from "../panels/Words.tsx";
 import { isRunning } from "../store/session.ts";
 import type { Row } from "../store/rows.ts";
 import { bytes, counted, exact, exactLine, prose, span } from "../text.ts";
@@ -42,8 +43,14 @@ export const RowView = memo(function RowView({ row }: { row: Row }) {
                 <div class={`notice ${body.level}`} role="note">
                     <Icon name={body.level === "info" ? "info" : "warning"} />
                     <div>
-                        <p>{exact(body.text)}</p>
-                        {body.hint !== undefined && <p class="hint">{exact(body.hint)}</p>}
+                        <p>
+                            <Words text={exact(body.text)} />
+                        </p>
+                        {body.hint !== undefined && (
+                            <p class="hint">
+                                <Words text={exact(body.hint)} />
+                            </p>
+                        )}
                     </div>
                 </div>
             );

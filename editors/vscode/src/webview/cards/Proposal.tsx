@@ -6,7 +6,7 @@
 import type { HunkId } from "kode-protocol";
 import { useState } from "preact/hooks";
 
-import { useApp, useSelect } from "../app/context.ts";
+import { useApp, useFollows, useSelect } from "../app/context.ts";
 import { decideProposals, resolveEdits } from "../app/edits.ts";
 import { Card } from "./Card.tsx";
 import { Diff } from "./Diff.tsx";
@@ -44,7 +44,9 @@ export function ProposalCard({ item, proposals }: { item: CallItem; proposals: r
 
 function Decide({ id }: { id: HunkId }) {
     const app = useApp();
+    const follows = useFollows();
     const [accepted, setAccepted] = useState(false);
+    if (follows) return null;
     const decide = async (action: "accept" | "reject") => {
         if (await decideProposals(app, action, [id])) setAccepted(action === "accept");
     };
@@ -63,13 +65,20 @@ function Decide({ id }: { id: HunkId }) {
 
 function AfterAll({ id, isMade }: { id: HunkId; isMade: boolean }) {
     const app = useApp();
+    const follows = useFollows();
     if (isMade) return <p class="hint">It was applied after all.</p>;
     return (
         <div class="actions">
             <span class="state">discarded</span>
-            <button type="button" class="quiet" onClick={() => void resolveEdits(app, "accept", { hunkIds: [id] })}>
-                Apply after all
-            </button>
+            {!follows && (
+                <button
+                    type="button"
+                    class="quiet"
+                    onClick={() => void resolveEdits(app, "accept", { hunkIds: [id] })}
+                >
+                    Apply after all
+                </button>
+            )}
         </div>
     );
 }

@@ -7,7 +7,7 @@ import type { Item, ToolCall } from "kode-protocol";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { useApp, useSelect, useSession } from "../app/context.ts";
+import { useApp, useFollows, useSelect, useSession } from "../app/context.ts";
 import { resolveEdits } from "../app/edits.ts";
 import { loadAgent } from "../app/sessions.ts";
 import { openPath } from "../app/open.ts";
@@ -150,12 +150,13 @@ function EditCard({ item }: { item: CallItem }) {
 /** Keep and undo for what is still open of one call. */
 function HunkActions({ callId }: { callId: string }) {
     const app = useApp();
+    const follows = useFollows();
     const edits = useSelect((state) => state.edits);
     const hunkIds = (edits?.files ?? [])
         .flatMap((file) => file.hunks)
         .filter((hunk) => hunk.callId === callId && (hunk.state === "applied" || hunk.state === "conflict"))
         .map((hunk) => hunk.hunkId);
-    if (hunkIds.length === 0) return null;
+    if (hunkIds.length === 0 || follows) return null;
     const act = (action: "keep" | "undo") => void resolveEdits(app, action, { hunkIds });
     return (
         <>

@@ -27,7 +27,12 @@ export interface DiffFile {
     readonly hunks: readonly DiffHunk[];
     readonly added: number;
     readonly removed: number;
+    /** What is said about lines that the diff does not have; absent where it is whole. */
+    readonly cut?: string;
 }
+
+/** The remark on a last line without an end, which is no lack of the diff. */
+const NO_END = "No newline at end of file";
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/;
 
@@ -38,6 +43,7 @@ export function readDiff(unified: string): DiffFile[] {
         hunks: { header: string; from: number; line: number; lines: DiffLine[] }[];
         added: number;
         removed: number;
+        cut?: string;
     }[] = [];
     let [before, after] = [0, 0];
     let left = { before: 0, after: 0 };
@@ -66,7 +72,9 @@ export function readDiff(unified: string): DiffFile[] {
                 file.removed += 1;
                 left.before -= 1;
             } else if (line.startsWith("\\")) {
-                hunk.lines.push({ kind: "note", text: line.slice(2) });
+                const note = line.slice(2);
+                hunk.lines.push({ kind: "note", text: note });
+                if (note !== NO_END) file.cut = note;
             } else {
                 hunk.lines.push({ kind: "same", text, before: before++, after: after++ });
                 left.before -= 1;

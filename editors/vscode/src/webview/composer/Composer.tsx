@@ -8,7 +8,7 @@ import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
 import { useApp, useSelect, useSession } from "../app/context.ts";
-import { addPart, put, send, stop, stopEditing, write } from "../app/prompt.ts";
+import { addPart, isHandedIn, put, send, stop, stopEditing, write } from "../app/prompt.ts";
 import { activeSession } from "../app/state.ts";
 import { Icon } from "../panels/Icon.tsx";
 import { Meter } from "../panels/Meter.tsx";
@@ -29,7 +29,8 @@ export function Composer() {
     const field = useRef<HTMLTextAreaElement>(null);
     const prompt = useSelect((state) => state.prompt);
     const enterSends = useSelect((state) => state.host?.settings.enterSends ?? true);
-    const isReady = useSelect((state) => state.host?.connection.state === "ready");
+    const isStopped = useSelect((state) => state.host?.connection.state === "stopped");
+    const handedIn = useSelect(isHandedIn);
     const running = useSession(isRunning) ?? false;
     const following = useSession((view) => view.following);
     const completion = useCompletion(app);
@@ -190,6 +191,15 @@ export function Composer() {
                     </button>
                 </div>
             )}
+            {handedIn && (
+                <div class="editing-note">
+                    <Icon name="send" />
+                    <span>Is sent when the server is ready.</span>
+                    <button type="button" class="quiet" onClick={() => app.set({ handedIn: undefined })}>
+                        Cancel
+                    </button>
+                </div>
+            )}
             <Chips />
             {open && (
                 <ul class="completion" role="listbox" id={`${id}-list`} aria-label="Suggestions">
@@ -285,7 +295,7 @@ export function Composer() {
                         class="icon-button send"
                         title={running ? "Queue (Enter)" : "Send (Enter)"}
                         aria-label={running ? "Queue" : "Send"}
-                        disabled={isBlank || !isReady}
+                        disabled={isBlank || isStopped}
                         onClick={() => submit("queue")}
                     >
                         <Icon name="send" />

@@ -7,6 +7,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { counted, exactLine, prose } from "../text.ts";
 import { Icon, Spinner } from "./Icon.tsx";
+import { Words } from "./Words.tsx";
 
 export function Banners() {
     const connection = useSelect((state) => state.host?.connection);
@@ -74,8 +75,7 @@ function ConnectionBanner() {
                 <div class="banner error" role="note">
                     <Icon name="warning" />
                     <p>
-                        The server has ended: {prose(connection.reason)}{" "}
-                        <Countdown milliseconds={connection.restartInMs} />
+                        <Words text={prose(connection.reason)} /> <Countdown milliseconds={connection.restartInMs} />
                     </p>
                     <button type="button" class="secondary" onClick={restart}>
                         Restart now
@@ -90,8 +90,10 @@ function ConnectionBanner() {
                 <div class="banner error" role="note">
                     <Icon name="warning" />
                     <p>
-                        The server does not run: {prose(connection.reason)}{" "}
-                        <span class="hint">{prose(connection.hint)}</span>
+                        The server does not run: <Words text={prose(connection.reason)} />{" "}
+                        <span class="hint">
+                            <Words text={prose(connection.hint)} />
+                        </span>
                     </p>
                     <button type="button" class="secondary" onClick={restart}>
                         Restart

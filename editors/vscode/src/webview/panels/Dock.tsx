@@ -6,13 +6,14 @@
 import type { EditedFile, QueueOp, QueuedPrompt, Todo, Uri } from "kode-protocol";
 import { useState } from "preact/hooks";
 
-import { useApp, useSelect, useSession, useToggle } from "../app/context.ts";
+import { useApp, useFollows, useSelect, useSession, useToggle } from "../app/context.ts";
 import { decideProposals, resolveEdits, takeBack, unresolved } from "../app/edits.ts";
 import { PermissionCard } from "../cards/Permission.tsx";
 import { QuestionCard } from "../cards/Question.tsx";
 import { Counts } from "../cards/Diff.tsx";
 import { counted, exact, exactLine, prose } from "../text.ts";
 import { Icon, type IconName, Spinner } from "./Icon.tsx";
+import { Words } from "./Words.tsx";
 
 /** The permission prompt or question that waits longest. */
 export function Waiting() {
@@ -291,7 +292,7 @@ type Decision = "keep" | "undo";
 export function Changes() {
     const app = useApp();
     const edits = useSelect((state) => state.edits);
-    const busy = useSession((view) => view.following !== undefined) ?? false;
+    const busy = useFollows();
     const [open, toggle] = useToggle("dock:changes", false);
     const [words, setWords] = useState("");
     const files = edits?.files ?? [];
@@ -314,7 +315,10 @@ export function Changes() {
             <div class="dock-line">
                 <button type="button" class="dock-open" aria-expanded={open} onClick={toggle}>
                     <Icon name="diff" />
-                    <span class="dock-title">{counted(files.length, "file")} changed</span>
+                    <span class="dock-title">
+                        {counted(files.length, "file")}
+                        <span class="roomy"> {files.every(isProposed) ? "proposed" : "changed"}</span>
+                    </span>
                     <Counts added={added} removed={removed} />
                     <span class="card-chevron">
                         <Icon name="chevron" />
@@ -376,6 +380,11 @@ export function Changes() {
     );
 }
 
+/** Whether nothing of a file is changed yet. */
+function isProposed(file: EditedFile): boolean {
+    return file.hunks.every(({ state }) => state === "proposed");
+}
+
 interface FileRowProps {
     file: EditedFile;
     busy: boolean;
@@ -385,7 +394,7 @@ interface FileRowProps {
 function FileRow({ file, busy, decide }: FileRowProps) {
     const app = useApp();
     const conflicts = file.hunks.filter((hunk) => hunk.state === "conflict").length;
-    const isProposed = file.hunks.every((hunk) => hunk.state === "proposed");
+    const proposed = isProposed(file);
     return (
         <li class="file-row">
             <button
@@ -401,18 +410,18 @@ function FileRow({ file, busy, decide }: FileRowProps) {
                 <Icon name="file" />
                 <bdi>{exactLine(file.path)}</bdi>
             </button>
-            {isProposed && <span class="state">proposed</span>}
+            {proposed && <span class="state">proposed</span>}
             {conflicts > 0 && <span class="state">{counted(conflicts, "conflict")}</span>}
             <Counts added={file.added} removed={file.removed} />
             <IconAct
                 icon="undo"
-                label={`${isProposed ? "Discard" : "Undo"} ${exactLine(file.path)}`}
+                label={`${proposed ? "Discard" : "Undo"} ${exactLine(file.path)}`}
                 disabled={busy}
                 onClick={() => decide("undo")}
             />
             <IconAct
                 icon="check"
-                label={`${isProposed ? "Apply" : "Keep"} ${exactLine(file.path)}`}
+                label={`${proposed ? "Apply" : "Keep"} ${exactLine(file.path)}`}
                 disabled={busy}
                 onClick={() => decide("keep")}
             />
@@ -425,7 +434,6 @@ export function Toasts() {
     const app = useApp();
     const trouble = useSelect((state) => state.trouble);
     const undoable = useSelect((state) => state.undoable);
-    const fault = useSession((view) => view.fault);
     const storage = useSession((view) => view.storage);
     const resolved = useSession((view) => view.resolved);
     const problem =
@@ -438,20 +446,16 @@ export function Toasts() {
                     <p>{exact(storage.message)}</p>
                 </div>
             )}
-            {fault && (
-                <div class="toast error">
-                    <Icon name="warning" />
-                    <p>
-                        {exact(fault.message)} <span class="hint">{exact(fault.hint)}</span>
-                    </p>
-                </div>
-            )}
             {trouble && (
                 <div class="toast error">
                     <Icon name="warning" />
                     <p>
-                        {exact(trouble.message)}{" "}
-                        {trouble.hint !== "" && <span class="hint">{exact(trouble.hint)}</span>}
+                        <Words text={exact(trouble.message)} />{" "}
+                        {trouble.hint !== "" && (
+                            <span class="hint">
+                                <Words text={exact(trouble.hint)} />
+                            </span>
+                        )}
                     </p>
                     <IconAct icon="close" label="Close" onClick={() => app.set({ trouble: undefined })} />
                 </div>

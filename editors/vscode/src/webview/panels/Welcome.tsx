@@ -8,6 +8,7 @@ import { put } from "../app/prompt.ts";
 import { exactLine, prose } from "../text.ts";
 import { Icon } from "./Icon.tsx";
 import { configure } from "./Pickers.tsx";
+import { Words } from "./Words.tsx";
 
 export function Welcome() {
     const connection = useSelect((state) => state.host?.connection);
@@ -28,8 +29,12 @@ function NoServer({ reason, hint }: { reason: string; hint: string }) {
     return (
         <section class="welcome" aria-label="Setup">
             <h2>The server is missing</h2>
-            <p>{prose(reason)}</p>
-            <p class="hint">{prose(hint)}</p>
+            <p>
+                <Words text={prose(reason)} />
+            </p>
+            <p class="hint">
+                <Words text={prose(hint)} />
+            </p>
             <div class="actions">
                 <button
                     type="button"
@@ -74,12 +79,18 @@ function NoModel() {
                                 <strong>
                                     <bdi>{exactLine(model.name)}</bdi>
                                 </strong>{" "}
-                                {model.problem
-                                    ? prose(model.problem.message)
-                                    : `can be asked at ${exactLine(model.host ?? model.provider)}.`}
+                                <Words
+                                    text={
+                                        model.problem
+                                            ? prose(model.problem.message)
+                                            : `can be asked at ${exactLine(model.host ?? model.provider)}.`
+                                    }
+                                />
                             </p>
                             {model.problem ? (
-                                <p class="hint">{prose(model.problem.hint)}</p>
+                                <p class="hint">
+                                    <Words text={prose(model.problem.hint)} />
+                                </p>
                             ) : (
                                 <button
                                     type="button"

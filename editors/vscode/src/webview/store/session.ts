@@ -109,8 +109,6 @@ export interface SessionView {
     readonly compressing: Compressing | undefined;
     readonly retry: ModelRetry | undefined;
     readonly storage: StorageFailure | undefined;
-    /** The newest fault that is in no transcript. */
-    readonly fault: { readonly message: string; readonly hint: string } | undefined;
     /** Present when another server writes the session. */
     readonly following: { readonly by?: SessionWriter } | undefined;
     /** Counts what makes a list of edits out of date. */
@@ -155,7 +153,6 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         compressing: undefined,
         retry: undefined,
         storage: undefined,
-        fault: undefined,
         following: snapshot.following,
         edits: 0,
         rules: 0,
@@ -235,7 +232,6 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     turn_started: (view, event, { timestamp }) => ({
         ...view,
         turn: { turnId: event.turnId, startedAt: timestamp },
-        fault: undefined,
     }),
     item_added: (view, event, { seq }) => putAnyItem(view, event.item, seq),
     item_updated: (view, event, { seq }) => putAnyItem(view, event.item, seq),
@@ -364,7 +360,6 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     // What waited for the user before the session was taken up again waits no more, unless it is told again.
     agent_resumed: (view) => ({ ...view, permissions: [], questions: [], live: new Map(), retry: undefined }),
     storage_failure: (view, event) => ({ ...view, storage: event.recovered ? undefined : event }),
-    error: (view, event) => ({ ...view, fault: { message: event.message, hint: event.hint } }),
 };
 
 function leaseChanged(view: SessionView, event: EventOf<"lease_changed">): SessionView {
