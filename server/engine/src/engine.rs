@@ -4,7 +4,10 @@
 //! needs it.
 
 pub(crate) mod desk;
+mod error;
 mod lease;
+mod manage;
+mod opened;
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +15,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
@@ -25,27 +27,26 @@ use crate::hooks::{EndReason, HookChain, HookLayer, HookList, Hooks, ToolHook};
 use crate::host::Host;
 use crate::ids::SessionId;
 use crate::journal::disk::{self, Disk, Open};
-use crate::journal::lease::{Declined, Lease, Writer};
-use crate::journal::{Blobs, Journal, Record, SHELF, Shelf};
+use crate::journal::lease::Lease;
+use crate::journal::{Record, SHELF, Shelf};
 use crate::mcp::{Mcp, Servers};
 use crate::memory::{self, Memory};
-use crate::model::ModelError;
 use crate::model::models::{CurrentModels, Models, Pointer};
 use crate::paths::AbsPath;
-use crate::permission::policy::{Beginning, ModeDisabled, Policy, PolicySource};
+use crate::permission::policy::{Beginning, Policy, PolicySource};
 use crate::permission::rules::Problem;
 use crate::permission::{Deliveries, Mode};
 use crate::session::base::Newest;
-use crate::session::open::{self, Loading};
-use crate::session::replay::Replay;
-use crate::session::title::TitleError;
+use crate::session::open::Loading;
 use crate::session::{Parts, Session, SessionState, lock};
-use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces, is_session_id};
+use crate::sessions::{Catalogue, is_session_id};
 use crate::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
 use crate::tools::{Registry, ToolSource};
 use crate::workspace::{Workspace, blocking};
+pub use error::SessionError;
 pub use lease::{Attached, TAKE_OVER_LIMIT};
 use lease::{Followed, Preparations, Preparing, unbroken};
+use opened::{Opened, in_background, is_absent, open_journal, open_session};
 
 /// The name of a session's journal in its folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
@@ -73,9 +74,6 @@ pub struct EngineOptions {
     /// The most calls of a session that run at once.
     pub concurrency: usize,
 }
-
-/// A session that took so long to open gets a base at once.
-const LONG_OPENING: Duration = Duration::from_millis(250);
 
 /// The most calls of a session that run at once, where nobody says otherwise.
 pub const CONCURRENCY: usize = 10;
@@ -110,70 +108,6 @@ pub struct NewSession {
     pub mode: Option<Mode>,
     /// The model profile; the default one when `None`.
     pub model: Option<String>,
-}
-
-/// Why a session cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// No session of that id.
-    #[error("there is no session `{0}` for this workspace")]
-    Unknown(SessionId),
-    /// A turn runs in it.
-    #[error("a turn runs in the session `{0}`")]
-    Running(SessionId),
-    /// It cannot be called so.
-    #[error(transparent)]
-    Title(#[from] TitleError),
-    /// A session needs a folder to work in.
-    #[error("there is no workspace folder; open one, or name a folder for the session")]
-    NoFolder,
-    /// Its journal cannot be read or written.
-    #[error("the journal {} cannot be used: {source}", path.display())]
-    Storage {
-        /// The journal.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// Its journal holds no session, or none that can be made out.
-    #[error("the journal {} does not add up to a session ({skipped} lines could not be read)", path.display())]
-    Corrupted {
-        /// The journal.
-        path: PathBuf,
-        /// Lines that could not be read.
-        skipped: u64,
-    },
-    /// Another process writes it, or the one that did has ended.
-    #[error("the session {}", open_in(by.as_deref()))]
-    Followed {
-        /// Who; `None` when nobody does.
-        by: Option<Box<Writer>>,
-    },
-    /// The process that writes it goes on.
-    #[error("the session {}, and stays there: {why}", open_in(by.as_deref()))]
-    Declined {
-        /// Who.
-        by: Option<Box<Writer>>,
-        /// Why.
-        why: Declined,
-    },
-    /// The process that writes it does not answer.
-    #[error("the session {}, which did not answer within {} s", open_in(by.as_deref()), TAKE_OVER_LIMIT.as_secs())]
-    Silent {
-        /// Who.
-        by: Option<Box<Writer>>,
-    },
-    /// The mode is switched off.
-    #[error(transparent)]
-    Mode(#[from] ModeDisabled),
-    /// No such model profile.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-}
-
-fn open_in(by: Option<&Writer>) -> String {
-    by.map_or_else(|| "was open in a server that has ended".to_owned(), |by| format!("is open in {by}"))
 }
 
 /// All sessions of a server. Clones are the same one.
@@ -449,114 +383,6 @@ impl Engine {
         &self.catalogue
     }
 
-    /// A page of the list of sessions. Reads the disk: call it from a thread that may wait.
-    ///
-    /// # Errors
-    /// [`BadCursor`].
-    pub fn list_sessions(&self, query: &ListSessions) -> Result<SessionPage, BadCursor> {
-        self.catalogue.list(query, &|id| {
-            let session = self.sessions().get(id).cloned()?;
-            // One that is ending holds its journal still, and is nobody else's.
-            Some(if session.is_closing() {
-                Presence::Stored
-            } else {
-                Presence::Live(session.snapshot(0).state)
-            })
-        })
-    }
-
-    /// Gives a session a title of the user's, whether it is live or not.
-    ///
-    /// # Errors
-    /// [`SessionError`]: a title that cannot be taken, unknown, or open elsewhere.
-    pub async fn rename_session(
-        &self,
-        workspaces: &Workspaces,
-        id: &SessionId,
-        title: &str,
-    ) -> Result<(), SessionError> {
-        let _one_at_a_time = self.loading.lock().await;
-        match self.live_or_gone(id).await {
-            Some(session) => Ok(session.rename(title)?),
-            None => {
-                let (id, title) = (id.clone(), title.to_owned());
-                self.stored(workspaces, move |stored, workspaces| stored.rename(workspaces, &id, &title))
-                    .await
-            }
-        }
-    }
-
-    /// Puts a session away, or takes it out again, whether it is live or not.
-    ///
-    /// # Errors
-    /// [`SessionError`]: unknown, or open elsewhere.
-    pub async fn archive_session(
-        &self,
-        workspaces: &Workspaces,
-        id: &SessionId,
-        archived: bool,
-    ) -> Result<(), SessionError> {
-        let _one_at_a_time = self.loading.lock().await;
-        match self.live_or_gone(id).await {
-            Some(session) if session.archive(archived) => {
-                // A power cut must not take it out again: what is not put away is cleaned up some day.
-                session.sync().await;
-                Ok(())
-            }
-            Some(_) => Err(SessionError::Unknown(id.clone())),
-            None => {
-                let id = id.clone();
-                self.stored(workspaces, move |stored, workspaces| stored.archive(workspaces, &id, archived))
-                    .await
-            }
-        }
-    }
-
-    /// Deletes a session with all that was kept for it; a live one in which no turn runs is closed first.
-    ///
-    /// # Errors
-    /// [`SessionError`]: a turn runs, unknown, or open elsewhere.
-    pub async fn delete_session(&self, workspaces: &Workspaces, id: &SessionId) -> Result<(), SessionError> {
-        let _one_at_a_time = self.loading.lock().await;
-        let mut workspaces = workspaces.clone();
-        if let Some(session) = self.live_or_gone(id).await {
-            if !session.close_if_idle() {
-                return Err(SessionError::Running(id.clone()));
-            }
-            session.closed().await;
-            workspaces = Workspaces::These(session.roots());
-        }
-        self.sessions().remove(id);
-        let deleted = id.clone();
-        let done =
-            self.stored(&workspaces, move |stored, workspaces| stored.delete(workspaces, &deleted)).await;
-        if matches!(done, Ok(()) | Err(SessionError::Unknown(_))) {
-            // Nobody takes over what is no more.
-            self.end_following(id);
-        }
-        done
-    }
-
-    /// The live session of that id; one that is being closed is waited for.
-    async fn live_or_gone(&self, id: &SessionId) -> Option<Arc<Session>> {
-        let session = self.sessions().get(id).cloned()?;
-        if session.is_closing() {
-            session.closed().await;
-            return None;
-        }
-        Some(session)
-    }
-
-    /// Does something with stored sessions on a thread that may wait.
-    async fn stored<T: Send + 'static>(
-        &self,
-        workspaces: &Workspaces,
-        act: impl FnOnce(&Catalogue, &Workspaces) -> T + Send + 'static,
-    ) -> T {
-        let (catalogue, workspaces) = (Arc::clone(&self.catalogue), workspaces.clone());
-        blocking(move || act(&catalogue, &workspaces)).await
-    }
-
     /// Ends a live session because the user has closed it; its journal stays.
     ///
     /// # Errors
@@ -694,89 +520,12 @@ impl Engine {
     }
 }
 
-/// Whether nothing is at a place. Something that must not be looked at is there.
-fn is_absent(path: &Path) -> bool {
-    let none = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
-    fs::symlink_metadata(path).is_err_and(|error| none.contains(&error.kind()))
-}
-
 /// A session that was loaded.
 enum TakenUp {
     /// It was live.
     Before(Arc<Session>),
     /// It was not, and is to be made ready.
     Now(Arc<Session>, Preparing),
-}
-
-/// A session as it lies on disk.
-struct Opened {
-    journal: Journal,
-    blobs: Blobs,
-    state: SessionState,
-    events: Arc<EventLog>,
-    ledger: Ledger,
-    base: Newest,
-    /// Lines of the journal that could not be read; `None` for a session that has just begun.
-    resumed: Option<u64>,
-}
-
-/// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
-async fn in_background(
-    journal: PathBuf,
-    open: impl FnOnce(&Path) -> Result<Opened, SessionError> + Send + 'static,
-) -> Result<Opened, SessionError> {
-    let path = journal.clone();
-    tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
-        tracing::error!(%error, path = %path.display(), "a session could not be folded");
-        Err(SessionError::Corrupted { path, skipped: 0 })
-    })
-}
-
-/// Opens a stored session for writing: from its base, or by folding its journal. `beginning` is taken for its first
-/// record when that is lost.
-fn open_session(
-    disk: &Arc<dyn Disk>,
-    path: &Path,
-    beginning: &Record,
-    since: Option<u64>,
-    tell: &dyn Fn(Loading),
-) -> Result<Opened, SessionError> {
-    // Opened first: from then on nobody else writes what is read. It is not made: it may be deleted just now.
-    let (journal, blobs) = match (open_journal(disk, path, Open::Existing), beginning) {
-        (Err(SessionError::Storage { source, .. }), Record::Opened { session, .. })
-            if source.kind() == io::ErrorKind::NotFound =>
-        {
-            return Err(SessionError::Unknown(session.clone()));
-        }
-        (opened, _) => opened?,
-    };
-    let began = Instant::now();
-    let source = open::Source { disk: &**disk, journal: path, blobs: &blobs, beginning };
-    let opening = open::open(&source, since, tell)
-        .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let open::Opening { replay, ledger, mut base, read } = opening;
-    let took = began.elapsed();
-    base.is_wanted = took >= LONG_OPENING;
-    let (from, ms) = (base.offset, took.as_millis());
-    tracing::info!(path = %path.display(), from, bytes = read, ms, "a session was opened");
-    let skipped = base.skipped;
-    let Some(Replay { mut state, kept }) = replay else {
-        return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
-    };
-    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
-    if let Record::Opened { session, .. } = beginning {
-        state.id.clone_from(session);
-    }
-    let events = EventLog::next_life(state.id.clone(), kept);
-    Ok(Opened { journal, blobs, state, events, ledger, base, resumed: Some(skipped) })
-}
-
-/// The journal at a place, and the blobs beside it.
-fn open_journal(disk: &Arc<dyn Disk>, path: &Path, how: Open) -> Result<(Journal, Blobs), SessionError> {
-    let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
-    let journal = Journal::open_patiently(Arc::clone(disk), path, how, Some(blobs.clone()));
-    let journal = journal.map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    Ok((journal, blobs))
 }
 
 /// A folder name for a workspace: readable, and different for different paths.
@@ -791,21 +540,4 @@ pub(crate) fn slug(workspace: &AbsPath) -> String {
         .collect();
     let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     format!("{name}-{hash}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_fault_while_a_journal_is_folded_names_the_journal() {
-        let path = PathBuf::from("/state/journal.jsonl");
-        let Err(error) = in_background(path.clone(), |_| panic!("the test wanted it")).await else {
-            panic!("there is no session in it")
-        };
-        assert!(
-            matches!(&error, SessionError::Corrupted { path: named, skipped: 0 } if *named == path),
-            "{error}"
-        );
-    }
 }
