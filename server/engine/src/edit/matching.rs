@@ -79,12 +79,13 @@ impl Matches {
     /// The edits that put `new` where `old` was found.
     ///
     /// Line breaks of `new` are written as in the passage, else as in the text. Without `new`, a passage of whole
-    /// lines loses its last line break too.
+    /// lines loses its last line break too, unless the next passage begins with it.
     #[must_use]
     pub fn replacements(&self, text: &str, old: &str, new: &str) -> Vec<TextEdit> {
         let fallback = LineEnding::dominant(text);
-        let ranges = self.ranges.iter().cloned();
-        ranges.map(|range| self.replacement(text, range, old, new, fallback)).collect()
+        let ends = self.ranges.iter().skip(1).map(|next| next.start).chain([text.len()]);
+        let ranges = self.ranges.iter().cloned().zip(ends);
+        ranges.map(|(range, end)| self.replacement(&text[..end], range, old, new, fallback)).collect()
     }
 
     fn find_with(text: &str, old: &str, tolerance: Tolerance) -> Self {
@@ -106,6 +107,7 @@ impl Matches {
         Self { ranges, overlaps, tolerance }
     }
 
+    /// The edit of one passage; `text` ends where the next one begins.
     fn replacement(
         &self,
         text: &str,
@@ -356,6 +358,12 @@ mod tests {
         let text = "He said “it’s fine” and “no”.\n";
         assert_eq!(replaced(text, "\"it's fine\"", "\"it's great\""), "He said “it’s great” and “no”.\n");
         assert_eq!(replaced("a ‘b’ c", "'b'", "''"), "a ‘’ c");
+    }
+
+    #[test]
+    fn what_is_deleted_takes_no_line_break_that_the_next_passage_begins_with() {
+        assert_eq!(replaced("\n\nx\nx\ny", "\nx", ""), "\n\ny");
+        assert_eq!(replaced("\r\n\r\nx\r\nx\r\ny", "\nx", ""), "\r\n\r\ny");
     }
 
     #[test]

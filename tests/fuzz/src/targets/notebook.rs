@@ -12,20 +12,22 @@ use crate::input::Input;
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let edit_mode = [EditMode::Replace, EditMode::Insert, EditMode::Delete][input.below(3)];
-    let at = input.below(8);
+    let named = input.below(8);
     let cell_type = [None, Some(CellType::Code), Some(CellType::Markdown)][input.below(3)];
     let new_source = input.text().into_owned();
     let text = input.text();
-    let cell_id = Some(format!("cell-{at}"));
+    let cell_id = format!("cell-{named}");
     let call = NotebookEditInput {
         notebook_path: "a.ipynb".to_owned(),
-        cell_id,
+        cell_id: Some(cell_id.clone()),
         new_source: new_source.clone(),
         cell_type,
         edit_mode,
     };
     let Ok(edits) = edits(&call, &text, "a.ipynb") else { return };
     let Some(mut before) = cells(&text) else { return };
+    // A cell that is called so goes before the one at that place.
+    let at = before.iter().position(|cell| cell["id"] == cell_id.as_str()).unwrap_or(named);
     let changed = apply_edits(&text, &edits);
     let mut after = cells(&changed).unwrap_or_else(|| panic!("no notebook any more: {changed}"));
     match edit_mode {

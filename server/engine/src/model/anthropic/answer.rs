@@ -190,6 +190,11 @@ impl Answer {
                 Content::Thinking { thinking: block.thinking, signature: block.signature }
             }
             "redacted_thinking" => Content::RedactedThinking(block.data),
+            // No provider takes a call without a name back.
+            "tool_use" if block.name.is_empty() => {
+                tracing::warn!("an answer held a call that has no name");
+                Content::Unknown
+            }
             "tool_use" => {
                 let id = self.call_ids.unique(&block.id);
                 on_delta(Delta::ToolUse { index, id: id.clone(), name: block.name.clone() });
@@ -380,6 +385,20 @@ mod tests {
         assert_eq!(response.content, [Block::Text { text: "yes".into() }]);
         assert_eq!(response.usage.output_tokens, 9);
         assert_eq!(deltas, [Delta::Text { index: 1, text: "yes".into() }]);
+    }
+
+    #[test]
+    fn a_call_without_a_name_is_left_out_and_shown_to_nobody() {
+        let nameless = start(1, json!({"type": "tool_use", "id": "y", "name": "", "input": {}}));
+        let events = [
+            &call(0, "x", "")[..],
+            &[nameless, delta(1, json!({"type": "input_json_delta", "partial_json": "{}"})), stop(1)],
+            &end("tool_use"),
+        ]
+        .concat();
+        let (response, deltas) = answered(&events);
+        let ids: Vec<String> = inputs(&response.unwrap()).into_iter().map(|(id, ..)| id).collect();
+        assert_eq!((ids, deltas.len()), (vec!["x".to_owned()], 1));
     }
 
     #[test]

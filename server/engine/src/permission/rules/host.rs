@@ -41,13 +41,13 @@ pub enum BadHost {
 /// The canonical spelling of a host: lower case, punycode, no dot at the end. `None` for what is no host.
 #[must_use]
 pub fn canonical(host: &str) -> Option<String> {
-    let host = host.strip_suffix('.').unwrap_or(host);
     let canonical = match Host::parse(host).ok()? {
         Host::Domain(name) => name.strip_suffix('.').map_or(name.clone(), str::to_owned),
         address @ (Host::Ipv4(_) | Host::Ipv6(_)) => return Some(address.to_string()),
     };
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
-    (!canonical.is_empty() && canonical.chars().all(is_letter)).then_some(canonical)
+    let is_name = canonical.split('.').all(|label| !label.is_empty()) && canonical.chars().all(is_letter);
+    is_name.then_some(canonical)
 }
 
 impl FromStr for HostPattern {
@@ -103,6 +103,10 @@ mod tests {
             ("a b", None),
             ("", None),
             (".", None),
+            ("127.0.0.1.", Some("127.0.0.1")),
+            ("example.com..", None),
+            ("a..b", None),
+            (".example.com", None),
         ] {
             assert_eq!(canonical(host).as_deref(), spelling, "{host}");
         }
