@@ -18,7 +18,6 @@ use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
 use kode_engine::session::Session;
 use kode_engine::sessions::{CleanupOptions, Workspaces};
-use kode_engine::settings::watch::FileWatch;
 use kode_engine::settings::{EditorWord, SettingsPolicies};
 use kode_engine::tools::web_search::CurrentSearch;
 use kode_engine::transfer::{ForkError, ForkPoint};
@@ -37,6 +36,7 @@ use crate::listing::ListWatch;
 use crate::plain::loading;
 use crate::policies;
 use crate::trust;
+use crate::watching::SettingsWatch;
 
 /// How long after the agent was first needed it is looked whether old sessions are to be deleted.
 const CLEANUP_DELAY: Duration = Duration::from_secs(10);
@@ -95,9 +95,7 @@ pub struct Agent {
     pub(crate) policies: Arc<SettingsPolicies>,
     /// The service that searches the web.
     pub(crate) search: CurrentSearch,
-    watch: Arc<FileWatch>,
-    /// The folders of the workspaces whose settings files are watched.
-    watched: Mutex<BTreeSet<Vec<AbsPath>>>,
+    watch: Arc<SettingsWatch>,
     /// What prompts can name.
     pub(crate) completer: Completer,
     /// Who tells of changes of the list of sessions.
@@ -168,7 +166,6 @@ impl Agent {
             shared: Arc::clone(&shared),
             policies: Arc::clone(&policies),
             watch: watching(&shared),
-            watched: Mutex::default(),
             completer: Completer::default(),
             listing: ListWatch::default(),
             followed: Mutex::default(),
@@ -195,17 +192,14 @@ impl Agent {
 
     /// Watches the settings files of the workspace and of all live sessions, and no others. Nothing waits for it.
     pub(crate) fn watch_settings(&self) {
-        let workspaces = self.workspaces();
-        self.watched().clone_from(&workspaces);
-        self.watch_settings_of(workspaces);
+        self.watch.watch(self.workspaces(), &self.policies);
     }
 
     /// The same when a session has come, which adds files only where its folders are new.
     fn watch_settings_of_new_folders(&self) {
         let workspaces = self.workspaces();
-        if *self.watched() != workspaces {
-            self.watched().clone_from(&workspaces);
-            self.watch_settings_of(workspaces);
+        if !self.watch.is_of(&workspaces) {
+            self.watch.watch(workspaces, &self.policies);
         }
     }
 
@@ -213,18 +207,6 @@ impl Agent {
     fn workspaces(&self) -> BTreeSet<Vec<AbsPath>> {
         let sessions = self.engine.live_sessions();
         sessions.iter().map(|session| session.roots()).chain([self.folders()]).collect()
-    }
-
-    fn watched(&self) -> MutexGuard<'_, BTreeSet<Vec<AbsPath>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watch_settings_of(&self, workspaces: BTreeSet<Vec<AbsPath>>) {
-        let (policies, watch) = (Arc::clone(&self.policies), Arc::clone(&self.watch));
-        tokio::task::spawn_blocking(move || {
-            let files: BTreeSet<_> = workspaces.iter().flat_map(|roots| policies.watched(roots)).collect();
-            watch.watch(files);
-        });
     }
 
     /// Begins a session and follows it. Without a folder of its own it works in the workspace, and without a
@@ -465,12 +447,12 @@ impl Agent {
 }
 
 /// Has settings files that change taken in, as long as there is a connection.
-fn watching(shared: &Arc<Shared>) -> Arc<FileWatch> {
+fn watching(shared: &Arc<Shared>) -> Arc<SettingsWatch> {
     let (shared, runtime) = (Arc::downgrade(shared), Handle::current());
-    Arc::new(FileWatch::start(move |_| {
+    SettingsWatch::start(move || {
         let Some(agent) = shared.upgrade().and_then(|shared| shared.live_agent().cloned()) else { return };
         runtime.spawn(async move { trust::files_changed(&agent).await });
-    }))
+    })
 }
 
 /// What the editor said of settings in `initialize`.

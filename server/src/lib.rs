@@ -24,6 +24,7 @@ pub mod server;
 mod signals;
 pub mod transport;
 mod trust;
+mod watching;
 
 #[cfg(test)]
 mod testing;
