@@ -44,13 +44,19 @@ struct Times {
 
 fn main() {
     println!("{}", kode_e2e::binary().display());
-    let (bare, full) = (project(), project());
-    let (nobody, user) = (bare.outside().join("user"), full.outside().join("user"));
-    fs::create_dir_all(&nobody).unwrap();
-    fill(&user);
-    let mut times: [Vec<Times>; 2] = [Vec::new(), Vec::new()];
+    let projects: [(Project, PathBuf); 3] = std::array::from_fn(|_| {
+        let project = project();
+        let home = project.outside().join("user");
+        fs::create_dir_all(&home).unwrap();
+        (project, home)
+    });
+    let [_, (_, reader), (_, user)] = &projects;
+    write_files(reader);
+    write_files(user);
+    write_servers(user);
+    let mut times: [Vec<Times>; 3] = Default::default();
     for run in 0..WARM_UP + RUNS {
-        for (at, (project, home)) in [(&bare, &nobody), (&full, &user)].into_iter().enumerate() {
+        for (at, (project, home)) in projects.iter().enumerate() {
             let taken = start(project, home);
             if run >= WARM_UP {
                 times[at].push(taken);
@@ -64,10 +70,12 @@ fn main() {
     ];
     for (name, step, budget) in steps {
         heading(&format!("{name}, {RUNS} runs"));
-        let [bare, full] = times.each_ref().map(|times| Spread::of(times.iter().map(step).collect(), 1));
+        let [bare, files, full] =
+            times.each_ref().map(|times| Spread::of(times.iter().map(step).collect(), 1));
         row("nothing of the user's", &bare, "");
-        let all = format!("{SKILLS} skills, {COMMANDS} commands, {AGENTS} agents, {SERVERS} servers");
-        row(&all, &full, budget);
+        let all = format!("{SKILLS} skills, {COMMANDS} commands, {AGENTS} agents");
+        row(&all, &files, budget);
+        row(&format!("and {SERVERS} servers"), &full, budget);
         figure("more", (full.median - bare.median) * 1e3, " ms", "");
     }
 }
@@ -76,8 +84,8 @@ fn project() -> Project {
     Project::new(&Script::default().otherwise([say("So it is.")]))
 }
 
-/// A home with much in it. One server is dead, and one never answers.
-fn fill(home: &Path) {
+/// Many skills, commands and agents of a user.
+fn write_files(home: &Path) {
     let text = "Do it well. ".repeat(100);
     for at in 0..SKILLS {
         let head = format!("---\nname: skill-{at}\ndescription: The skill of number {at}.\n---\n{text}");
@@ -93,6 +101,10 @@ fn fill(home: &Path) {
         );
         write(home.join(format!(".claude/agents/agent-{at}.md")), &head);
     }
+}
+
+/// Many servers of a user. One is dead, and one never answers.
+fn write_servers(home: &Path) {
     let server = |at: usize| match at {
         0 => json!({ "command": "no-such-program-anywhere" }),
         1 => json!({ "command": "sleep", "args": ["1000"] }),
