@@ -83,10 +83,11 @@ test("30 edits in other open files move neither a typed character nor the active
 
 /**
  * Types into the active editor from now on: characters of which each is there only once, at random places, some of them in the
- * lines that the agent is about to change.
+ * lines that the agent is about to change. It types as people do: quickly for a while, then not for a while.
  */
 const beginTyping = (window, seed, pauseMs = 20) =>
     window.run(async (vscode, memory, first, pauseMs) => {
+        const [burstMs, restMs] = [600, 400];
         const editor = vscode.window.activeTextEditor;
         const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         let seed = first;
@@ -94,7 +95,12 @@ const beginTyping = (window, seed, pauseMs = 20) =>
         memory.typed = [];
         memory.stop = false;
         memory.typing = (async () => {
+            let rest = Date.now() + burstMs;
             while (!memory.stop) {
+                if (Date.now() > rest) {
+                    await sleep(restMs);
+                    rest = Date.now() + burstMs;
+                }
                 const line = random(editor.document.lineCount);
                 const isOverlap = random(4) === 0;
                 const length = editor.document.lineAt(line).text.length;

@@ -216,7 +216,6 @@ impl Workspace {
         }
     }
 
-    /// The text of a target that is open in the editor.
     /// The text of a file on the disk, whatever the editor shows; `None` when there is none to read.
     pub(crate) async fn saved_text(&self, target: &Target) -> Option<Arc<str>> {
         let (target, path) = (target.clone(), target.file()?.clone());
@@ -224,6 +223,7 @@ impl Workspace {
         file.ok().map(|file| file.text)
     }
 
+    /// The text of a target that is open in the editor.
     pub(super) async fn document_text(&self, target: &Target) -> Option<FileText> {
         let document = self.open_document(target).await?;
         Some(FileText::of_document(target.clone(), document))

@@ -2,10 +2,11 @@
 //!
 //! Rule: an open document is changed only through the host and a closed file only by an atomic write, each against
 //! the text that is there at that moment: when it is not the text the change was computed on, the change is rebased
-//! or refused, and it is tried a fixed number of times.
+//! or refused, and it is tried a fixed number of times, each in a longer pause of the user's typing than the last.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,13 @@ use crate::workspace::{Freshness, ReadError, Workspace, atomic};
 
 /// How often a change is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: u32 = 5;
+
+/// How long nobody may have typed before a document is changed that was typed into while the editor was asked to change it.
+/// It doubles with each attempt: an editor that is slow to take an edit needs a longer pause to take it in.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long such a pause is waited for; then the change is tried all the same.
+const MAX_WAIT_FOR_PAUSE: Duration = Duration::from_secs(2);
 
 /// Characters of the user's text that a conflict quotes.
 const MAX_QUOTED_CHARS: usize = 400;
@@ -190,7 +198,11 @@ impl Workspace {
         let path = self.display(&file.target);
         let _own_write = self.own_write(&file.target);
         let mut rebased = 0;
-        for _ in 0..MAX_ATTEMPTS {
+        for attempt in 0..MAX_ATTEMPTS {
+            if attempt > 0 {
+                let pause = self.pause_in_typing(&file.target, FIRST_PAUSE * 2u32.pow(attempt - 1));
+                let _ = cancel.run_until_cancelled(pause).await;
+            }
             if cancel.is_cancelled() {
                 return Err(ApplyError::Cancelled { path });
             }
@@ -215,6 +227,25 @@ impl Workspace {
             }
         }
         Err(ApplyError::Moving { path })
+    }
+
+    /// Returns when the text of an open document has not changed for so long, or when that has been waited for long enough;
+    /// at once for what is not open.
+    async fn pause_in_typing(&self, target: &Target, pause: Duration) {
+        let version = || async { self.open_document(target).await.map(|document| document.version) };
+        let wait = async {
+            let mut last = version().await;
+            while last.is_some() {
+                tokio::time::sleep(pause).await;
+                let now = version().await;
+                if now == last {
+                    break;
+                }
+                last = now;
+            }
+        };
+        // Typing that never pauses is no reason to give up without another attempt.
+        let _ = tokio::time::timeout(MAX_WAIT_FOR_PAUSE, wait).await;
     }
 
     async fn edit_document(

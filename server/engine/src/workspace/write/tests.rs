@@ -1,5 +1,7 @@
 //! Writing files of a temporary folder, with what may happen to them meanwhile.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -42,7 +44,7 @@ async fn an_open_document_changes_through_the_editor_and_not_on_disk() {
     assert_eq!((applied[0].rebased, applied[0].format), (0, None));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn typing_elsewhere_is_kept_whenever_it_happens() {
     let rig = open().await;
     rig.meanwhile(Meanwhile::Typed("zero\none\ntwo\nthree\nfour\n".to_owned()));
@@ -66,7 +68,40 @@ async fn typing_into_the_replaced_text_is_a_conflict_that_keeps_it() {
     assert_eq!(rig.shown("a.txt"), typed);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
+async fn a_change_that_came_too_late_waits_for_a_pause_in_the_typing() {
+    let rig = open().await;
+    let typed = |keys: usize| format!("{BASE}{}\n", "k".repeat(keys));
+    rig.meanwhile(Meanwhile::Typed(typed(1)));
+    let typing = async {
+        for keys in 2..=25 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            rig.type_text("a.txt", &typed(keys));
+        }
+    };
+    let (applied, ()) = tokio::join!(apply_after(&rig, |_| {}), typing);
+    assert_eq!(applied.unwrap()[0].old_text, typed(25));
+    assert_eq!(rig.shown("a.txt"), typed(25).replace("two", "TWO"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn typing_without_a_pause_is_not_waited_for_for_ever() {
+    let rig = open().await;
+    rig.meanwhile(Meanwhile::Typed(format!("{BASE}k\n")));
+    let typing = async {
+        for keys in 2.. {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if rig.shown("a.txt").contains("TWO") {
+                break;
+            }
+            rig.type_text("a.txt", &format!("{BASE}{}\n", "k".repeat(keys)));
+        }
+    };
+    let (applied, ()) = tokio::join!(apply_after(&rig, |_| {}), typing);
+    assert_eq!(applied.unwrap()[0].rebased, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_text_that_never_stands_still_is_given_up() {
     let rig = open().await;
     for number in 0..MAX_ATTEMPTS {
