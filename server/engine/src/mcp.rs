@@ -15,6 +15,7 @@ mod offered;
 pub mod prompts;
 pub mod resources;
 mod result;
+mod rush;
 mod seen;
 mod server;
 mod servers;
@@ -34,6 +35,7 @@ pub use failure::{Failure, FailureClass};
 pub use of_file::FileServers;
 pub use prompts::{PromptArgument, PromptInfo, PromptPart};
 pub use resources::{ResourceInfo, ResourceText};
+pub(crate) use rush::Rush;
 pub use server::{ServerInfo, State};
 pub use servers::{Member, Servers, ToolInfo};
 

@@ -83,6 +83,26 @@ fn a_call_asks_with_its_arguments_and_a_yes_for_the_session_covers_the_tool() {
 }
 
 #[test]
+fn servers_start_behind_the_first_request_and_not_beside_what_goes_before_it() {
+    let project = Project::new(&Script::new([say("Done.")]));
+    let log = project.outside().join("fault.log");
+    let client = open(&project, &json!({ "fault": entry("", &log) }), &[("KODE_LS_MCP_WAIT", "0")]);
+    // It runs between the prompt and the request, for longer than the server needs to write its first line.
+    let look =
+        format!("sleep 0.3; if test -e {0}; then touch {0}.too-early; fi; touch {0}.looked", log.display());
+    let hook = json!([{ "hooks": [{ "type": "command", "command": look }] }]);
+    let settings = user_home(&project).join(".kode-ls/settings.json");
+    let mut written: Value = serde_json::from_str(&fs::read_to_string(&settings).unwrap()).unwrap();
+    written["hooks"] = json!({ "UserPromptSubmit": hook });
+    fs::write(&settings, written.to_string()).unwrap();
+    let session = client.session();
+    session.run("go");
+    wait_state(&session, "the server is there", |server| server["state"] == "connected");
+    let (looked, early) = (log.with_extension("log.looked"), log.with_extension("log.too-early"));
+    assert!(looked.exists() && log.exists() && !early.exists());
+}
+
+#[test]
 fn arguments_that_do_not_fit_reach_no_server() {
     let (text, is_error) = one_call("", "echo", json!({ "text": "x" }), &[]);
     assert!(is_error && text.contains("`/text`"), "{text}");

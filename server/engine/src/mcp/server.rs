@@ -137,6 +137,8 @@ pub(crate) struct Server {
     way: Mutex<Option<Way>>,
     task: Mutex<Option<Task>>,
     again: Notify,
+    /// Somebody waits for it.
+    is_wanted: Notify,
     /// Grows with everything that is told.
     revision: watch::Sender<u64>,
     /// Why it waits for the user's approval, where it was approved before.
@@ -182,6 +184,7 @@ impl Server {
             way: Mutex::default(),
             task: Mutex::default(),
             again: Notify::new(),
+            is_wanted: Notify::new(),
             revision: watch::Sender::new(0),
             reason,
             all,
@@ -328,6 +331,7 @@ impl Server {
     /// Why there is none.
     pub(crate) async fn way(&self) -> Result<Way, Failure> {
         let mut revision = self.revision.subscribe();
+        self.is_wanted.notify_one();
         let ready = async {
             loop {
                 revision.borrow_and_update();
@@ -368,6 +372,11 @@ impl Server {
     /// Its one task.
     async fn run(self: Arc<Self>, definition: Arc<Definition>, stop: CancellationToken) {
         let mut attempts = 0;
+        tokio::select! {
+            () = self.calm() => {}
+            () = self.is_wanted.notified() => {}
+            () = stop.cancelled() => return,
+        }
         loop {
             let lets = tokio::select! {
                 lets = self.is_let() => lets,
@@ -426,6 +435,13 @@ impl Server {
             }
         }
         *lock(&self.way) = None;
+    }
+
+    /// Returns when no prompt is in the way of its start.
+    async fn calm(&self) {
+        if let Some(all) = self.all.upgrade() {
+            all.calm().await;
+        }
     }
 
     /// Whether settings still let it be what it was made from.

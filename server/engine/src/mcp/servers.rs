@@ -20,6 +20,7 @@ use crate::mcp::config::{Definition, Limits, is_switched_off};
 use crate::mcp::failure::Failure;
 use crate::mcp::names;
 use crate::mcp::resources::{ListResources, ReadResource};
+use crate::mcp::rush::{Rush, Rushes};
 use crate::mcp::server::{Entered, Server, ServerInfo, State};
 use crate::model::profile::Secret;
 use crate::paths::AbsPath;
@@ -100,6 +101,8 @@ pub struct Servers {
     /// Held while servers are added and ended.
     changing: tokio::sync::Mutex<()>,
     has_begun: AtomicBool,
+    /// The prompts that servers leave the machine to.
+    rushes: Rushes,
     /// How many servers there were so far.
     made: AtomicU64,
     revision: watch::Sender<u64>,
@@ -208,6 +211,7 @@ impl Servers {
             state: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             has_begun: AtomicBool::new(false),
+            rushes: Rushes::default(),
             made: AtomicU64::new(0),
             revision: watch::Sender::new(0),
             me: me.clone(),
@@ -239,6 +243,16 @@ impl Servers {
     pub async fn begin(&self) {
         self.has_begun.store(true, Ordering::SeqCst);
         self.refresh().await;
+    }
+
+    /// A prompt is on its way to the model: servers that are not there yet start when its request is sent.
+    pub(crate) fn rush(&self) -> Rush {
+        self.rushes.begin()
+    }
+
+    /// Returns when no prompt is in the way of a server that is to start; soon in any case.
+    pub(super) async fn calm(&self) {
+        self.rushes.over().await;
     }
 
     /// Sees to it that what settings say now is what there is; starts servers only where they were begun.

@@ -104,6 +104,7 @@ pub(super) async fn drive(
         session.sync().await;
         let ended = AssertUnwindSafe(run(&session, &*desk, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
+        session.let_servers_start();
         let workspace = Arc::clone(&session.workspace);
         blocking(move || workspace.look_for_changes()).await;
         session.gather_news();

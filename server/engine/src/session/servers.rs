@@ -1,13 +1,13 @@
 //! The MCP servers as a session uses them: begun with its first turn, left when it is closed.
 //!
-//! Rule: opening a session starts none; the first prompt waits for those that are on their way, for a bounded time, and no
-//! later one waits at all.
+//! Rule: opening a session starts none. Where somebody wants it so, the first prompt waits for those that are on their way, for a
+//! bounded time; otherwise no prompt waits for them, and they start behind its first request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::event::EventLog;
-use crate::mcp::{Member, Servers};
+use crate::mcp::{Member, Rush, Servers};
 use crate::session::Session;
 use crate::session::changes::lock;
 
@@ -18,12 +18,14 @@ pub(super) struct Used {
     member: Mutex<Option<Member>>,
     /// How many servers there were when they were waited for last.
     waited_for: AtomicU64,
+    /// The prompt whose first request is not sent yet.
+    rush: Mutex<Option<Rush>>,
 }
 
 impl Used {
     pub(super) fn new(servers: &Arc<Servers>, events: &Arc<EventLog>) -> Self {
         let member = Mutex::new(Some(servers.join(events)));
-        Self { servers: Arc::clone(servers), member, waited_for: AtomicU64::new(0) }
+        Self { servers: Arc::clone(servers), member, waited_for: AtomicU64::new(0), rush: Mutex::default() }
     }
 }
 
@@ -34,15 +36,33 @@ impl Session {
         &self.servers.servers
     }
 
-    /// Sees to it before a turn that the servers are there that settings name; those that are new and on their
-    /// way are waited for a moment, so that the next prompt has their tools.
+    /// Sees to it before a turn that the servers are there that settings name. Those that are new are waited for as long as
+    /// somebody wants that, so that the prompt has their tools; otherwise they start when its first request is sent.
     pub(super) async fn begin_servers(&self) {
         let servers = self.servers();
+        let rush = servers.rush();
         servers.begin().await;
-        let made = servers.made();
-        if self.servers.waited_for.swap(made, Ordering::Relaxed) != made {
-            servers.settled(servers.first_wait()).await;
+        let (wait, made) = (servers.first_wait(), servers.made());
+        if wait.is_zero() {
+            *lock(&self.servers.rush) = Some(rush);
+            return;
         }
+        drop(rush);
+        if self.servers.waited_for.swap(made, Ordering::Relaxed) != made {
+            servers.settled(wait).await;
+        }
+    }
+
+    /// A request has been handed to the model.
+    pub(crate) fn request_handed_over(&self) {
+        if let Some(rush) = lock(&self.servers.rush).take() {
+            rush.handed_over();
+        }
+    }
+
+    /// The turn has ended, whether or not the model was asked.
+    pub(super) fn let_servers_start(&self) {
+        lock(&self.servers.rush).take();
     }
 
     /// Leaves the servers; the last session ends them.

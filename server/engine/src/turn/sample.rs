@@ -297,6 +297,7 @@ impl<'a> Asker<'a> {
         let (mut attempts, mut waited) = (0, Duration::ZERO);
         loop {
             let mut shown = Shown::of(self.model.name());
+            self.conversation.session.request_handed_over();
             let asked = match display {
                 Display::Live => {
                     let (conversation, turn) = (self.conversation, self.turn);
