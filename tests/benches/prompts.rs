@@ -13,9 +13,10 @@
 )]
 #![allow(clippy::print_stdout, reason = "its table is what it is for")]
 
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
 use kode_e2e::{Project, Script, call, say};
@@ -39,7 +40,7 @@ fn main() {
     edit_round();
 }
 
-/// From the prompt to the end of its turn, of one short answer.
+/// From the prompt to its first request at the model, and to the end of its turn, of one short answer.
 fn first_request(files: usize) {
     let project = Project::new(&Script::new([say("Yes.")]));
     for number in 0..files {
@@ -49,19 +50,60 @@ fn first_request(files: usize) {
     client.session().run("is it?");
     let body = project.model.last_request().to_string();
     let floor = Http::new();
+    let clock = Cell::new(ModelClock::default());
+    let (began, ends) = (Instant::now(), RefCell::new(Vec::new()));
+    let asked = |ask: &dyn Fn()| {
+        let known = project.model.exchanges().len();
+        let sent = began.elapsed();
+        ask();
+        let answered = began.elapsed();
+        (sent, answered, project.model.exchanges().swap_remove(known))
+    };
     let [http, ours] = by_turns(
         WARM_UP,
         RUNS,
-        [&mut || time(|| floor.ask(project.model.base_url(), &body)), &mut || {
-            let session = client.session();
-            time(|| session.run("is it?"))
-        }],
+        [
+            &mut || {
+                let (sent, answered, exchange) = asked(&|| floor.ask(project.model.base_url(), &body));
+                clock.set(ModelClock::of((sent, answered), &exchange));
+                clock.get().read(&exchange, "receivedNs") - sent
+            },
+            &mut || {
+                let session = client.session();
+                let (sent, answered, exchange) = asked(&|| drop(session.run("is it?")));
+                ends.borrow_mut().push(answered - sent);
+                clock.get().read(&exchange, "receivedNs").saturating_sub(sent)
+            },
+        ],
     );
     let (http, ours) = (Spread::of(http, 1), Spread::of(ours, 1));
-    heading(&format!("prompt to the end of its turn, {files} files, {RUNS} runs"));
-    row("http (the same request and answer)", &http, "");
-    row("kode-ls, journal and events included", &ours, "");
+    let ends = Spread::of(ends.into_inner(), 1);
+    heading(&format!("prompt to its first request at the model, {files} files, {RUNS} runs"));
+    row("http (the same request)", &http, "");
+    row("kode-ls", &ours, "");
+    row("kode-ls, to the end of its turn", &ends, "");
     figure("over http", (ours.median - http.median) * 1e3, " ms", "5 ms");
+}
+
+/// The clock of the model's server as the one here reads it: an exchange lies within what its client has seen of it, and as
+/// deep in it at the beginning as at the end.
+#[derive(Clone, Copy, Default)]
+struct ModelClock {
+    /// What the clock here shows when that of the model begins, in nanoseconds.
+    begins: i128,
+}
+
+impl ModelClock {
+    fn of((sent, answered): (Duration, Duration), exchange: &Value) -> Self {
+        let here = i128::try_from((sent + answered).as_nanos()).unwrap();
+        Self {
+            begins: (here - i128::from(at(exchange, "receivedNs")) - i128::from(at(exchange, "sentNs"))) / 2,
+        }
+    }
+
+    fn read(self, exchange: &Value, name: &str) -> Duration {
+        Duration::from_nanos(u64::try_from(self.begins + i128::from(at(exchange, name))).unwrap())
+    }
 }
 
 /// From the answer with an edit of an open document to the next request.
@@ -113,8 +155,12 @@ fn journal(project: &Project) -> File {
 /// The time between the newest two requests: from the last byte of an answer until the next one has come.
 fn gap(exchanges: &[Value]) -> Duration {
     let [.., before, last] = exchanges else { panic!("the model was asked twice") };
-    let at = |exchange: &Value, name: &str| exchange[name].as_u64().expect("a time");
     Duration::from_nanos(at(last, "receivedNs").saturating_sub(at(before, "sentNs")))
+}
+
+/// A time of an exchange by the model's clock, in nanoseconds.
+fn at(exchange: &Value, name: &str) -> u64 {
+    exchange[name].as_u64().expect("a time")
 }
 
 /// A bare client that keeps its connection.

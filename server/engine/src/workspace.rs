@@ -9,6 +9,7 @@ pub mod encoding;
 pub mod error;
 pub mod overlay;
 pub mod reads;
+mod real_paths;
 pub mod shadow;
 pub mod stream;
 #[cfg(test)]
@@ -22,5 +23,6 @@ pub use error::{PathError, ReadError};
 pub(crate) use overlay::{FileOnDisk, blocking};
 pub use overlay::{FileText, Source, Workspace};
 pub use reads::{AccessOrder, Accessed, Freshness, KnownText, Portion};
+pub(crate) use real_paths::RealPaths;
 pub use stream::{OpenText, TextStream};
 pub use write::ApplyError;

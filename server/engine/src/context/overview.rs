@@ -4,7 +4,9 @@
 //! model may not be told of. What is left out is counted, and the levels come one after the other: a large folder cannot
 //! hide its neighbors.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ignore::WalkBuilder;
 
@@ -39,23 +41,38 @@ struct Listing {
     is_cut: bool,
 }
 
+/// What was found in a folder: names, each with whether it is a folder.
+#[derive(Debug, Default)]
+struct Found {
+    names: Vec<(String, bool)>,
+    looked_at: usize,
+    /// Whether there may be more.
+    is_cut: bool,
+}
+
 /// An overview of a folder; `None` when there is nothing to tell. `may_tell` says of which files. Blocks on the disk.
 #[must_use]
 pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
     let mut listings = BTreeMap::new();
-    let mut waiting = VecDeque::from([(folder.clone(), 0)]);
+    let mut level = vec![folder.clone()];
     let mut left = MAX_LINES;
-    while let Some((folder, depth)) = waiting.pop_front() {
-        let listing = list(&folder, may_tell, left.min(MAX_NAMES));
-        left -= listing.names.len();
-        if depth + 1 < MAX_DEPTH {
-            let folders = listing.names.iter().filter(|(_, is_folder)| *is_folder);
-            waiting.extend(folders.map(|(name, _)| (folder.join(name), depth + 1)));
+    for depth in 0..MAX_DEPTH {
+        let mut below = Vec::new();
+        let mut found = look(&level);
+        for folder in level {
+            let listing =
+                list(&folder, found.remove(&folder).unwrap_or_default(), may_tell, left.min(MAX_NAMES));
+            left -= listing.names.len();
+            if depth + 1 < MAX_DEPTH {
+                let folders = listing.names.iter().filter(|(_, is_folder)| *is_folder);
+                below.extend(folders.map(|(name, _)| folder.join(name)));
+            }
+            listings.insert(folder, listing);
+            if left == 0 {
+                break;
+            }
         }
-        listings.insert(folder, listing);
-        if left == 0 {
-            break;
-        }
+        level = if left == 0 { Vec::new() } else { below };
     }
     let mut lines = Vec::new();
     render(folder, &listings, 0, &mut lines);
@@ -74,22 +91,12 @@ pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Optio
     Some(text)
 }
 
-/// The names in a folder, at most `most`.
-fn list(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool, most: usize) -> Listing {
-    let mut walk = WalkBuilder::new(folder);
-    walk.max_depth(Some(1)).require_git(false);
-    let mut entries = walk.build().flatten().filter(|entry| entry.depth() == 1);
-    let mut found: Vec<(String, bool)> = entries
-        .by_ref()
-        .take(MAX_LOOKED_AT)
-        .filter_map(|entry| {
-            let name = entry.file_name().to_str().filter(|name| !name.contains(char::is_control))?;
-            Some((name.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir())))
-        })
-        .collect();
-    found.sort();
-    let mut listing = Listing { is_cut: entries.next().is_some(), ..Listing::default() };
-    for (name, is_folder) in found {
+/// The names in a folder that may be told, at most `most`.
+fn list(folder: &AbsPath, found: Found, may_tell: &dyn Fn(&AbsPath) -> bool, most: usize) -> Listing {
+    let Found { mut names, is_cut, .. } = found;
+    names.sort();
+    let mut listing = Listing { is_cut, ..Listing::default() };
+    for (name, is_folder) in names {
         if listing.names.len() >= most {
             listing.more += 1;
         } else if may_tell(&folder.join(&name)) {
@@ -97,6 +104,45 @@ fn list(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool, most: usize) -> L
         }
     }
     listing
+}
+
+/// What is in folders and not ignored. They are walked together, because what is ignored above them is then read once.
+fn look(folders: &[AbsPath]) -> HashMap<AbsPath, Found> {
+    let found = Arc::<Mutex<HashMap<AbsPath, Found>>>::default();
+    let mut waiting = folders;
+    while let Some((first, others)) = waiting.split_first() {
+        let mut walk = WalkBuilder::new(first);
+        for folder in others {
+            walk.add(folder);
+        }
+        let into = Arc::clone(&found);
+        // What is in them is taken here and not walked into: the walk would look for rules of ignoring in each folder.
+        walk.max_depth(Some(1)).require_git(false).filter_entry(move |entry| {
+            let Some(folder) = entry.path().parent().and_then(|folder| AbsPath::new(folder).ok()) else {
+                return false;
+            };
+            let mut found = lock(&into);
+            let found = found.entry(folder).or_default();
+            found.is_cut = found.looked_at >= MAX_LOOKED_AT;
+            found.looked_at += 1;
+            if !found.is_cut
+                && let Some(name) = entry.file_name().to_str().filter(|name| !name.contains(char::is_control))
+            {
+                found.names.push((name.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir())));
+            }
+            found.is_cut
+        });
+        // What comes out is the first that is too much in its folder: the rest of that is not looked at.
+        let cut = walk.build().flatten().find(|entry| entry.depth() == 1);
+        let folder = cut.and_then(|entry| entry.path().parent().map(Path::to_path_buf));
+        let at = waiting.iter().position(|waiting| Some(waiting.as_path()) == folder.as_deref());
+        waiting = at.map_or(&[], |at| &waiting[at + 1..]);
+    }
+    std::mem::take(&mut *lock(&found))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn render(folder: &AbsPath, listings: &BTreeMap<AbsPath, Listing>, depth: usize, lines: &mut Vec<String>) {

@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -97,27 +98,17 @@ impl Sensitivity {
         [("none", Self::None), ("medium", Self::Medium), ("high", Self::High)];
 }
 
+/// The built-in table, made ready when it is needed first.
+static HARMLESS_FILES: LazyLock<GlobSet> = LazyLock::new(|| table(&HARMLESS));
+static HIGH_FILES: LazyLock<GlobSet> = LazyLock::new(|| table(&HIGH));
+static MEDIUM_FILES: LazyLock<GlobSet> = LazyLock::new(|| table(&MEDIUM));
+
 /// Which files are sensitive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sensitive {
     own: Option<Rules>,
     /// Folders and files that are refused with all that lies in them.
     places: Vec<AbsPath>,
-    harmless: GlobSet,
-    high: GlobSet,
-    medium: GlobSet,
-}
-
-impl Default for Sensitive {
-    fn default() -> Self {
-        Self {
-            own: None,
-            places: Vec::new(),
-            harmless: table(&HARMLESS),
-            high: table(&HIGH),
-            medium: table(&MEDIUM),
-        }
-    }
 }
 
 impl Sensitive {
@@ -158,11 +149,11 @@ impl Sensitive {
         }
         let in_place = || self.places.iter().any(|place| lies_in(path, place));
         let path = path.as_path();
-        if self.harmless.is_match(path) {
+        if HARMLESS_FILES.is_match(path) {
             Sensitivity::None
-        } else if self.high.is_match(path) || in_place() {
+        } else if HIGH_FILES.is_match(path) || in_place() {
             Sensitivity::High
-        } else if self.medium.is_match(path) {
+        } else if MEDIUM_FILES.is_match(path) {
             Sensitivity::Medium
         } else {
             Sensitivity::None

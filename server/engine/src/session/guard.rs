@@ -27,7 +27,7 @@ use crate::session::equipment::Equipment;
 use crate::settings::{TrustWaiting, Wish, Withheld};
 use crate::tools::declared::declared;
 use crate::tools::{MayRead, ToolKind, Touch};
-use crate::workspace::{Workspace, blocking};
+use crate::workspace::{RealPaths, Workspace, blocking};
 
 /// So many of the newest calls are looked at to say what a rule would have spared.
 const SPARED_LOOK: usize = 50;
@@ -263,7 +263,9 @@ impl InForce {
         workspace: &Workspace,
         delivery: &dyn Fn(&Target) -> Option<Delivery>,
     ) -> Verdict {
-        self.within(mode, workspace, delivery, |circumstances| gate::judge(case, circumstances))
+        self.within(mode, workspace, &RealPaths::default(), delivery, |circumstances| {
+            gate::judge(case, circumstances)
+        })
     }
 
     /// The sandbox for the commands of a call.
@@ -285,13 +287,14 @@ impl InForce {
         &self,
         mode: Mode,
         workspace: &Workspace,
+        real_paths: &RealPaths,
         delivery: &dyn Fn(&Target) -> Option<Delivery>,
         ask: impl FnOnce(&Circumstances<'_>) -> T,
     ) -> T {
         let additional = &self.policy.additional;
-        let real = |target: &Target| workspace.real(target);
+        let real = |target: &Target| real_paths.real(target);
         let contains = |target: &Target| {
-            workspace.contains(target)
+            workspace.contains_by(target, real_paths)
                 || real(target)
                     .file()
                     .is_some_and(|path| additional.iter().any(|folder| path.is_within(folder)))
@@ -475,14 +478,14 @@ impl Session {
     /// # Errors
     /// Why not: a rule, a secret, or something that the user would be asked for.
     pub(crate) fn may_mention(&self, target: &Target) -> Result<(), String> {
-        self.mentionable()(target)
+        self.mentionable()(target, &RealPaths::default())
     }
 
     /// As [`Session::may_mention`] by what is in force now, for work that goes on without the session.
-    pub(crate) fn mentionable(&self) -> impl Fn(&Target) -> Result<(), String> + Send + 'static {
+    pub(crate) fn mentionable(&self) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
         let (in_force, workspace, mode) = (self.in_force(), Arc::clone(&self.workspace), self.mode());
-        move |target| {
-            let verdict = in_force.within(mode, &workspace, &|_| None, |circumstances| {
+        move |target, real_paths| {
+            let verdict = in_force.within(mode, &workspace, real_paths, &|_| None, |circumstances| {
                 gate::judge_named(target, circumstances)
             });
             if verdict.decision == GateDecision::Allow { Ok(()) } else { Err(verdict.reason) }
@@ -498,7 +501,7 @@ impl Session {
     pub(crate) fn may_read_with(&self, mode: Mode, equipment: &Equipment) -> MayRead {
         let (in_force, workspace) = (self.in_force_with(equipment), Arc::clone(&self.workspace));
         Arc::new(move |target, look| {
-            in_force.within(mode, &workspace, &|_| None, |circumstances| {
+            in_force.within(mode, &workspace, &RealPaths::default(), &|_| None, |circumstances| {
                 gate::may_read(target, look, circumstances)
             })
         })

@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::conversation::Conversation;
 use crate::style::{Style, Styles};
-use crate::workspace::blocking;
+use crate::workspace::{RealPaths, blocking};
 
 /// The longest text that commits and pull requests end with, in characters.
 const MAX_ATTRIBUTION: usize = 1_000;
@@ -173,8 +173,8 @@ impl Session {
         if !is_wanted || places.home.as_ref() == Some(&places.cwd) || places.cwd.parent().is_none() {
             return String::new();
         }
-        let may_mention = self.mentionable();
-        let may_tell = |path: &AbsPath| may_mention(&Target::File(path.clone())).is_ok();
+        let (may_mention, real_paths) = (self.mentionable(), RealPaths::default());
+        let may_tell = |path: &AbsPath| may_mention(&Target::File(path.clone()), &real_paths).is_ok();
         overview::of(&places.cwd, &may_tell).unwrap_or_default()
     }
 
@@ -198,7 +198,8 @@ impl Session {
             let may_mention = self.mentionable();
             let (places, above, looked_at) = (Arc::clone(&places), Arc::clone(&above), Arc::clone(&folders));
             let memory = blocking(move || {
-                let may_give = |path: &AbsPath| may_mention(&Target::File(path.clone()));
+                let may_give =
+                    |path: &AbsPath| may_mention(&Target::File(path.clone()), &RealPaths::default());
                 Memory::of_folders(&places, &may_give, &looked_at, &above.memory)
             })
             .await;

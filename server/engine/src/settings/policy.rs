@@ -3,6 +3,7 @@
 //! Rule: files are looked at before every use and read when one has changed; a change that cannot be read in full makes
 //! nothing looser. Whoever asks may wait for the disk, so nobody asks on a thread that answers clients.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +28,9 @@ use crate::preferences::Preferences;
 use crate::sandbox::secrets::places;
 use crate::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
 
+/// The workspaces whose settings are remembered, those that were asked for last.
+const MAX_REMEMBERED: usize = 8;
+
 /// What policies are made from besides the settings files.
 #[derive(Clone, Debug)]
 pub struct PolicyOptions {
@@ -44,59 +48,75 @@ pub struct PolicyOptions {
 
 /// Policies by workspace, from settings files.
 #[derive(Debug)]
-pub struct SettingsPolicies(PolicyOptions);
+pub struct SettingsPolicies {
+    options: PolicyOptions,
+    /// Of the workspaces that were asked for last, the newest first.
+    remembered: Mutex<VecDeque<Arc<Files>>>,
+}
 
 impl SettingsPolicies {
     /// Policies made with these options. Nothing is read yet.
     #[must_use]
     pub fn new(options: PolicyOptions) -> Self {
-        Self(options)
+        Self { options, remembered: Mutex::default() }
     }
 
     /// The policy of one workspace.
     #[must_use]
     pub fn of_workspace(&self, roots: &[AbsPath]) -> SettingsPolicy {
-        SettingsPolicy::new(self.0.clone(), roots)
+        SettingsPolicy::new(self.options.clone(), self.files(roots))
+    }
+
+    /// The files of a workspace, or of none: the same for all that ask for the same folders, so that what one has read serves
+    /// the others.
+    fn files(&self, roots: &[AbsPath]) -> Arc<Files> {
+        let mut remembered = lock(&self.remembered);
+        let at = remembered.iter().position(|files| files.sources.roots == roots);
+        let files = at.and_then(|at| remembered.remove(at));
+        let files = files.unwrap_or_else(|| Arc::new(Files::new(self.options.sources(roots))));
+        remembered.push_front(Arc::clone(&files));
+        remembered.truncate(MAX_REMEMBERED);
+        files
     }
 
     /// What models are made from: what `own` says before the settings of the user and the administrator, and those before
     /// what other agents' files say. Reads the files.
     #[must_use]
     pub fn models(&self, own: ProfileLayer) -> ModelSources {
-        let sources = self.0.sources(&[]);
-        sources.load().values.models.sources(own, sources.imported_models())
+        let files = self.files(&[]);
+        files.fresh().values.models.clone().sources(own, files.sources.imported_models())
     }
 
     /// What the editor says.
     #[must_use]
     pub fn editor(&self) -> &Editor {
-        &self.0.editor
+        &self.options.editor
     }
 
     /// The files that the settings of a workspace, or of none, depend on, there or not. Reads the files.
     #[must_use]
     pub fn watched(&self, roots: &[AbsPath]) -> Vec<AbsPath> {
-        let sources = self.0.sources(roots);
-        let named: Vec<_> = sources.load().named.into_iter().map(|(file, _)| file).collect();
-        sources.watched().chain(named).collect()
+        let files = self.files(roots);
+        let settings = files.fresh();
+        files.sources.watched().chain(settings.named.iter().map(|(file, _)| file.clone())).collect()
     }
 
     /// See [`Settings::cleanup_days`], for the user and the administrator. Reads the files.
     #[must_use]
     pub fn cleanup_days(&self) -> Option<u32> {
-        self.0.sources(&[]).load().cleanup_days()
+        self.files(&[]).fresh().cleanup_days()
     }
 
     /// Where the user's plugins are.
     #[must_use]
     pub fn plugins(&self) -> InstalledPlaces {
-        self.0.sources(&[]).plugins()
+        self.options.sources(&[]).plugins()
     }
 
     /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
     #[must_use]
     pub fn values(&self) -> Values {
-        self.0.sources(&[]).load().values
+        self.files(&[]).fresh().values.clone()
     }
 }
 
@@ -120,12 +140,36 @@ impl Policies for SettingsPolicies {
     }
 
     fn beginning(&self, roots: &[AbsPath]) -> Beginning {
-        let values = self.0.sources(roots).load().values;
+        let settings = self.files(roots).fresh();
+        let values = &settings.values;
         Beginning {
-            mode: values.default_mode.map(|mode| mode.value),
+            mode: values.default_mode.as_ref().map(|mode| mode.value),
             is_bypass_disabled: values.is_bypass_disabled,
-            model: values.stated.model,
-            pointers: values.models.pointers,
+            model: values.stated.model.clone(),
+            pointers: values.models.pointers.clone(),
+        }
+    }
+}
+
+/// The settings files of one workspace, or of none.
+#[derive(Debug)]
+struct Files {
+    sources: SettingsSources,
+    /// What they said last. Held while they are looked at: whoever takes it may wait for the disk.
+    read: Mutex<Option<Arc<Settings>>>,
+}
+
+impl Files {
+    fn new(sources: SettingsSources) -> Self {
+        Self { sources, read: Mutex::default() }
+    }
+
+    /// What they say now. Looks at each, and reads them when one has changed. Blocks on the disk.
+    fn fresh(&self) -> Arc<Settings> {
+        let mut read = lock(&self.read);
+        match &*read {
+            Some(known) if !self.sources.is_stale(known) => Arc::clone(known),
+            Some(_) | None => Arc::clone(read.insert(Arc::new(self.sources.load()))),
         }
     }
 }
@@ -134,17 +178,19 @@ impl Policies for SettingsPolicies {
 #[derive(Debug)]
 pub struct SettingsPolicy {
     options: PolicyOptions,
-    sources: SettingsSources,
+    files: Arc<Files>,
     /// What other files of the workspace ask for.
     beside: Vec<Wish>,
-    /// Held while the files are looked at; whoever takes it may wait for the disk.
-    looking: Mutex<()>,
-    /// As they were looked at last. Never held while a file is looked at.
-    loaded: Mutex<Option<Arc<Loaded>>>,
+    /// What was made of the files last. Held while they are looked at: whoever takes it may wait for the disk.
+    made: Mutex<Option<Arc<Made>>>,
 }
 
+/// What is made of settings.
 #[derive(Debug)]
-struct Loaded {
+struct Made {
+    /// As they were read.
+    of: Arc<Settings>,
+    /// The same with what other files ask for.
     settings: Settings,
     policy: Arc<Policy>,
 }
@@ -157,10 +203,12 @@ impl SettingsPolicy {
         self
     }
 
-    fn new(options: PolicyOptions, roots: &[AbsPath]) -> Self {
-        let sources = options.sources(roots);
-        let (looking, loaded) = Default::default();
-        Self { options, sources, beside: Vec::new(), looking, loaded }
+    fn new(options: PolicyOptions, files: Arc<Files>) -> Self {
+        Self { options, files, beside: Vec::new(), made: Mutex::default() }
+    }
+
+    fn sources(&self) -> &SettingsSources {
+        &self.files.sources
     }
 
     /// The settings as they are now.
@@ -180,32 +228,30 @@ impl SettingsPolicy {
     /// # Errors
     /// [`SetError`]; the file is as it was before then.
     pub fn set(&self, scope: FileScope, path: &str, value: Option<&Value>) -> Result<Change, SetError> {
-        self.sources.set(scope, path, value)
+        self.sources().set(scope, path, value)
     }
 
-    /// The settings as they are now. Blocks on the disk.
-    fn fresh(&self) -> Arc<Loaded> {
-        let _looking = lock(&self.looking);
-        let known = lock(&self.loaded).clone();
-        if let Some(known) = known.filter(|known| !self.sources.is_stale(&known.settings)) {
-            return known;
+    /// The settings as they are now, and what is made of them. Blocks on the disk.
+    fn fresh(&self) -> Arc<Made> {
+        let mut made = lock(&self.made);
+        let read = self.files.fresh();
+        match &*made {
+            Some(known) if Arc::ptr_eq(&known.of, &read) => Arc::clone(known),
+            Some(_) | None => Arc::clone(made.insert(Arc::new(self.make(read)))),
         }
-        let loaded = Arc::new(self.load());
-        *lock(&self.loaded) = Some(Arc::clone(&loaded));
-        loaded
     }
 
-    fn load(&self) -> Loaded {
-        let mut settings = self.sources.load();
+    fn make(&self, of: Arc<Settings>) -> Made {
+        let mut settings = Settings::clone(&of);
         for wish in &self.beside {
             let asked = Withheld::of_file(wish.clone());
-            match self.sources.trust().is_approved(wish) {
+            match self.sources().trust().is_approved(wish) {
                 true => settings.approved.push(asked),
                 false => settings.withheld.push(asked),
             }
         }
         let policy = Arc::new(self.policy(&settings));
-        Loaded { settings, policy }
+        Made { of, settings, policy }
     }
 
     fn policy(&self, settings: &Settings) -> Policy {
@@ -231,7 +277,7 @@ impl SettingsPolicy {
             },
             lost,
             withheld: settings.withheld.clone(),
-            to_ask: self.sources.trust().to_ask(settings),
+            to_ask: self.sources().trust().to_ask(settings),
             contents: settings.contents().to_vec(),
             declared: Arc::new(settings.declared.clone()),
             problems,
@@ -245,7 +291,7 @@ impl SettingsPolicy {
     }
 
     fn by_name(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
-        let Some(cwd) = self.sources.roots.first().filter(|_| !lines.is_empty()) else {
+        let Some(cwd) = self.sources().roots.first().filter(|_| !lines.is_empty()) else {
             return Sensitive::default();
         };
         let rule = |line: &Sourced<SensitiveFile>| PlacedRule {
@@ -280,7 +326,7 @@ impl SettingsPolicy {
         let folders = |paths: &[super::Sourced<String>]| {
             paths.iter().filter_map(|path| self.folder(&path.value, path.root.as_ref())).collect::<Vec<_>>()
         };
-        let mut writable = self.sources.roots.clone();
+        let mut writable = self.sources().roots.clone();
         writable.extend(settings.values.additional_directories.iter().map(|folder| folder.value.clone()));
         writable.extend(folders(&wanted.allow_write));
         let options = SandboxOptions {
@@ -388,12 +434,12 @@ impl PolicySource for SettingsPolicy {
             Scope::Project => FileScope::Local,
             Scope::Once | Scope::Session => return Err(KeepError::NoSettings),
         };
-        let change = self.sources.add_rule(scope, behavior, rule);
+        let change = self.sources().add_rule(scope, behavior, rule);
         change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
     }
 
     fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepError> {
-        let change = self.sources.remove_rule(file, behavior, rule);
+        let change = self.sources().remove_rule(file, behavior, rule);
         change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
     }
 
@@ -404,33 +450,33 @@ impl PolicySource for SettingsPolicy {
     }
 
     fn is_approved(&self, wish: &Wish) -> bool {
-        self.sources.trust().is_approved(wish)
+        self.sources().trust().is_approved(wish)
     }
 
     fn is_put_off(&self, wish: &Wish) -> bool {
-        self.sources.trust().is_dismissed(wish)
+        self.sources().trust().is_dismissed(wish)
     }
 
     fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
-        self.sources.trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
+        self.sources().trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
     }
 
     fn trust(&self) -> TrustState {
-        self.sources.trust().state(&self.fresh().settings)
+        self.sources().trust().state(&self.fresh().settings)
     }
 
     fn approve(&self, digests: &[String]) -> Result<usize, KeepError> {
-        let approved = self.sources.trust().approve_digests(&self.settings(), digests);
+        let approved = self.sources().trust().approve_digests(&self.settings(), digests);
         approved.map_err(|error| KeepError::File(error.to_string()))
     }
 
     fn revoke(&self, digests: &[String]) -> Result<usize, KeepError> {
-        let revoked = self.sources.trust().revoke_digests(&self.settings(), digests);
+        let revoked = self.sources().trust().revoke_digests(&self.settings(), digests);
         revoked.map_err(|error| KeepError::File(error.to_string()))
     }
 
     fn dismiss(&self, digests: &[String]) -> Result<(), KeepError> {
-        let dismissed = self.sources.trust().dismiss(digests);
+        let dismissed = self.sources().trust().dismiss(digests);
         dismissed.map_err(|error| KeepError::File(error.to_string()))
     }
 }
@@ -455,6 +501,38 @@ mod tests {
         let mut problems = Vec::new();
         let network = network(&wanted, &mut problems);
         (network, problems.iter().map(|problem| problem.severity).collect())
+    }
+
+    #[test]
+    fn what_one_has_read_serves_all_of_a_workspace_until_a_file_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let policies = SettingsPolicies::new(PolicyOptions {
+            home: Some(place.join("home")),
+            state: place.join("state"),
+            helper: PathBuf::from("/nonexistent"),
+            command_line: Vec::new(),
+            editor: Editor::default(),
+        });
+        let roots = [place.join("one")];
+        let write = |text: &str| {
+            std::fs::create_dir_all(place.join("one/.kode").as_path()).unwrap();
+            std::fs::write(place.join("one/.kode/settings.json").as_path(), text).unwrap();
+        };
+        write(r#"{ "permissions": { "deny": ["Read(a)"] } }"#);
+        let (one, other) = (policies.of_workspace(&roots), policies.of_workspace(&roots));
+        let read = one.fresh();
+        assert!(Arc::ptr_eq(&read.of, &other.fresh().of));
+        // The sandbox of each has temporary files of its own.
+        assert!(!Arc::ptr_eq(&read.policy, &other.fresh().policy));
+        write(r#"{ "permissions": { "deny": ["Read(a)", "Read(b)"] } }"#);
+        assert_eq!(other.fresh().settings.rules.len(), 2);
+        assert_eq!(one.fresh().settings.rules.len(), 2);
+        for number in 0..MAX_REMEMBERED {
+            policies.files(&[place.join(format!("w{number}"))]);
+        }
+        assert_eq!(lock(&policies.remembered).len(), MAX_REMEMBERED);
+        assert!(!Arc::ptr_eq(&policies.of_workspace(&roots).files, &one.files), "the oldest is forgotten");
     }
 
     #[test]

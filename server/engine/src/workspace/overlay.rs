@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::host::{DiagnosticsError, DocumentObserver, DocumentSnapshot, FileDiagnostics, Host};
 use crate::paths::{AbsPath, Target};
+use crate::workspace::RealPaths;
 use crate::workspace::changes::Tracker;
 use crate::workspace::encoding::{self, EncodeError, NotText, TextFormat};
 use crate::workspace::error::{BytesError, PathError, ReadError};
@@ -168,8 +169,15 @@ impl Workspace {
     /// Whether the target, and what it links to, lies in a folder of the workspace. Of documents without a file:
     /// whether they are open. Looks at the disk.
     pub fn contains(&self, target: &Target) -> bool {
+        self.contains_by(target, &RealPaths::default())
+    }
+
+    /// As [`Workspace::contains`], where places may have been followed already.
+    pub(crate) fn contains_by(&self, target: &Target, real_paths: &RealPaths) -> bool {
         match target {
-            Target::File(path) => self.roots.name(path) && self.roots.hold(path),
+            Target::File(path) => {
+                self.roots.name(path) && real_paths.file(path).is_some_and(|real| self.roots.reach(&real))
+            }
             Target::Untitled(_) => self.host.document(target).is_some(),
         }
     }
@@ -306,7 +314,12 @@ impl Roots {
 
     /// Whether what the path leads to lies in a workspace folder.
     pub(super) fn hold(&self, path: &AbsPath) -> bool {
-        real_path(path).is_ok_and(|real| self.real.iter().any(|root| real.is_within(root)))
+        real_path(path).is_ok_and(|real| self.reach(&real))
+    }
+
+    /// Whether a place, links followed, lies in a workspace folder.
+    fn reach(&self, real: &AbsPath) -> bool {
+        self.real.iter().any(|root| real.is_within(root))
     }
 
     fn all(&self) -> impl Iterator<Item = &AbsPath> {

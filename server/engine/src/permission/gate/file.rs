@@ -94,7 +94,9 @@ pub(super) fn held_back(
     }
     let of =
         |target: &Target| target.file().map_or(Sensitivity::None, |path| circumstances.sensitive.of(path));
-    let sensitivity = match (of(given), of(real)) {
+    let of_given = of(given);
+    let of_real = if real == given { of_given } else { of(real) };
+    let sensitivity = match (of_given, of_real) {
         (Sensitivity::High, _) | (_, Sensitivity::High) => Sensitivity::High,
         (Sensitivity::Medium, _) | (_, Sensitivity::Medium) => Sensitivity::Medium,
         (Sensitivity::None, Sensitivity::None) => Sensitivity::None,
