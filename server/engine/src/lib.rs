@@ -14,6 +14,7 @@ pub mod edit;
 pub mod engine;
 pub mod event;
 pub mod extension;
+mod folder_watch;
 pub mod hooks;
 pub mod host;
 pub mod ids;

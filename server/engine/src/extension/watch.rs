@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{ErrorKind, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::ErrorKind;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::folder_watch::FolderWatch;
 use crate::paths::AbsPath;
 
 /// A change counts when nothing has happened for so long.
@@ -40,7 +40,7 @@ pub(super) async fn settled(changed: &Notify) {
 
 /// The folders that are watched. Dropping it ends that.
 pub(super) struct Watch {
-    watcher: Option<RecommendedWatcher>,
+    watcher: Option<FolderWatch>,
     watched: HashSet<PathBuf>,
     has_told: bool,
 }
@@ -49,28 +49,18 @@ impl Watch {
     /// Watches nothing yet. What happens in the places that `concerns` is told to `changed`.
     pub(super) fn new(
         changed: Arc<Notify>,
-        concerns: impl Fn(&std::path::Path) -> bool + Send + 'static,
+        concerns: impl Fn(&std::path::Path) -> bool + Send + Sync + 'static,
     ) -> Self {
         let hear = move |event: notify::Result<notify::Event>| match event {
             Ok(event) => {
-                let is_change = match event.kind {
-                    // Reading changes nothing, and looking reads.
-                    EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-                    EventKind::Access(_) => false,
-                    EventKind::Any
-                    | EventKind::Create(_)
-                    | EventKind::Modify(_)
-                    | EventKind::Remove(_)
-                    | EventKind::Other => true,
-                };
-                if is_change && (event.need_rescan() || event.paths.iter().any(|path| concerns(path))) {
+                if event.need_rescan() || event.paths.iter().any(|path| concerns(path)) {
                     changed.notify_one();
                 }
             }
             Err(error) => tracing::debug!(%error, "a change to users' files was not understood"),
         };
         let mut watch = Self { watcher: None, watched: HashSet::new(), has_told: false };
-        match notify::recommended_watcher(hear) {
+        match FolderWatch::new(hear) {
             Ok(watcher) => watch.watcher = Some(watcher),
             Err(error) => watch.tell(&error.to_string()),
         }
@@ -80,14 +70,11 @@ impl Watch {
     /// Watches these folders and no others; those that are not there are left out. True when all that are there are
     /// watched. Blocks on the system.
     pub(super) fn arrange(&mut self, wanted: impl IntoIterator<Item = AbsPath>) -> bool {
-        let Some(watcher) = &mut self.watcher else { return false };
+        let Some(watcher) = &self.watcher else { return false };
         let wanted: HashSet<PathBuf> =
             wanted.into_iter().map(PathBuf::from).filter(|folder| folder.is_dir()).collect();
         for gone in self.watched.difference(&wanted) {
-            // The system may have seen to that itself, with the folder.
-            if let Err(error) = watcher.unwatch(gone) {
-                tracing::debug!(folder = %gone.display(), %error, "a folder was no longer watched");
-            }
+            watcher.unwatch(gone);
         }
         let mut problem = None;
         let mut watched = HashSet::new();
@@ -97,7 +84,7 @@ impl Watch {
                 break;
             }
             // Watched anew each time: under the same name there may be another folder by now.
-            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
+            match watcher.watch(&folder) {
                 Ok(()) => drop(watched.insert(folder)),
                 Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => {}
                 Err(error) => problem = Some(error.to_string()),

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::engine::TAKE_OVER_LIMIT;
+use crate::folder_watch::FolderWatch;
 use crate::ids::{AskId, LeaseId};
 
 /// The note of who writes, beside the journal.
@@ -227,15 +227,12 @@ impl Lease {
 
     /// Wakes when something is asked or answered, and with `journal` also when the journal grows or another note says who
     /// writes. `None` where the system cannot tell; whoever waits looks every now and then anyway.
-    pub(crate) fn watch(&self, wake: Arc<Notify>, journal: bool) -> Option<RecommendedWatcher> {
-        let hear = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.kind.is_access() && !is_close(&event) => {}
-            Ok(_) | Err(_) => wake.notify_one(),
-        };
-        let watcher = notify::recommended_watcher(hear).and_then(|mut watcher| {
-            watcher.watch(&self.folder, RecursiveMode::NonRecursive)?;
+    pub(crate) fn watch(&self, wake: Arc<Notify>, journal: bool) -> Option<FolderWatch> {
+        // That a file that was written is closed counts too: so ends a process that is killed.
+        let watcher = FolderWatch::new(move |_| wake.notify_one()).and_then(|watcher| {
+            watcher.watch(&self.folder)?;
             if let (true, Some(folder)) = (journal, self.journal.parent()) {
-                watcher.watch(folder, RecursiveMode::NonRecursive)?;
+                watcher.watch(folder)?;
             }
             Ok(watcher)
         });
@@ -258,12 +255,6 @@ impl Lease {
 /// Whether a note is an ask.
 fn is_ask(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
-}
-
-/// Whether a file that was written is closed: so ends a process that is killed.
-fn is_close(event: &notify::Event) -> bool {
-    use notify::event::{AccessKind, AccessMode};
-    event.kind == notify::EventKind::Access(AccessKind::Close(AccessMode::Write))
 }
 
 fn get<T: DeserializeOwned>(path: &Path) -> Option<T> {

@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-
 use super::Stamp;
+use crate::folder_watch::{FolderWatch, identity_of};
 use crate::paths::AbsPath;
 
 /// Files are looked at when nothing has happened to them for so long.
@@ -115,11 +113,6 @@ impl Shared {
 
     /// Takes what the system says. Called from the system's thread for everything in the watched folders.
     fn hear(&self, event: &notify::Event) {
-        let is_reading = matches!(event.kind, EventKind::Access(kind)
-            if kind != AccessKind::Close(AccessMode::Write));
-        if is_reading {
-            return;
-        }
         let mut state = self.state();
         if event.need_rescan() || event.paths.iter().any(|path| state.names.contains(path)) {
             state.touch();
@@ -153,7 +146,7 @@ impl Thread {
             (Err(error), _) => tracing::warn!(%error, "a settings file may have changed unseen"),
             (_, None) => {}
         };
-        let mut watcher = match notify::recommended_watcher(hear) {
+        let watcher = match FolderWatch::new(hear) {
             Ok(watcher) => watcher,
             Err(error) => {
                 tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
@@ -167,13 +160,13 @@ impl Thread {
                     for (file, stamp) in files {
                         self.known.entry(file).or_insert(stamp);
                     }
-                    self.arrange(&mut watcher);
+                    self.arrange(&watcher);
                     // Whatever happened between the first look and now.
                     self.shared.state().touch();
                 }
                 Work::Look => {
                     // A folder that came may hold files already: it is watched before it is looked into.
-                    self.arrange(&mut watcher);
+                    self.arrange(&watcher);
                     let mut news = Vec::new();
                     for (file, known) in &mut self.known {
                         let now = Stamp::of(file);
@@ -191,7 +184,7 @@ impl Thread {
     }
 
     /// Watches the folders of all files, or of what there is on the way to them.
-    fn arrange(&mut self, watcher: &mut RecommendedWatcher) {
+    fn arrange(&mut self, watcher: &FolderWatch) {
         let mut names = BTreeSet::new();
         let mut folders = BTreeSet::new();
         for file in self.known.keys() {
@@ -204,8 +197,8 @@ impl Thread {
         self.shared.state().names = names;
         self.folders.retain(|folder, identity| {
             let stays = folders.contains(folder) && identity_of(folder) == *identity;
-            if !stays && let Err(error) = watcher.unwatch(folder) {
-                tracing::debug!(folder = %folder.display(), %error, "a folder was no longer watched");
+            if !stays {
+                watcher.unwatch(folder);
             }
             stays
         });
@@ -217,7 +210,7 @@ impl Thread {
                 tracing::warn!(folder = %folder.display(), "not watched: there are {MAX_FOLDERS} folders already");
                 continue;
             }
-            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
+            match watcher.watch(&folder) {
                 Ok(()) => {
                     let identity = identity_of(&folder);
                     self.folders.insert(folder, identity);
@@ -227,19 +220,6 @@ impl Thread {
                 }
             }
         }
-    }
-}
-
-/// What tells a folder from another that took its name.
-fn identity_of(folder: &Path) -> Option<(u64, u64)> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        folder.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        folder.metadata().ok().map(|_| (0, 0))
     }
 }
 

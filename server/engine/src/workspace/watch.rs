@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode, ModifyKind};
-use notify::{ErrorKind, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::ModifyKind;
+use notify::{ErrorKind, EventKind};
 
+use crate::folder_watch::FolderWatch;
 use crate::paths::{AbsPath, Target};
 use crate::workspace::changes::{Tracker, WatchReport, lock};
 
@@ -150,16 +151,6 @@ impl Watch {
 
     /// Takes what the system says. Called from the system's thread for everything in the watched folders.
     fn hear(&self, event: &notify::Event) {
-        match event.kind {
-            // Reading changes nothing, and looking reads.
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) => {}
-            EventKind::Access(_) => return,
-            EventKind::Any
-            | EventKind::Create(_)
-            | EventKind::Modify(_)
-            | EventKind::Remove(_)
-            | EventKind::Other => {}
-        }
         let mut state = self.state();
         if event.need_rescan() {
             let all: Vec<_> = state.paths.keys().cloned().collect();
@@ -235,7 +226,7 @@ impl State {
 /// The thread that watches and looks.
 struct Thread {
     tracker: Arc<Tracker>,
-    watcher: Option<RecommendedWatcher>,
+    watcher: Option<FolderWatch>,
 }
 
 impl Thread {
@@ -261,13 +252,13 @@ impl Thread {
         &self.tracker.watch
     }
 
-    fn connect(&self) -> Option<RecommendedWatcher> {
+    fn connect(&self) -> Option<FolderWatch> {
         let tracker = Arc::clone(&self.tracker);
         let hear = move |event: notify::Result<notify::Event>| match event {
             Ok(event) => tracker.watch.hear(&event),
             Err(error) => tell(&tracker, &error.to_string()),
         };
-        match notify::recommended_watcher(hear) {
+        match FolderWatch::new(hear) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
                 tell(&self.tracker, &error.to_string());
@@ -321,11 +312,11 @@ impl Thread {
             tell(&self.tracker, &format!("{limit} folders are watched, and not more"));
             return Err(Obstacle::Told);
         }
-        let Some(watcher) = &mut self.watcher else { return Err(Obstacle::Told) };
+        let Some(watcher) = &self.watcher else { return Err(Obstacle::Told) };
         // Known before it is watched: the end of an older folder of that name may be told at any time and end the watch of
         // this one.
         self.tracker.watch.state().folders.insert(folder.to_path_buf());
-        let watched = watcher.watch(folder, RecursiveMode::NonRecursive);
+        let watched = watcher.watch(folder);
         if watched.is_err() {
             self.tracker.watch.state().folders.remove(folder);
         }
@@ -350,8 +341,8 @@ impl Thread {
 
     /// Has a folder watched no longer; the system may have seen to that itself.
     fn leave(&mut self, folder: &Path) {
-        if let Some(Err(error)) = self.watcher.as_mut().map(|watcher| watcher.unwatch(folder)) {
-            tracing::debug!(folder = %folder.display(), %error, "A folder was no longer watched");
+        if let Some(watcher) = &self.watcher {
+            watcher.unwatch(folder);
         }
     }
 }
