@@ -1,11 +1,13 @@
 //! What the gate goes by in one session: policy, standing answers, workspace.
 //!
-//! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on:
-//! whoever begins something looks at the files first. Looking waits for the disk on a thread of its own, one at a time, and
-//! what was seen takes the place of what was known; everything else goes by what was seen last and waits for no disk.
+//! Rule: every verdict is made from one consistent picture, and a setting that has changed counts from the next call on: whoever
+//! begins something looks at the files first, together with those who ask at the same time. Looking waits for the disk on a thread of
+//! its own, one at a time, and what was seen takes the place of what was known; everything else goes by what was seen last and waits
+//! for no disk.
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -15,6 +17,7 @@ use crate::hooks::Hooks;
 use crate::paths::{AbsPath, Target};
 use crate::permission::gate::{self, Case, Circumstances, Verdict};
 use crate::permission::policy::{KeepError, ModeDisabled, Policy, PolicySource};
+use crate::permission::rules::places::real_on_disk;
 use crate::permission::rules::{
     Behavior, Layer, PlacedRule, Places, Problem, Rule, RuleError, Rules, Source,
 };
@@ -51,17 +54,21 @@ pub(crate) struct InForce {
     cwd: AbsPath,
     /// The home folder.
     home: Option<AbsPath>,
-    /// The session's own folders.
+    /// The session's own folders, links followed.
     own: Vec<AbsPath>,
 }
 
 /// The picture the gate goes by, made anew when what it is made from has changed.
 pub(crate) struct Guard {
     source: Arc<dyn PolicySource>,
-    /// The session's own folders, which need no question to be read.
+    /// The session's own folders, links followed, which need no question to be read.
     own: Vec<AbsPath>,
     /// Held while the files are looked at: however slow the disk is, it holds up one thread of a session.
     looking: Arc<tokio::sync::Mutex<()>>,
+    /// How many looks have begun, and the number of the newest that was told. One that began after somebody asked serves them,
+    /// so that calls that run at once look together.
+    begun: AtomicU64,
+    told_of: AtomicU64,
     /// What was seen last. Never held while a file is looked at.
     in_force: Mutex<Option<Arc<InForce>>>,
     /// What files of the workspace that are no settings ask for.
@@ -128,9 +135,10 @@ impl fmt::Debug for Guard {
 impl Guard {
     /// What counts by `source`, with the session's `own` folders.
     pub(crate) fn new(source: Arc<dyn PolicySource>, own: impl IntoIterator<Item = AbsPath>) -> Self {
-        let own = own.into_iter().collect();
-        let (looking, in_force, beside, told) = Default::default();
-        Self { source, own, looking, in_force, beside, told }
+        // Where they lead now: what leads elsewhere later is no longer the session's own.
+        let own = own.into_iter().map(|folder| real_on_disk(&folder)).collect();
+        let (looking, begun, told_of, in_force, beside, told) = Default::default();
+        Self { source, own, looking, begun, told_of, in_force, beside, told }
     }
 
     /// Takes in what files of the workspace ask for that are no settings.
@@ -301,10 +309,7 @@ impl InForce {
         };
         let roots: Vec<_> = workspace.roots().iter().chain(workspace.real_roots()).cloned().collect();
         let is_own = |target: &Target| {
-            let folder = |folder: &AbsPath| real(&Target::File(folder.clone()));
-            let is_in = |path: &AbsPath| {
-                self.own.iter().any(|own| folder(own).file().is_some_and(|own| path.is_within(own)))
-            };
+            let is_in = |path: &AbsPath| self.own.iter().any(|own| path.is_within(own));
             real(target).file().is_some_and(is_in)
         };
         ask(&Circumstances {
@@ -329,8 +334,13 @@ impl Session {
     /// Looks at the settings files, tells what has changed, and gives what the gate goes by from now on. However long the disk
     /// takes, only whoever waits for this waits for it.
     pub(crate) async fn look(&self) -> Arc<InForce> {
-        let (guard, added) = (Arc::clone(&self.guard), self.added());
+        let guard = Arc::clone(&self.guard);
+        let begun_before = guard.begun.load(Ordering::SeqCst);
         let looking = Arc::clone(&guard.looking).lock_owned().await;
+        if guard.told_of.load(Ordering::SeqCst) > begun_before {
+            return self.in_force();
+        }
+        let (number, added) = (guard.begun.fetch_add(1, Ordering::SeqCst) + 1, self.added());
         // It is told before anybody else looks: of two looks the newer is told last.
         let look = move || {
             let in_force = guard.look(&added);
@@ -339,6 +349,7 @@ impl Session {
         };
         let (in_force, beside, _looking) = blocking(look).await;
         self.tell_settings(&in_force, beside);
+        self.guard.told_of.store(number, Ordering::SeqCst);
         in_force
     }
 

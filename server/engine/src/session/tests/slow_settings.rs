@@ -1,6 +1,7 @@
 //! A disk that takes its time with the settings of one session.
 
 use std::sync::Condvar;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::permission::policy::{Policy, PolicySource};
@@ -15,6 +16,8 @@ struct Slow {
     held: Arc<(Mutex<bool>, Condvar)>,
     /// Told when a look is held up.
     waits: Arc<tokio::sync::Notify>,
+    /// How often anybody has looked.
+    looks: Arc<AtomicUsize>,
 }
 
 struct Source {
@@ -23,6 +26,11 @@ struct Source {
 }
 
 impl Slow {
+    fn of(folder: &AbsPath) -> Self {
+        let (held, waits, looks) = Default::default();
+        Self { folder: folder.clone(), held, waits, looks }
+    }
+
     fn set(&self, is_held: bool) {
         *self.held.0.lock().unwrap() = is_held;
         self.held.1.notify_all();
@@ -39,6 +47,7 @@ impl Policies for Slow {
 impl PolicySource for Source {
     fn current(&self) -> Arc<Policy> {
         if let Some(slow) = &self.slow {
+            slow.looks.fetch_add(1, Ordering::SeqCst);
             let (is_held, changed) = &*slow.held;
             let mut is_held = is_held.lock().unwrap();
             if *is_held {
@@ -62,7 +71,7 @@ async fn settings_that_are_slow_to_look_at_hold_up_nobody_but_who_needs_them() {
         AbsPath::new(home.path().join(name)).unwrap()
     };
     let (slow_folder, quick_folder) = (folder("slow"), folder("quick"));
-    let slow = Slow { folder: slow_folder.clone(), held: Arc::default(), waits: Arc::default() };
+    let slow = Slow::of(&slow_folder);
     let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(slow.clone()));
     let session = |folder: &AbsPath| {
         let new = NewSession { roots: vec![folder.clone()], mode: Some(Mode::Default), model: None };
@@ -83,4 +92,35 @@ async fn settings_that_are_slow_to_look_at_hold_up_nobody_but_who_needs_them() {
     assert!(held.is_busy());
     slow.set(false);
     until(&mut events_of_held, is_done).await;
+}
+
+#[tokio::test]
+async fn whoever_asks_while_somebody_looks_shares_the_next_look_and_not_that_one() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = AbsPath::new(home.path()).unwrap();
+    let slow = Slow::of(&folder);
+    let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(slow.clone()));
+    let new = NewSession { roots: vec![folder], mode: Some(Mode::Default), model: None };
+    let session = bench.engine.new_session(new).unwrap();
+    // Whatever the session looks at when it begins.
+    session.look().await;
+    let before = slow.looks.load(Ordering::SeqCst);
+    slow.set(true);
+    let look = || {
+        let session = Arc::clone(&session);
+        tokio::spawn(async move { session.look().await })
+    };
+    let first = look();
+    slow.waits.notified().await;
+    let others: Vec<_> = (0..10).map(|_| look()).collect();
+    // All of them have asked by then.
+    tokio::task::yield_now().await;
+    slow.set(false);
+    first.await.unwrap();
+    for other in others {
+        other.await.unwrap();
+    }
+    // The session's own tasks may have looked beside them.
+    let looks = slow.looks.load(Ordering::SeqCst) - before;
+    assert!((2..=5).contains(&looks), "{looks}");
 }
