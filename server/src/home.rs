@@ -1,7 +1,7 @@
 //! Where the user's state lives.
 //!
-//! Rule: one folder for everything that outlives a process: sessions and logs; `KODE_LS_HOME` overrides it; nothing
-//! of it ever goes into the repository.
+//! Rule: one folder for everything that outlives a process, sessions and logs, and one beside it for worktrees, which commands have to
+//! see; `KODE_LS_HOME` overrides it; nothing of it ever goes into the repository.
 
 use anyhow::Context;
 use etcetera::BaseStrategy;

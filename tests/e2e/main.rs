@@ -50,3 +50,4 @@ mod trust;
 mod turn;
 mod two_servers;
 mod typing;
+mod worktrees;

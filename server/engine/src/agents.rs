@@ -76,6 +76,8 @@ pub struct AgentType {
     pub fork_context: bool,
     /// Whether whoever calls it goes on while it works.
     pub background: bool,
+    /// Whether each of its sub-agents works in a git worktree of its own.
+    pub is_isolated: bool,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
     /// Whose it is.

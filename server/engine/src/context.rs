@@ -45,7 +45,7 @@ pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> Mod
 fn fixed(conversation: &Conversation<'_>) -> (SystemPrompt, Vec<ToolDeclaration>) {
     let session = conversation.session;
     let catalog = session.catalog();
-    let in_force = session.in_force_with(&conversation.equipment());
+    let in_force = conversation.in_force();
     let can_diagnose = session.workspace.can_diagnose();
     let agents = session.agents.types();
     let standing = session.standing();

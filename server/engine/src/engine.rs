@@ -116,6 +116,8 @@ pub struct Engine {
     /// What the client is called.
     client: Arc<Mutex<String>>,
     catalogue: Arc<Catalogue>,
+    /// The folder that worktrees of sub-agents are made in.
+    worktrees: AbsPath,
     host: Arc<dyn Host>,
     models: CurrentModels,
     /// The keys of all models there were, which commands are not to see.
@@ -160,6 +162,7 @@ impl Engine {
             options;
         let secrets = Secrets::new(models.secrets());
         Self {
+            worktrees: beside(&home),
             catalogue: Arc::new(Catalogue::new(&home)),
             mcp: Arc::new(Mcp::new(home, secrets.clone())),
             host,
@@ -501,6 +504,7 @@ impl Engine {
             events,
             base,
             desk: Arc::new(self.clone()),
+            worktrees: self.worktrees.clone(),
         };
         let session = Session::start(parts, resumed);
         self.hold(&session, lease);
@@ -518,6 +522,12 @@ impl Engine {
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The folder for worktrees: beside that of the state, which commands do not see.
+fn beside(home: &AbsPath) -> AbsPath {
+    let name = format!("{}-worktrees", home.file_name());
+    home.parent().map_or_else(|| home.join(&name), |folder| folder.join(&name))
 }
 
 /// A session that was loaded.

@@ -128,10 +128,7 @@ impl Sandbox {
     /// # Errors
     /// When there is no place for its temporary files.
     pub fn new(options: SandboxOptions) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("kode-ls-").tempdir()?;
-        let resolved = folder.path().canonicalize()?;
-        let scratch = resolved.join(SCRATCH);
-        fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
+        let (folder, scratch) = temporary()?;
         let SandboxOptions { helper, kind, writable, read_only, hidden, home, state, network, limits } =
             options;
         let mut all_hidden = secrets::places(home.as_ref(), &state);
@@ -139,7 +136,7 @@ impl Sandbox {
         let policy = Policy {
             kind,
             writable,
-            scratch: AbsPath::new(scratch).map_err(io::Error::other)?,
+            scratch,
             read_only,
             hidden: all_hidden,
             home,
@@ -213,6 +210,27 @@ impl Sandbox {
                 )
             })?;
         Ok(Some(proxy.insert(started).socket().clone()))
+    }
+
+    /// The same sandbox for commands that may write in these folders and in no others, with a folder for temporary files of its
+    /// own. They see the folders `readable` wherever they lie.
+    ///
+    /// # Errors
+    /// When there is no place for its temporary files.
+    pub fn writing_in(&self, mut writable: Vec<AbsPath>, readable: &[AbsPath]) -> io::Result<Self> {
+        let (folder, scratch) = temporary()?;
+        let mut read_only = self.policy.read_only.clone();
+        match self.policy.kind {
+            Kind::Bubblewrap { .. } => {
+                // What is to be seen is put there like what may be written, and then held.
+                writable.extend(readable.iter().cloned());
+                read_only.extend(readable.iter().cloned());
+            }
+            Kind::Landlock => {}
+        }
+        let policy = Policy { writable, read_only, scratch, ..self.policy.clone() };
+        let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
+        Ok(Self { helper, policy, proxy, folder, next })
     }
 
     /// The same sandbox, whose commands get these variables.
@@ -325,6 +343,14 @@ impl Sandbox {
         let pending = Pending { control: control.into(), _alive: alive };
         Prepared { command: prepared, input: input.into(), pending }
     }
+}
+
+/// A folder for a sandbox's own files, and the one in it for temporary files of commands.
+fn temporary() -> io::Result<(TempDir, AbsPath)> {
+    let folder = tempfile::Builder::new().prefix("kode-ls-").tempdir()?;
+    let scratch = folder.path().canonicalize()?.join(SCRATCH);
+    fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
+    Ok((folder, AbsPath::new(scratch).map_err(io::Error::other)?))
 }
 
 impl Pending {

@@ -20,6 +20,7 @@ pub(crate) mod expand;
 mod feed;
 pub mod follower;
 pub mod guard;
+pub(crate) mod isolated;
 mod limits;
 mod news;
 pub(crate) mod open;
@@ -184,6 +185,8 @@ pub struct Session {
     unwritten: draft::Unwritten,
     /// Held while it is told what is new of the disk.
     telling: Mutex<()>,
+    /// The folder that worktrees of sub-agents are made in.
+    pub(crate) worktrees: AbsPath,
     /// Places to run a call in; those that wait for the user or for other calls take none.
     pub(crate) places: Places,
     deliveries: Mutex<Arc<Deliveries>>,
@@ -238,6 +241,7 @@ pub(crate) struct Parts {
     pub(crate) events: Arc<EventLog>,
     pub(crate) base: base::Newest,
     pub(crate) desk: Arc<dyn Desk>,
+    pub(crate) worktrees: AbsPath,
 }
 
 impl Session {
@@ -262,6 +266,7 @@ impl Session {
             events,
             base,
             desk,
+            worktrees,
         } = parts;
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let changes = Changes::new(ledger, blobs, state.roots.clone());
@@ -297,6 +302,7 @@ impl Session {
             kept: standing::Kept::default(),
             unwritten: draft::Unwritten::default(),
             telling: Mutex::default(),
+            worktrees,
             places: Places::new(concurrency),
             deliveries: Mutex::new(Arc::new(deliveries)),
             events,

@@ -9,15 +9,17 @@ mod input;
 mod targets;
 
 use targets::{
-    answers, edits, frames, front_matter, globs, journal, notebook, positions, rules, shell, sse, sync,
+    answers, archive, edits, frames, front_matter, globs, journal, notebook, positions, rules, shell, sse,
+    sync,
 };
 
 /// What is fuzzed: its name, and what is done with any bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All there are.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("answers", answers::run),
+    ("archive", archive::run),
     ("edits", edits::run),
     ("frames", frames::run),
     ("front_matter", front_matter::run),

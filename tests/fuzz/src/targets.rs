@@ -3,6 +3,7 @@
 //! Rule: a target's head says what must hold.
 
 pub(crate) mod answers;
+pub(crate) mod archive;
 pub(crate) mod edits;
 pub(crate) mod frames;
 pub(crate) mod front_matter;

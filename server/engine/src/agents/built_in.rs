@@ -71,6 +71,7 @@ fn built_in(
         hooks: None,
         fork_context: false,
         background: false,
+        is_isolated: false,
         memory: None,
         origin: Origin::BuiltIn,
         file: None,

@@ -38,6 +38,9 @@ const MAX_NAME: usize = 64;
 /// The most characters of the name of a color.
 const MAX_COLOR: usize = 32;
 
+/// What `isolation` says where each sub-agent works in a worktree of its own.
+const WORKTREE: &str = "worktree";
+
 /// As it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -231,6 +234,7 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
         hooks,
         fork_context: written.fork_context.unwrap_or_default(),
         background: written.background.unwrap_or_default(),
+        is_isolated: written.isolation.as_deref().is_some_and(|kind| kind.trim() == WORKTREE),
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
         origin: file.origin,
         file: Some(file.file.clone()),
@@ -252,8 +256,13 @@ impl Written {
         if self.model.is_some() && self.model_name.is_some() {
             warn("model", "`model` does not count beside `model_name`.");
         }
-        if self.isolation.as_deref().is_some_and(|kind| !matches!(kind.trim(), "" | "none")) {
-            warn("isolation", "`isolation` does not count: this agent works in the workspace itself.");
+        if let Some(kind) = self.isolation.as_deref().map(str::trim)
+            && !matches!(kind, "" | "none" | WORKTREE)
+        {
+            let message = format!(
+                "`isolation: {kind}` does not count: this agent works in the workspace itself. `{WORKTREE}` is known."
+            );
+            warn("isolation", &message);
         }
         if self.initial_prompt.is_some() {
             warn(

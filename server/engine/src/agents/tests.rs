@@ -130,7 +130,7 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
     assert_eq!((all.memory, all.hooks.is_some()), (Some(AgentMemory::Project), true));
     for (line, key) in [
         ("hooks: check.sh", "`hooks`"),
-        ("isolation: worktree", "`isolation`"),
+        ("isolation: remote", "`isolation: remote`"),
         ("initialPrompt: go", "`initialPrompt`"),
         ("tools: []", "`tools` is empty"),
         ("mcpServers: [{own: {args: [x]}}]", "`mcpServers`"),
@@ -140,7 +140,8 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
         assert!(faults[0].message.contains(key) && faults[0].line == Some(3), "{faults:?}");
         assert_eq!(faults[0].severity, crate::permission::rules::Severity::Warning);
     }
-    for nothing in ["background: false", "isolation: none", "forkContext: false"] {
+    assert!(parsed("isolation: worktree\n").unwrap().is_isolated && !all.is_isolated);
+    for nothing in ["background: false", "isolation: none", "isolation: worktree", "forkContext: false"] {
         assert_eq!(parse(&agent("one", &format!("{nothing}\n"))).unwrap().1, [], "{nothing}");
     }
 }

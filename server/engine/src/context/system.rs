@@ -49,12 +49,19 @@ pub(super) fn system_prompt(
     standing: &Standing,
     servers: &str,
 ) -> SystemPrompt {
-    let facts = Facts {
-        cwd: &state.cwd,
-        roots: &state.roots,
-        date: started(state),
-        branch: standing.branch.as_deref(),
-        overview: &standing.overview,
+    let isolated = assignment.and_then(|assignment| assignment.isolated.as_ref());
+    let elsewhere = isolated.map(|isolated| isolated.workspace.cwd());
+    let date = started(state);
+    let facts = match (isolated, &elsewhere) {
+        // What lay in the workspace need not be in a worktree.
+        (Some(isolated), Some(cwd)) => {
+            let (branch, overview) = (Some(isolated.worktree.branch.as_str()), "");
+            Facts { cwd, roots: isolated.workspace.roots(), date, branch, overview }
+        }
+        (_, None) | (None, _) => {
+            let (branch, overview) = (standing.branch.as_deref(), standing.overview.as_str());
+            Facts { cwd: &state.cwd, roots: &state.roots, date, branch, overview }
+        }
     };
     let prompt =
         compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing);

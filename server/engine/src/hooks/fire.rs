@@ -139,7 +139,7 @@ impl Conversation<'_> {
 
     async fn at(&self, in_force: &InForce, moment: &Moment<'_>) -> Vec<Arc<Handler>> {
         let brought = self.brought_hooks(in_force).await;
-        let subject = Subject { value: moment.value, call: moment.call, workspace: &self.session.workspace };
+        let subject = Subject { value: moment.value, call: moment.call, workspace: self.workspace() };
         let handlers = in_force.hooks.at(moment.event, subject, Vec::new());
         let mut handlers = brought.at(moment.event, subject, handlers);
         handlers.retain(|handler| !handler.once || self.session.hooks.may_run_once(handler.key));
@@ -157,7 +157,7 @@ impl Conversation<'_> {
         }
         // In its place, whatever else there is.
         put("transcript_path", Value::Null);
-        put("cwd", json!(session.workspace.cwd().to_string()));
+        put("cwd", json!(self.workspace().cwd().to_string()));
         put("permission_mode", json!(mode_name(self.mode(session.mode()))));
         put("hook_event_name", json!(moment.event.name()));
         let effort = {

@@ -146,7 +146,7 @@ impl Conversation<'_> {
         }
         let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
         if self.has_hooks(event) {
-            let fields = fields_after(&result, looked.case, took, &self.session.workspace);
+            let fields = fields_after(&result, looked.case, took, self.workspace());
             let mut moment = self.moment(event, looked, fields);
             // A cancelled call is told of as well; nobody waits for that for long.
             let own = CancellationToken::new();
@@ -190,7 +190,7 @@ impl Conversation<'_> {
     fn moment<'a>(&self, event: HookEvent, looked: Looked<'a>, more: Map<String, Value>) -> Moment<'a> {
         let mut fields = Map::new();
         fields.insert("tool_name".to_owned(), json!(looked.case.tool));
-        fields.insert("tool_input".to_owned(), absolute(looked.case.input, &self.session.workspace));
+        fields.insert("tool_input".to_owned(), absolute(looked.case.input, self.workspace()));
         fields.insert("tool_use_id".to_owned(), json!(looked.call));
         fields.extend(more);
         Moment {

@@ -136,7 +136,8 @@ impl Session {
                     let is_read = found.shown.kind == AttachmentKind::File && found.shown.problem.is_none();
                     gathered.take(found);
                     if let (Part::Mention { target, .. }, true) = (&part, is_read)
-                        && let Some(Beside { text, folders }) = self.instructions_beside(None, target).await
+                        && let Some(Beside { text, folders }) =
+                            self.instructions_beside(&Conversation::main(self), target).await
                     {
                         gathered.content.push(Block::Text { text });
                         gathered.instructed.extend(folders);

@@ -28,6 +28,7 @@ use crate::todo::Todo;
 use crate::turn::limit::TurnOptions;
 use crate::turn::phases::PhaseTimes;
 use crate::workspace::KnownText;
+use crate::worktree::Worktree;
 
 /// Version of the record form, written on every line.
 pub const VERSION: u32 = 1;
@@ -395,6 +396,9 @@ pub enum Record {
         /// The name of its model profile, where it is not that of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// The worktree it works in, where that is not the workspace itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Worktree>,
     },
     /// Something became of a background command.
     Background {

@@ -8,6 +8,8 @@ mod git;
 pub(super) mod npm;
 mod unpack;
 
+pub use unpack::unpack;
+
 use std::fs;
 use std::io;
 use std::path::Path;

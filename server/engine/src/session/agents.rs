@@ -20,6 +20,7 @@ use crate::session::equipment::Equipment;
 use crate::session::thread::Thread;
 use crate::session::transcript::Part;
 use crate::session::{Session, SessionState};
+use crate::worktree::Worktree;
 
 /// So deep sub-agents call sub-agents.
 pub(crate) const MAX_DEPTH: usize = 2;
@@ -44,6 +45,9 @@ pub struct Agent {
     pub turn: Option<TurnId>,
     /// What its models have taken for that work.
     pub charged: Usage,
+    /// The worktree it works in, where that is not the workspace itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// What the skills bring along that it has used for that work.
     #[serde(default)]
     pub equipment: Equipment,

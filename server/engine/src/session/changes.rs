@@ -36,7 +36,7 @@ use crate::session::feed::{CommandRuns, Feed, Hold};
 use crate::session::news::Waiting;
 use crate::session::review::{HunkKind, HunkState, ResolutionOutcome, ReviewAction};
 use crate::workspace::shadow::{Image, Limits, Shadow};
-use crate::workspace::{ApplyError, FileText, ReadError, Source, blocking};
+use crate::workspace::{ApplyError, FileText, ReadError, Source, Workspace, blocking};
 
 /// How often a resolution is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: usize = 5;
@@ -123,6 +123,18 @@ impl Session {
         names: &[HunkId],
         cancel: &CancellationToken,
     ) -> Result<Vec<AppliedFile>, ApplyError> {
+        self.apply_change_in(&self.workspace, set, change, names, cancel).await
+    }
+
+    /// As [`Session::apply_change`], for a conversation that sees the files so.
+    pub(crate) async fn apply_change_in(
+        &self,
+        workspace: &Workspace,
+        set: ChangeSet,
+        change: &Change,
+        names: &[HunkId],
+        cancel: &CancellationToken,
+    ) -> Result<Vec<AppliedFile>, ApplyError> {
         let _one_at_a_time = self.changes.writing.lock().await;
         let mut holds = Vec::with_capacity(set.files.len());
         for file in &set.files {
@@ -130,7 +142,7 @@ impl Session {
         }
         let files = set.files.clone();
         self.announce(&set, change);
-        let result = self.workspace.apply(set, cancel).await;
+        let result = workspace.apply(set, cancel).await;
         let applied = match &result {
             Ok(applied) | Err(ApplyError::Partial { applied, .. }) => applied.as_slice(),
             Err(_) => &[],

@@ -18,19 +18,20 @@ use crate::journal::Record;
 use crate::journal::record::Executed;
 use crate::model::profile::Profile;
 use crate::model::{Block, Effort, Usage};
-use crate::paths::AbsPath;
+use crate::paths::{AbsPath, Target};
 use crate::permission::Mode;
 use crate::permission::gate::Case;
 use crate::session::changes::lock;
 use crate::session::equipment::Equipment;
-use crate::session::guard::Judged;
+use crate::session::guard::{InForce, Judged, View};
+use crate::session::isolated::{Isolated, either};
 use crate::session::thread::Thread;
 use crate::session::{Session, SessionState, new_item};
 use crate::shell::Shell;
 use crate::tools::{MayRead, Registry};
 use crate::turn::Spent;
 use crate::turn::phases::{Phase, Phases};
-use crate::workspace::KnownText;
+use crate::workspace::{KnownText, RealPaths, Workspace};
 
 /// A conversation in which a turn runs.
 pub(crate) struct Conversation<'a> {
@@ -75,6 +76,8 @@ pub(crate) struct Assignment {
     pub(crate) own_tools: BTreeSet<&'static str>,
     /// The hooks that its type brings along, and those of the sub-agents above it.
     pub(crate) hooks: Vec<Brought>,
+    /// The worktree it works in; `None` for the workspace itself.
+    pub(crate) isolated: Option<Arc<Isolated>>,
     /// How many conversations stand above it.
     pub(crate) depth: usize,
     /// Is told the titles of the calls that begin to run.
@@ -114,7 +117,9 @@ impl<'a> Conversation<'a> {
     ) -> Self {
         let (tools, assignment) = (Arc::new(tools), Some(assignment));
         let model_call_limit = Some(model_call_limit);
-        let shell = Arc::new(session.shell.elsewhere(session.workspace.cwd()));
+        let isolated = assignment.as_ref().and_then(|assignment| assignment.isolated.as_ref());
+        let cwd = isolated.map_or(&session.workspace, |isolated| &isolated.workspace).cwd();
+        let shell = Arc::new(session.shell.elsewhere(cwd));
         Self { shell, tools, model_call_limit, assignment, ..Self::of_agent(session, agent) }
     }
 
@@ -170,21 +175,68 @@ impl<'a> Conversation<'a> {
         equipment
     }
 
+    /// The worktree it works in, where that is not the workspace itself.
+    pub(crate) fn isolated(&self) -> Option<&Arc<Isolated>> {
+        self.assignment.as_ref()?.isolated.as_ref()
+    }
+
+    /// The files as it sees them.
+    pub(crate) fn workspace(&self) -> &Arc<Workspace> {
+        self.isolated().map_or(&self.session.workspace, |isolated| &isolated.workspace)
+    }
+
+    /// What its calls are judged by now, with more that a file brings along.
+    fn view(&self, equipment: &Equipment) -> View {
+        let view = self.session.view(equipment);
+        self.isolated().map_or(view.clone(), |isolated| isolated.view(&view))
+    }
+
+    /// What is in force for it now.
+    pub(crate) fn in_force(&self) -> Arc<InForce> {
+        self.view(&self.equipment()).in_force
+    }
+
     /// Judges a call of this conversation by everything that is in force now.
     pub(crate) fn judge(&self, case: &Case<'_>) -> Judged {
-        self.session.judge_with(case, self.mode(self.session.mode()), &self.equipment())
+        self.judge_by(&self.equipment(), case, Session::judge_by)
     }
 
     /// Judges a command that stands in the text of a file, with what that file brings along.
     pub(crate) fn judge_embedded(&self, case: &Case<'_>, of_file: &Equipment) -> Judged {
         let mut equipment = self.equipment();
         equipment.take(of_file.clone());
-        self.session.judge_embedded(case, self.mode(self.session.mode()), &equipment)
+        self.judge_by(&equipment, case, Session::judge_embedded)
+    }
+
+    fn judge_by(
+        &self,
+        equipment: &Equipment,
+        case: &Case<'_>,
+        judge: fn(&Session, &View, &Case<'_>, Mode) -> Judged,
+    ) -> Judged {
+        let mode = self.mode(self.session.mode());
+        let in_workspace = judge(self.session, &self.session.view(equipment), case, mode);
+        match self.isolated() {
+            None => in_workspace,
+            Some(isolated) => {
+                isolated.judge(case, in_workspace, || judge(self.session, &self.view(equipment), case, mode))
+            }
+        }
     }
 
     /// Which files its searches may look into.
     pub(crate) fn may_read(&self) -> MayRead {
-        self.session.may_read_with(self.mode(self.session.mode()), &self.equipment())
+        let (mode, equipment) = (self.mode(self.session.mode()), self.equipment());
+        let in_workspace = self.session.view(&equipment).may_read(mode);
+        match self.isolated() {
+            None => in_workspace,
+            Some(_) => either(self.view(&equipment).may_read(mode), in_workspace),
+        }
+    }
+
+    /// Which files it may be handed beside what it asks for.
+    pub(crate) fn mentionable(&self) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
+        self.session.mentionable_in(self.view(&Equipment::default()))
     }
 
     /// The tools that its sub-agents can have: not those of servers that run for it alone.

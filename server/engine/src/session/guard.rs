@@ -108,6 +108,15 @@ struct Beside {
     to_ask: Vec<String>,
 }
 
+/// What a call is judged by: what is in force, and the files that it can see.
+#[derive(Clone)]
+pub(crate) struct View {
+    /// What the gate goes by.
+    pub(crate) in_force: Arc<InForce>,
+    /// The files.
+    pub(crate) workspace: Arc<Workspace>,
+}
+
 /// A verdict, and what holds the call back if it runs: both from one picture.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
@@ -241,11 +250,17 @@ impl InForce {
     }
 
     /// The same picture without anything that allows: no rule, and no answer of the user's.
-    fn without_allowance(&self, cwd: &AbsPath) -> Self {
+    fn without_allowance(&self) -> Self {
         let mut policy = Policy::clone(&self.policy);
         policy.rules.retain(|rule| rule.behavior != Behavior::Allow);
         let equipment = Equipment { allow: Vec::new(), ..self.equipment.clone() };
-        let made = Self::new(Arc::new(policy), &[], &equipment, cwd);
+        let made = Self::new(Arc::new(policy), &[], &equipment, &self.cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture in another folder, by another policy that was made of this one's.
+    pub(crate) fn elsewhere(&self, policy: Arc<Policy>, cwd: &AbsPath) -> Self {
+        let made = Self::new(policy, &self.grants, &self.equipment, cwd);
         Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
@@ -423,7 +438,12 @@ impl Session {
 
     /// Judges a call by what is in force, and says what is to hold it back by the same settings.
     pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
-        self.judge_in(&self.in_force(), case, mode)
+        self.judge_by(&self.view(&Equipment::default()), case, mode)
+    }
+
+    /// What calls are judged by now, with more that a skill or command brings along.
+    pub(crate) fn view(&self, equipment: &Equipment) -> View {
+        View { in_force: self.in_force_with(equipment), workspace: Arc::clone(&self.workspace) }
     }
 
     /// What the gate goes by now, with more that a skill or command brings along.
@@ -435,22 +455,15 @@ impl Session {
         }
     }
 
-    /// As [`Session::judge`], with more that a skill or command brings along.
-    pub(crate) fn judge_with(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
-        self.judge_in(&self.in_force_with(equipment), case, mode)
-    }
-
-    /// As [`Session::judge_with`], for a command in the text of a file: whoever plans runs only what looks, whatever rules
-    /// allow.
-    pub(crate) fn judge_embedded(&self, case: &Case<'_>, mode: Mode, equipment: &Equipment) -> Judged {
-        let in_force = self.in_force_with(equipment);
-        let judged = self.judge_in(&in_force, case, mode);
+    /// As [`Session::judge_by`], for a command in the text of a file: whoever plans runs only what looks, whatever rules allow.
+    pub(crate) fn judge_embedded(&self, view: &View, case: &Case<'_>, mode: Mode) -> Judged {
+        let judged = self.judge_by(view, case, mode);
         let is_allowed = judged.verdict.decision == GateDecision::Allow;
-        if in_force.mode(mode) != Mode::Plan || !is_allowed {
+        if view.in_force.mode(mode) != Mode::Plan || !is_allowed {
             return judged;
         }
-        let without = in_force.without_allowance(&self.workspace.cwd());
-        let verdict = self.judge_in(&without, case, mode).verdict;
+        let without = View { in_force: Arc::new(view.in_force.without_allowance()), ..view.clone() };
+        let verdict = self.judge_by(&without, case, mode).verdict;
         let verdict = match verdict.decision {
             GateDecision::Allow => judged.verdict,
             GateDecision::Ask | GateDecision::Deny => {
@@ -460,10 +473,11 @@ impl Session {
         Judged { verdict, ..judged }
     }
 
-    fn judge_in(&self, in_force: &InForce, case: &Case<'_>, mode: Mode) -> Judged {
+    /// Judges a call by this view of things.
+    pub(crate) fn judge_by(&self, view: &View, case: &Case<'_>, mode: Mode) -> Judged {
+        let View { in_force, workspace } = view;
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
-        let workspace = &self.workspace;
         let delivery = |target: &Target| {
             let of = |target: &Target| {
                 let named = (target, workspace.roots());
@@ -494,7 +508,15 @@ impl Session {
 
     /// As [`Session::may_mention`] by what is in force now, for work that goes on without the session.
     pub(crate) fn mentionable(&self) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
-        let (in_force, workspace, mode) = (self.in_force(), Arc::clone(&self.workspace), self.mode());
+        self.mentionable_in(self.view(&Equipment::default()))
+    }
+
+    /// As [`Session::mentionable`], by this view of things.
+    pub(crate) fn mentionable_in(
+        &self,
+        view: View,
+    ) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
+        let (View { in_force, workspace }, mode) = (view, self.mode());
         move |target, real_paths| {
             let verdict = in_force.within(mode, &workspace, real_paths, &|_| None, |circumstances| {
                 gate::judge_named(target, circumstances)
@@ -505,12 +527,14 @@ impl Session {
 
     /// Which files a search may look into: those that may be read without anybody being asked.
     pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
-        self.may_read_with(mode, &Equipment::default())
+        self.view(&Equipment::default()).may_read(mode)
     }
+}
 
-    /// As [`Session::may_read`], with more that a skill or command brings along.
-    pub(crate) fn may_read_with(&self, mode: Mode, equipment: &Equipment) -> MayRead {
-        let (in_force, workspace) = (self.in_force_with(equipment), Arc::clone(&self.workspace));
+impl View {
+    /// Which files a search may look into.
+    pub(crate) fn may_read(self, mode: Mode) -> MayRead {
+        let Self { in_force, workspace } = self;
         Arc::new(move |target, look| {
             in_force.within(mode, &workspace, &RealPaths::default(), &|_| None, |circumstances| {
                 gate::may_read(target, look, circumstances)

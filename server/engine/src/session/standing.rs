@@ -182,11 +182,18 @@ impl Session {
     /// conversation as it is now. Looks at the disk once in a turn for each folder.
     pub(crate) async fn instructions_beside(
         &self,
-        agent: Option<&AgentId>,
+        conversation: &Conversation<'_>,
         target: &Target,
     ) -> Option<Beside> {
-        let file = target.file()?;
-        let (places, above) = (Arc::new(self.memory_places()), self.standing());
+        let (file, agent) = (target.file()?, conversation.agent.as_ref());
+        let places = match conversation.isolated() {
+            None => self.memory_places(),
+            Some(isolated) => {
+                let workspace = &isolated.workspace;
+                self.memory_places_in(workspace.cwd(), workspace.roots().to_vec())
+            }
+        };
+        let (places, above) = (Arc::new(places), self.standing());
         let beside = above.memory.beside(&places, file);
         loop {
             let folders = Arc::new(self.with_told(agent, |told| {
@@ -195,7 +202,7 @@ impl Session {
             if folders.is_empty() {
                 return None;
             }
-            let may_mention = self.mentionable();
+            let may_mention = conversation.mentionable();
             let (places, above, looked_at) = (Arc::clone(&places), Arc::clone(&above), Arc::clone(&folders));
             let memory = blocking(move || {
                 let may_give =
@@ -260,11 +267,15 @@ impl Session {
     }
 
     pub(crate) fn memory_places(&self) -> Places {
-        let excludes = self.in_force().policy.preferences.memory_excludes.clone();
         let (cwd, roots) = {
             let state = self.state();
             (state.cwd.clone(), state.roots.clone())
         };
+        self.memory_places_in(cwd, roots)
+    }
+
+    fn memory_places_in(&self, cwd: AbsPath, roots: Vec<AbsPath>) -> Places {
+        let excludes = self.in_force().policy.preferences.memory_excludes.clone();
         Places::usual(cwd, roots, excludes)
     }
 }

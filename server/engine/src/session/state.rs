@@ -384,7 +384,8 @@ impl SessionState {
     }
 
     fn delegate(&mut self, record: Record) -> Vec<Event> {
-        let Record::Delegated { agent: id, turn: _, call, kind, description, model } = record else {
+        let Record::Delegated { agent: id, turn: _, call, kind, description, model, worktree } = record
+        else {
             return Vec::new();
         };
         let agent = self.agent_mut(id.clone());
@@ -392,7 +393,7 @@ impl SessionState {
         if agent.kind.is_empty() {
             (agent.kind, agent.description) = (kind.clone(), description.clone());
         }
-        agent.model = model;
+        (agent.model, agent.worktree) = (model, worktree);
         vec![Event::SubagentStarted { agent: id, call, kind, description }]
     }
 

@@ -9,10 +9,12 @@ use serde::Deserialize;
 
 use crate::agents::{DEFAULT_TYPE, TASK};
 use crate::ids::AgentId;
+use crate::permission::git::is_plain;
 use crate::session::equipment::Equipment;
 use crate::tools::{
     Action, CallContext, Offering, Plan, Tool, ToolError, ToolErrorKind, ToolFacts, ToolKind, Touch,
 };
+use crate::workspace::blocking;
 
 /// The arguments of Task.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,10 +33,24 @@ pub struct TaskInput {
     /// The id of an earlier sub-agent, from its result: it goes on with all that it knows.
     #[serde(default)]
     pub resume: Option<String>,
+    /// `worktree` for a git worktree of its own: it begins at the newest commit, sees no changes that are not committed, and
+    /// changes nothing here. You get its branch. For changes that others must not meet. Mostly left out: the type says it.
+    #[serde(default)]
+    pub isolation: Option<Isolation>,
     /// Whether to go on at once while it works; you are told when it has ended. Mostly left out: the type says it, and several
     /// calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
     #[serde(default)]
     pub run_in_background: Option<bool>,
+}
+
+/// Where a sub-agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// In a git worktree of its own.
+    Worktree,
+    /// Where the type says, which is the workspace itself for most.
+    None,
 }
 
 /// A piece of work for a sub-agent.
@@ -50,10 +66,23 @@ pub struct Delegation {
     pub model: Option<String>,
     /// The sub-agent that goes on; `None` for a new one.
     pub resume: Option<AgentId>,
+    /// Whether it works in a worktree of its own; otherwise its type says so.
+    pub is_isolated: bool,
+    /// Whether the user is asked before git runs what the repository's settings name.
+    pub may_run_foreign: bool,
     /// Whether nobody waits for it.
     pub in_background: bool,
     /// What the skills of the turn bring along that begins it, where it works on after that turn.
     pub carried: Equipment,
+}
+
+/// What git is asked to do for a worktree.
+const ADD: &str = "git worktree add";
+
+/// Whether a worktree cannot be made without git running programs that the repository names, with nothing that holds them.
+async fn runs_foreign(context: &CallContext) -> bool {
+    let directory = context.workspace.cwd();
+    context.sandbox.is_none() && !blocking(move || is_plain(&directory)).await
 }
 
 /// Calls sub-agents.
@@ -105,7 +134,15 @@ impl Tool for Task {
             }
         };
         let kind = agents.types.find(&wanted)?;
+        let is_isolated = kind.is_isolated || input.isolation == Some(Isolation::Worktree);
         let (kind, in_background) = (kind.name.clone(), input.run_in_background.unwrap_or(kind.background));
+        let mut touches = vec![Touch::Named { tool: TASK, name: kind.clone() }];
+        let may_run_foreign = is_isolated && resume.is_none() && runs_foreign(context).await;
+        if may_run_foreign {
+            let directory = context.workspace.cwd();
+            // First, for it is what the user is asked about.
+            touches.insert(0, Touch::Command { command: ADD.to_owned(), directory, outside_sandbox: false });
+        }
         let description = input.description.split_whitespace().collect::<Vec<_>>().join(" ");
         let delegation = Delegation {
             kind: kind.clone(),
@@ -113,12 +150,14 @@ impl Tool for Task {
             prompt: input.prompt,
             model: input.model,
             resume,
+            is_isolated,
+            may_run_foreign,
             in_background,
             carried: Equipment::default(),
         };
         Ok(Plan {
             title: format!("{kind}: {}", delegation.description),
-            touches: vec![Touch::Named { tool: TASK, name: kind }],
+            touches,
             action: Action::Delegate(Box::new(delegation)),
         })
     }

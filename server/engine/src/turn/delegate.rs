@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +28,7 @@ use crate::model::{Block, Usage};
 use crate::session::agents::MAX_DEPTH;
 use crate::session::conversation::{Assignment, Conversation};
 use crate::session::equipment::Equipment;
+use crate::session::isolated::Isolated;
 use crate::session::thread::Thread;
 use crate::settings::Wish;
 use crate::shell::Exit;
@@ -40,6 +41,7 @@ use crate::turn::sample::Call;
 use crate::turn::taken_up::{Again, TakenUp, is_left_open};
 use crate::turn::{self, Ended, Spent};
 use crate::workspace::blocking;
+use crate::worktree::{Making, Worktree, WorktreeError};
 
 /// The most model calls of a sub-agent for one call.
 pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
@@ -155,12 +157,21 @@ impl Work<'_> {
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, ToolError> {
         let (turn, kind) = (&self.call.turn, self.kind);
-        let mut conversation = self.conversation(parent, progress).await?;
+        let isolated = self.isolated(parent, again.is_some(), &progress, cancel).await?;
+        let mut conversation = match self.conversation(parent, isolated.clone(), progress).await {
+            Ok(conversation) => conversation,
+            Err(error) => {
+                self.end_isolation(parent, isolated.as_deref()).await;
+                return Err(error);
+            }
+        };
         let beginning = beginning(&conversation, self.call, kind, cancel).await;
         if let Some(assignment) = &mut conversation.assignment {
             assignment.prompt.push_str(&beginning);
             let said = self.servers.map(Servers::instructions).filter(|said| !said.is_empty());
             assignment.prompt.extend(said.map(|said| format!("\n\n{said}")));
+            let told = isolated.as_ref().map(|isolated| isolated.worktree.told(&isolated.workspace.cwd()));
+            assignment.prompt.extend(told.map(|told| format!("\n\n{told}")));
         }
         let work = async {
             match again {
@@ -179,13 +190,81 @@ impl Work<'_> {
             return Err(cancelled());
         }
         conversation.commit(ended.record(turn));
-        result(&conversation, kind, &self.id, ended)
+        let left = self.end_isolation(parent, isolated.as_deref()).await;
+        let result = result(&conversation, kind, &self.id, ended);
+        match left {
+            Some((text, data)) => told_of(result, &text, data),
+            None => result,
+        }
+    }
+
+    /// The worktree it works in, which is made where it is to have one of its own; `None` for the workspace itself.
+    async fn isolated(
+        &self,
+        parent: &Conversation<'_>,
+        is_taken_up: bool,
+        progress: &Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Arc<Isolated>>, ToolError> {
+        let session = parent.session;
+        let place = |worktree| Some(Arc::new(Isolated::new(session, parent.workspace(), worktree)));
+        let known = session.state().agents.get(&self.id).and_then(|agent| agent.worktree.clone());
+        let was_isolated = known.is_some();
+        match known {
+            Some(worktree) if worktree.is_there().await => return Ok(place(worktree)),
+            Some(worktree) if is_taken_up => {
+                let message = format!("The worktree `{}` of the sub-agent is gone.", worktree.path);
+                let hint = "Begin a new sub-agent for what is left to do.";
+                return Err(ToolError::new(ToolErrorKind::NotFound, message, hint));
+            }
+            Some(_) | None => {}
+        }
+        let is_wanted = self.delegation.is_isolated || self.kind.is_isolated || was_isolated;
+        if is_taken_up || !is_wanted {
+            return Ok(parent.isolated().cloned());
+        }
+        progress("Making a git worktree".to_owned());
+        let sandbox = session.in_force().policy.sandbox.clone();
+        let making = Making {
+            shell: &session.shell,
+            sandbox: sandbox.as_ref(),
+            may_run_foreign: self.delegation.may_run_foreign,
+            folder: &session.worktrees,
+            cwd: &parent.workspace().cwd(),
+        };
+        let made = Worktree::make(making, &self.id, cancel).await;
+        made.map(place).map_err(|error| {
+            let hint = match &error {
+                WorktreeError::NoRepository { .. } => {
+                    "Worktrees need a git repository with a commit. Use another type of agent, or do the work yourself."
+                }
+                WorktreeError::NotPlain { .. } => {
+                    "Call it with Task, so that the user is asked, or use another type of agent."
+                }
+                WorktreeError::Failed { .. } => "Use another type of agent, or do the work yourself.",
+            };
+            ToolError::new(ToolErrorKind::Failed, format!("The sub-agent did not begin: {error}."), hint)
+        })
+    }
+
+    /// Removes the worktree that was made for it, if nothing came of it, and says what became of it.
+    async fn end_isolation(
+        &self,
+        parent: &Conversation<'_>,
+        isolated: Option<&Isolated>,
+    ) -> Option<(String, Value)> {
+        let worktree = &isolated.filter(|isolated| isolated.worktree.is_of(&self.id))?.worktree;
+        let session = parent.session;
+        let sandbox = session.in_force().policy.sandbox.clone();
+        let left = worktree.finish(&session.shell, sandbox.as_ref()).await;
+        Some(worktree.report(&left))
     }
 
     /// The conversation in which it is done.
     async fn conversation<'a>(
         &self,
         parent: &Conversation<'a>,
+        isolated: Option<Arc<Isolated>>,
         progress: Progress,
     ) -> Result<Conversation<'a>, ToolError> {
         let (kind, id) = (self.kind, &self.id);
@@ -227,11 +306,13 @@ impl Work<'_> {
             inherited,
             own_tools,
             hooks,
+            isolated,
             depth,
             tell: teller(progress),
         };
         Ok(Conversation::of_assignment(parent.session, id.clone(), tools, limit, assignment))
     }
+
     /// Writes the beginning: that there is the sub-agent, what it knows of what was said to whoever calls it, and what it is
     /// asked.
     fn begin(&self, conversation: &Conversation<'_>, parent: Option<&AgentId>) {
@@ -243,6 +324,7 @@ impl Work<'_> {
             kind: kind.name.clone(),
             description: delegation.description.clone(),
             model: conversation.assignment.as_ref().and_then(|assignment| assignment.model.clone()),
+            worktree: conversation.isolated().map(|isolated| isolated.worktree.clone()),
         };
         conversation.session.commit(record);
         let text = delegation.prompt.clone();
@@ -422,6 +504,26 @@ fn result(
     let partial = if answer.is_empty() { String::new() } else { format!("\nIts last words:\n{answer}") };
     let message = format!("The sub-agent {id} {why}.{partial}");
     Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(kind_of, message, hint) })
+}
+
+/// The result with what became of the sub-agent's worktree.
+fn told_of(result: Result<ToolOutput, ToolError>, text: &str, data: Value) -> Result<ToolOutput, ToolError> {
+    match result {
+        Ok(mut output) => {
+            output.model_text.push_str(&format!("\n\n[{text}]"));
+            if let Some(structured) = &mut output.structured {
+                structured["worktree"] = data;
+            }
+            Ok(output)
+        }
+        Err(mut error) => {
+            error.message.push_str(&format!("\n[{text}]"));
+            if let Some(structured) = error.structured.as_deref_mut() {
+                structured["worktree"] = data;
+            }
+            Err(error)
+        }
+    }
 }
 
 fn busy(id: &AgentId) -> ToolError {

@@ -74,7 +74,7 @@ pub(crate) fn run<'a>(
         spared_by: None,
         again: None,
     };
-    let directory = conversation.session.workspace.cwd();
+    let directory = conversation.workspace().cwd();
     let tool = erased(Embedded { directory, place: place.to_owned() });
     async move {
         let ran = pipeline::run_embedded(conversation, &call, tool, equipment, cancel).await;

@@ -215,9 +215,8 @@ impl Pipeline<'_> {
         if let Some(input) = changed {
             output.model_text.insert_str(0, &changed_by_hook(&input));
         }
-        let agent = self.conversation.agent.as_ref();
         let beside = match read {
-            Some(read) => self.session.instructions_beside(agent, &read).await,
+            Some(read) => self.session.instructions_beside(self.conversation, &read).await,
             None => None,
         };
         if let Some(beside) = beside {

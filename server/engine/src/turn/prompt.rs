@@ -16,6 +16,7 @@ use crate::session::guard::Judged;
 use crate::tools::{Action, ErasedTool, Plan, ToolKind, Touch};
 use crate::turn::sample::Call;
 use crate::turn::taken_up::Again;
+use crate::workspace::Workspace;
 
 /// Longer lines are shown with both ends only; such a line gets no standing yes, because nobody has seen all of it.
 const SHOWN_WHOLE: usize = 4_000;
@@ -28,7 +29,6 @@ pub(super) fn prompt(
     plan: &Plan,
     judged: &Judged,
 ) -> PermissionPrompt {
-    let session = conversation.session;
     let verdict = &judged.verdict;
     let offers = offers(conversation, tool, &call.input, plan, verdict);
     let mut scopes = vec![Scope::Once];
@@ -46,8 +46,8 @@ pub(super) fn prompt(
                 format!("{} (asked by the sub-agent `{}`)", verdict.reason, assignment.kind)
             }
         },
-        preview: preview(session, plan),
-        risks: risks(plan, judged, |target| session.workspace.contains(target)),
+        preview: preview(conversation.workspace(), plan),
+        risks: risks(plan, judged, |target| conversation.workspace().contains(target)),
         scopes,
         offers,
         input: call.input.clone(),
@@ -90,7 +90,9 @@ pub(super) fn offers(
     if !grants.is_empty() {
         offers.push(Offer { scope: Scope::Session, rules: grants, spared: None });
     }
-    if verdict.standing == Standing::Rule && session.can_keep_rules() {
+    // A rule speaks of the workspace: one that lets a call run in a worktree would be gone with the worktree.
+    let is_in_workspace = conversation.isolated().is_none();
+    if verdict.standing == Standing::Rule && is_in_workspace && session.can_keep_rules() {
         for scope in [Scope::Project, Scope::User] {
             let root = (scope == Scope::Project).then(|| session.workspace.cwd());
             let mode = conversation.mode(session.mode());
@@ -134,8 +136,7 @@ fn covering(session: &Session, case: &Case<'_>, mode: Mode, root: Option<&AbsPat
     session.would_run(case, mode, &rules).then_some(rules)
 }
 
-fn preview(session: &Session, plan: &Plan) -> Preview {
-    let workspace = &session.workspace;
+fn preview(workspace: &Workspace, plan: &Plan) -> Preview {
     match (&plan.action, plan.touches.as_slice()) {
         (Action::Change(change), _) => Preview::Diff {
             paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),

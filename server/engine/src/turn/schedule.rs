@@ -65,11 +65,10 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
 
 /// What a call may touch, as far as its order goes.
 fn reach(conversation: &Conversation<'_>, call: &Call) -> Reach {
-    let session = conversation.session;
+    let workspace = conversation.workspace();
     let Some(tool) = conversation.tools.find(&call.name) else { return Reach::Anything };
-    let resolve =
-        |path: &str| session.workspace.resolve(path).ok().map(|target| session.workspace.real(&target));
-    let declared = declared(&call.name, &call.input, &session.workspace.cwd(), &resolve);
+    let resolve = |path: &str| workspace.resolve(path).ok().map(|target| workspace.real(&target));
+    let declared = declared(&call.name, &call.input, &workspace.cwd(), &resolve);
     match (tool.facts().kind, tool.facts().concurrency_safe, declared) {
         (_, true, declared) => Reach::Only(declared.unwrap_or_default()),
         (ToolKind::Write, false, Some(declared)) => Reach::Only(declared),

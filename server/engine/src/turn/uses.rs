@@ -69,6 +69,8 @@ pub(super) async fn expand(
             prompt: text,
             model,
             resume: None,
+            is_isolated: false,
+            may_run_foreign: false,
             in_background: extension.background,
             carried: Equipment::default(),
         })));

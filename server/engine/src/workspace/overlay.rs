@@ -61,6 +61,8 @@ pub struct Workspace {
     pub(super) roots: Arc<Roots>,
     pub(super) tracker: Arc<Tracker>,
     pub(super) saves_before_commands: bool,
+    /// Whether what is open outside its folders is none of its business.
+    pub(super) is_apart: bool,
     cwd: Mutex<AbsPath>,
 }
 
@@ -90,10 +92,17 @@ pub(super) struct FileBytes {
 impl Workspace {
     /// A view of the workspace folders `roots`; relative paths are taken from `cwd`.
     pub fn new(host: Arc<dyn Host>, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
-        let real = roots.iter().map(|root| real_path(root).unwrap_or_else(|_| root.clone())).collect();
-        let roots = Arc::new(Roots { named: roots, real });
+        let roots = Roots::of(roots);
         let tracker = Tracker::start(Arc::clone(&host), MAX_WATCHED_FOLDERS);
-        Self { host, roots, tracker, saves_before_commands: true, cwd: Mutex::new(cwd) }
+        Self { host, roots, tracker, saves_before_commands: true, is_apart: false, cwd: Mutex::new(cwd) }
+    }
+
+    /// The same editor and the same texts as seen from other folders. Nothing is saved for commands that run there: they see
+    /// other files than those that are open.
+    pub(crate) fn elsewhere(&self, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
+        let (host, tracker) = (Arc::clone(&self.host), Arc::clone(&self.tracker));
+        let (roots, cwd) = (Roots::of(roots), Mutex::new(cwd));
+        Self { host, roots, tracker, saves_before_commands: false, is_apart: true, cwd }
     }
 
     /// The folders of the workspace.
@@ -307,6 +316,11 @@ impl Workspace {
 }
 
 impl Roots {
+    fn of(named: Vec<AbsPath>) -> Arc<Self> {
+        let real = named.iter().map(|root| real_path(root).unwrap_or_else(|_| root.clone())).collect();
+        Arc::new(Self { named, real })
+    }
+
     /// Whether the path's text lies in a workspace folder.
     pub(super) fn name(&self, path: &AbsPath) -> bool {
         self.all().any(|root| path.is_within(root))

@@ -60,7 +60,13 @@ impl Workspace {
     /// The open documents with files whose text certainly is not what the file holds. Line endings are not compared,
     /// because editors show them as they like, and files that are long or in other encodings are not read.
     pub async fn unsaved_documents(&self) -> Vec<Target> {
-        let documents = self.documents();
+        let mut documents = self.documents();
+        if self.is_apart {
+            let is_in = |document: &DocumentSnapshot| {
+                document.path.as_ref().is_some_and(|path| self.roots.name(path))
+            };
+            documents.retain(is_in);
+        }
         let compare = move || {
             let with_files = documents.iter().filter(|document| document.path.is_some()).take(MAX_COMPARED);
             let unsaved = with_files.filter(|document| compare(document) == Comparison::Different);

@@ -22,7 +22,7 @@ const MAX_AROUND: u64 = 2 * 512 * MAX_ENTRIES as u64;
 ///
 /// # Errors
 /// Why it cannot be unpacked whole, without a period; what was written until then is left.
-pub(super) fn unpack(bytes: &[u8], into: &Path) -> Result<(), String> {
+pub fn unpack(bytes: &[u8], into: &Path) -> Result<(), String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_large(),
         _ => format!("it cannot be unpacked: {error}"),

@@ -84,6 +84,8 @@ impl Session {
                 prompt: text,
                 model,
                 resume,
+                is_isolated: false,
+                may_run_foreign: false,
                 in_background,
                 carried: Equipment::default(),
             });

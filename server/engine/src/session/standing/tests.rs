@@ -17,9 +17,10 @@ fn a_slow_disk_holds_no_lock_and_two_readers_are_told_once() {
         let target = Target::File(bench.root().join("api/a.rs"));
         let (release, held) = mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || held.recv().is_err());
+        let main = Conversation::main(&session);
         let (mut first, mut second) = (
-            Box::pin(session.instructions_beside(None, &target)),
-            Box::pin(session.instructions_beside(None, &target)),
+            Box::pin(session.instructions_beside(&main, &target)),
+            Box::pin(session.instructions_beside(&main, &target)),
         );
         assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
         assert!(session.kept.told.try_lock().is_ok(), "nobody holds the lock while the disk is waited for");

@@ -79,7 +79,7 @@ pub(super) async fn recover(
     before: &Before<'_>,
     room: u64,
 ) -> Vec<Recovered> {
-    let workspace = &conversation.session.workspace;
+    let workspace = conversation.workspace();
     let mut room = room.min(MAX_TOKENS).min(before.profile.context_window / WINDOW_PART);
     let may_read = conversation.may_read();
     let mut recovered = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn blocks(files: &[Recovered]) -> Option<Block> {
 /// then those named last.
 fn ranked(conversation: &Conversation<'_>, messages: &[Message]) -> Vec<Target> {
     let mut ranks: HashMap<Target, Rank> = HashMap::new();
-    let workspace = &conversation.session.workspace;
+    let workspace = conversation.workspace();
     let older = conversation.read(|thread| thread.compacted().map(|compaction| compaction.files.clone()));
     for file in older.into_iter().flatten().filter(|file| file.problem.is_none()) {
         ranks.entry(file.target).or_default().mentions += 1;

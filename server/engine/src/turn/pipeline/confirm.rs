@@ -319,7 +319,7 @@ impl Pipeline<'_> {
         let mut remark = String::new();
         if let (Action::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
             let left_out = accepted.split(change);
-            let patch = diff::preview(&left_out, &self.session.workspace);
+            let patch = diff::preview(&left_out, self.conversation.workspace());
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
         }
         Confirmed { plan, remark, names, sandbox }

@@ -113,11 +113,14 @@ impl Pipeline<'_> {
         match action {
             Action::Change(change) => {
                 let summary = change.summary.clone();
-                let applied = self.session.apply_change(change, &self.change(None), names, self.cancel).await;
+                let workspace = self.conversation.workspace();
+                let change_of = self.change(None);
+                let applied =
+                    self.session.apply_change_in(workspace, change, &change_of, names, self.cancel).await;
                 // What became of the files is safe before the model hears of it, also when only some were changed.
                 self.session.sync().await;
                 let applied = applied?;
-                Ok(diff::report(&summary, &applied, &self.session.workspace))
+                Ok(diff::report(&summary, &applied, workspace))
             }
             Action::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.session.command_runs();
@@ -202,9 +205,9 @@ impl Pipeline<'_> {
         });
         CallContext {
             call_id: call.id.clone(),
-            workspace: Arc::clone(&session.workspace),
+            workspace: Arc::clone(self.conversation.workspace()),
             shell: Arc::clone(&self.conversation.shell),
-            sandbox: session.in_force().policy.sandbox.clone(),
+            sandbox: self.conversation.in_force().policy.sandbox.clone(),
             agents: Arc::new(session.known_agents()),
             catalog: session.catalog(),
             may_read: self.conversation.may_read(),
