@@ -16,6 +16,7 @@ use kode_engine::model::models::{Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
 use kode_engine::paths::AbsPath;
 use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
+use kode_engine::sandbox;
 use kode_engine::session::Session;
 use kode_engine::sessions::{CleanupOptions, Workspaces};
 use kode_engine::settings::{EditorWord, SettingsPolicies};
@@ -133,6 +134,8 @@ impl Agent {
     /// # Errors
     /// When there is no place for the user's state.
     pub(crate) fn new(shared: Arc<Shared>) -> anyhow::Result<Arc<Self>> {
+        // The first session waits for what comes of it: the earlier it begins the better.
+        drop(std::thread::spawn(sandbox::detect));
         // A wrong option must not keep an editor from working; the user has been told of it on start.
         let options = shared.facts.get().and_then(|facts| user_options(&facts.initialization_options).ok());
         let options = options.unwrap_or_default();

@@ -34,8 +34,11 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`open`], and when it cannot be read.
 pub(crate) fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.take(most).read_to_end(&mut bytes)?;
+    let file = open(path)?;
+    // Room for all of it and one more byte, in which its end is seen: otherwise it is read in small pieces.
+    let room = file.metadata()?.len().min(most).saturating_add(1);
+    let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

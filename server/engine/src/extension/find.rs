@@ -4,8 +4,10 @@
 //! not lead out of it: its text reaches the model.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -88,20 +90,30 @@ impl Catalog {
             (Place::of(Scope::User, root), folder.clone())
         });
         let of_user: Vec<_> = of_user.collect();
-        for (place, folder) in of_user.iter().chain(&of_project) {
-            catalog.find_skills(place, &folder.join("skills"));
-        }
-        for place in places.of_plugins(Part::Skills) {
-            catalog.find_skills(&Place::of_plugin(&place), &place.folder);
-        }
-        for (place, folder) in of_project.iter().chain(&of_user) {
-            // There the folders are a name space for people, and the name is that of the file.
-            let by_file_name = folder.file_name() == ".blade";
-            catalog.find_commands(place, &folder.join("commands"), &mut Vec::new(), by_file_name);
-        }
-        for place in places.of_plugins(Part::Commands) {
-            catalog.find_commands(&Place::of_plugin(&place), &place.folder, &mut Vec::new(), false);
-        }
+        let commands = || {
+            let mut catalog = Self::default();
+            for (place, folder) in of_project.iter().chain(&of_user) {
+                // There the folders are a name space for people, and the name is that of the file.
+                let by_file_name = folder.file_name() == ".blade";
+                catalog.find_commands(place, &folder.join("commands"), &mut Vec::new(), by_file_name);
+            }
+            for place in places.of_plugins(Part::Commands) {
+                catalog.find_commands(&Place::of_plugin(&place), &place.folder, &mut Vec::new(), false);
+            }
+            catalog
+        };
+        let commands = beside(commands, || {
+            for (place, folder) in of_user.iter().chain(&of_project) {
+                catalog.find_skills(place, &folder.join("skills"));
+            }
+            for place in places.of_plugins(Part::Skills) {
+                catalog.find_skills(&Place::of_plugin(&place), &place.folder);
+            }
+        });
+        catalog.commands = commands.commands;
+        catalog.shadowed.extend(commands.shadowed);
+        catalog.shadowed.truncate(MAX_ENTRIES);
+        catalog.problems.extend(commands.problems);
         for (path, reason) in &catalog.problems {
             tracing::warn!(path = %path.display(), %reason, "a skill or command is left out");
         }
@@ -233,6 +245,16 @@ impl Catalog {
             (Err(reason), _) => self.problems.push((path.as_path().to_path_buf(), reason)),
         }
     }
+}
+
+/// Does one thing on a thread of its own while this one does another, and gives what the first one gives: where there are many
+/// files, one processor is at one half of them. A panic in it goes on here.
+pub(super) fn beside<T: Send>(one: impl FnOnce() -> T + Send, other: impl FnOnce()) -> T {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        other();
+        one.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 impl Extension {

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agents::AgentTypes;
 use crate::event::Event;
+use crate::extension::find::beside;
 use crate::extension::places::{Part, Places};
 use crate::extension::problem::Fault;
 use crate::extension::survey::Survey;
@@ -147,10 +148,10 @@ impl Loaded {
     pub fn read(places: &Places, has_model: &dyn Fn(&str) -> bool) -> Self {
         // The survey comes first: what changes while files are read makes it stale.
         let mut survey = Survey::of(places);
-        let catalog = Catalog::found_in(places);
-        let mut agents = AgentTypes::load(places);
+        let mut catalog = Catalog::default();
+        let others = || (AgentTypes::load(places), Styles::load(places));
+        let (mut agents, styles) = beside(others, || catalog = Catalog::found_in(places));
         agents.check(&|skill| is_skill(&catalog, skill), has_model);
-        let styles = Styles::load(places);
         // A script that is swapped asks anew, as a file does.
         for file in catalog.wishes().chain(agents.wishes()).flat_map(files_named_by) {
             survey.look_at(&file);

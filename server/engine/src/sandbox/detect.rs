@@ -18,7 +18,7 @@ const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(5);
 /// How long is waited between two looks at it.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_micros(200);
 /// How much of what a trial says is kept.
 const MAX_SAID: u64 = 4096;
 /// The oldest Landlock that can hold a command alone.
@@ -108,12 +108,13 @@ fn bubblewrap() -> Result<Bubblewrap, String> {
         FOLDERS.iter().map(|folder| Path::new(folder).join("bwrap")).find(|program| program.is_file());
     let program = program.ok_or("bubblewrap is not installed (the program `bwrap`)")?;
     let program = AbsPath::new(program).map_err(|error| error.to_string())?;
-    let version = said(&program, &["--version"])?;
-    let version = version.trim().trim_start_matches("bubblewrap ").to_owned();
     let mut arguments = super::helper::namespaces(&Network::Off);
     arguments.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--"]);
     arguments.extend([program.as_path().to_str().unwrap_or_default(), "--version"]);
-    said(&program, &arguments).map_err(|error| format!("bubblewrap does not work here: {error}"))?;
+    // What it holds is itself again: so the trial tells the version as well.
+    let version =
+        said(&program, &arguments).map_err(|error| format!("bubblewrap does not work here: {error}"))?;
+    let version = version.trim().trim_start_matches("bubblewrap ").to_owned();
     Ok(Bubblewrap { program, version })
 }
 

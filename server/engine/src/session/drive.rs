@@ -94,8 +94,9 @@ pub(super) async fn drive(
         }
         session.note_told(&turn);
         is_idle_told = false;
-        session.look_for_extensions().await;
-        session.look_up_standing(&turn).await;
+        // Beside each other: both wait for the disk.
+        let (surroundings, ()) = tokio::join!(session.surroundings(), session.look_for_extensions());
+        session.look_up_standing(&turn, surroundings);
         session.tell_waiting_hooks(&turn);
         tokio::select! {
             () = session.begin_servers() => {}

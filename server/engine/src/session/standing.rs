@@ -53,6 +53,13 @@ pub struct Standing {
     pub style_problem: Option<String>,
 }
 
+/// What is found on the disk for it.
+pub(super) struct Surroundings {
+    memory: Memory,
+    branch: Option<String>,
+    overview: String,
+}
+
 /// What a live session keeps of it.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
@@ -111,10 +118,10 @@ impl Session {
         chosen.or_else(|| self.in_force().policy.preferences.output_style.clone())
     }
 
-    /// Looks up what stands in the system prompt, and tells what has changed.
-    pub(super) async fn look_up_standing(self: &Arc<Self>, turn: &TurnId) {
-        let session = Arc::clone(self);
-        let now = Arc::new(blocking(move || session.find_standing()).await);
+    /// Looks up what stands in the system prompt and tells what has changed: with these surroundings, and the styles that are
+    /// known by now.
+    pub(super) fn look_up_standing(&self, turn: &TurnId, surroundings: Surroundings) {
+        let now = Arc::new(self.standing_in(surroundings));
         let before = lock(&self.kept.standing).replace(Arc::clone(&now));
         let known = before.clone().unwrap_or_default();
         let conversation = Conversation::main(self);
@@ -136,11 +143,30 @@ impl Session {
         }
     }
 
-    fn find_standing(&self) -> Standing {
-        let policy = Arc::clone(&self.in_force().policy);
-        let preferences = &policy.preferences;
+    /// What is found on the disk for the system prompt.
+    pub(super) async fn surroundings(self: &Arc<Self>) -> Surroundings {
+        let session = Arc::clone(self);
+        blocking(move || session.find_surroundings()).await
+    }
+
+    fn find_surroundings(&self) -> Surroundings {
         let places = self.memory_places();
         let memory = Memory::load(&places, &|path| self.may_mention(&Target::File(path.clone())));
+        let known = lock(&self.kept.standing).clone();
+        let (branch, overview) = match known {
+            Some(known) => (known.branch.clone(), known.overview.clone()),
+            None => {
+                let is_wanted = self.in_force().policy.preferences.project_overview;
+                (branch(&places.top()), self.overview(&places, is_wanted))
+            }
+        };
+        Surroundings { memory, branch, overview }
+    }
+
+    fn standing_in(&self, surroundings: Surroundings) -> Standing {
+        let Surroundings { memory, branch, overview } = surroundings;
+        let policy = Arc::clone(&self.in_force().policy);
+        let preferences = &policy.preferences;
         let styles = Arc::clone(&lock(&self.kept.styles));
         let chosen = self.state().output_style.clone();
         let (style, style_problem) = match chosen.as_deref().or(preferences.output_style.as_deref()) {
@@ -151,11 +177,6 @@ impl Session {
             },
         };
         let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        let known = lock(&self.kept.standing).clone();
-        let (branch, overview) = match known {
-            Some(known) => (known.branch.clone(), known.overview.clone()),
-            None => (branch(&places.top()), self.overview(&places, preferences.project_overview)),
-        };
         Standing {
             memory,
             style,
