@@ -203,7 +203,7 @@ impl Engine {
         let models = self.models.clone();
         let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
         let policy = self.policies.of(roots);
-        let plugins = Arc::new(move || policy.current().declared.plugins_in_use().cloned().collect());
+        let plugins = Arc::new(move || policy.plugins_in_use());
         let extensions = Extensions::begin(Places::usual(roots.to_vec()), plugins, has_model);
         known.insert(roots.to_vec(), extensions.downgrade());
         extensions
@@ -282,6 +282,8 @@ impl Engine {
     /// [`SessionError`]: no folder, no such model, a mode that is switched off, or no place for the journal.
     pub fn new_session(&self, new: NewSession) -> Result<Arc<Session>, SessionError> {
         let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
+        // First of all: they are read while the session begins.
+        let _read_meanwhile = self.extensions(&new.roots);
         let beginning = self.policies.beginning(&new.roots);
         let model = match new.model {
             Some(name) => self.models().resolve_with(&name, &beginning.pointers)?,

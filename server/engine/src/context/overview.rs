@@ -5,10 +5,10 @@
 //! hide its neighbors.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ignore::WalkBuilder;
+use ignore::{WalkBuilder, WalkState};
 
 use crate::paths::AbsPath;
 
@@ -109,7 +109,7 @@ fn list(folder: &AbsPath, found: Found, may_tell: &dyn Fn(&AbsPath) -> bool, mos
 /// What is in folders and not ignored. They are walked together, because what is ignored above them is then read once.
 fn look(folders: &[AbsPath]) -> HashMap<AbsPath, Found> {
     let found = Arc::<Mutex<HashMap<AbsPath, Found>>>::default();
-    let mut waiting = folders;
+    let mut waiting = folders.to_vec();
     while let Some((first, others)) = waiting.split_first() {
         let mut walk = WalkBuilder::new(first);
         for folder in others {
@@ -132,11 +132,23 @@ fn look(folders: &[AbsPath]) -> HashMap<AbsPath, Found> {
             }
             found.is_cut
         });
-        // What comes out is the first that is too much in its folder: the rest of that is not looked at.
-        let cut = walk.build().flatten().find(|entry| entry.depth() == 1);
-        let folder = cut.and_then(|entry| entry.path().parent().map(Path::to_path_buf));
-        let at = waiting.iter().position(|waiting| Some(waiting.as_path()) == folder.as_deref());
-        waiting = at.map_or(&[], |at| &waiting[at + 1..]);
+        // What comes out is the first that is too much in its folder: the rest of that is not looked at. The walker for several
+        // threads opens no folder that is not walked into, as the other one does; one thread has read all it has begun with.
+        let is_cut = AtomicBool::new(false);
+        walk.threads(1).build_parallel().run(|| {
+            Box::new(|entry| match entry {
+                Ok(entry) if entry.depth() == 1 => {
+                    is_cut.store(true, Ordering::Relaxed);
+                    WalkState::Quit
+                }
+                Ok(_) | Err(_) => WalkState::Continue,
+            })
+        });
+        let before = waiting.len();
+        waiting.retain(|folder| !lock(&found).contains_key(folder));
+        if !is_cut.into_inner() || waiting.len() == before {
+            break;
+        }
     }
     std::mem::take(&mut *lock(&found))
 }
@@ -201,6 +213,10 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert!(lines.contains(&"z/") && lines.contains(&"b19/"), "{text}");
         assert!(lines.contains(&"  … at least 975 more"), "{text}");
+        assert!(
+            lines.contains(&"  19.rs"),
+            "what comes behind a folder that is too large is looked at: {text}"
+        );
         assert!(lines.len() <= 1 + MAX_LINES + 30 && text.len() <= MAX_BYTES + 10, "{}", lines.len());
     }
 }

@@ -10,7 +10,7 @@ use crate::paths::AbsPath;
 use crate::permission::gate::Confinement;
 use crate::permission::rules::{Behavior, Order, PlacedRule, Problem, Rule};
 use crate::permission::{Mode, Scope, Sensitive};
-use crate::plugin::PluginId;
+use crate::plugin::{Plugin, PluginId};
 use crate::preferences::Preferences;
 use crate::sandbox::Sandbox;
 use crate::settings::{Declared, TrustState, Wish, Withheld};
@@ -145,6 +145,11 @@ pub enum KeepError {
 pub trait PolicySource: Send + Sync {
     /// The policy as it is now. The same `Arc` as before when nothing has changed; cheap then. Blocks on the disk.
     fn current(&self) -> Arc<Policy>;
+
+    /// The plugins that are on now; costs less than the whole policy where that has to be made first. Blocks on the disk.
+    fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
+        self.current().declared.plugins_in_use().cloned().collect()
+    }
 
     /// Whether standing answers can be kept beyond the session.
     fn can_keep(&self) -> bool {

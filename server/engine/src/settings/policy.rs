@@ -22,8 +22,8 @@ use crate::permission::policy::{Beginning, KeepError, Policy, PolicySource};
 use crate::permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules};
 use crate::permission::shell::CommandPattern;
 use crate::permission::{Scope, Sensitive, Sensitivity};
-use crate::plugin::PluginId;
 use crate::plugin::installed::InstalledPlaces;
+use crate::plugin::{Plugin, PluginId};
 use crate::preferences::Preferences;
 use crate::sandbox::secrets::places;
 use crate::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
@@ -132,10 +132,6 @@ impl PolicyOptions {
 
 impl Policies for SettingsPolicies {
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource> {
-        // What the machine offers is found out while the user types; the first command then need not wait.
-        std::thread::spawn(|| {
-            detect();
-        });
         Arc::new(self.of_workspace(roots))
     }
 
@@ -422,6 +418,10 @@ fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
 impl PolicySource for SettingsPolicy {
     fn current(&self) -> Arc<Policy> {
         Arc::clone(&self.fresh().policy)
+    }
+
+    fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
+        self.files.fresh().declared.plugins_in_use().cloned().collect()
     }
 
     fn can_keep(&self) -> bool {
