@@ -66,7 +66,7 @@ fn first_request(files: usize) {
             &mut || {
                 let (sent, answered, exchange) = asked(&|| floor.ask(project.model.base_url(), &body));
                 clock.set(ModelClock::of((sent, answered), &exchange));
-                clock.get().read(&exchange, "receivedNs") - sent
+                clock.get().read(&exchange, "receivedNs").saturating_sub(sent)
             },
             &mut || {
                 let session = client.session();

@@ -235,14 +235,14 @@ fn a_sub_agent_that_goes_on_has_its_worktree_again_also_when_somebody_has_remove
     let agent = session.calls()[0]["structured"]["agentId"].as_str().unwrap().to_owned();
     let [worktree] = worktrees(&project).try_into().unwrap();
     session.run(&agent);
-    assert_eq!(worktrees(&project), [worktree.clone()]);
+    assert_eq!(worktrees(&project), std::slice::from_ref(&worktree));
     assert!(worktree.join("first.txt").exists() && worktree.join("second.txt").exists());
     let told = session.calls()[1]["structured"]["worktree"].clone();
     assert_eq!(told["commits"], 2, "counted from where it began: {told}");
     let path = worktree.to_str().unwrap();
     git(&project.workspace(), &["worktree", "remove", path]);
     session.run(&agent);
-    assert_eq!(worktrees(&project), [worktree.clone()]);
+    assert_eq!(worktrees(&project), std::slice::from_ref(&worktree));
     assert!(worktree.join("first.txt").exists(), "the branch was there, and so is what was on it");
 }
 
