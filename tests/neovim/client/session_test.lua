@@ -519,4 +519,19 @@ tests['a server that vim.lsp.enable has started is used'] = function(world)
   equal(world:lua("return #vim.lsp.get_clients({ name = 'kode' })"), 1, 'the servers')
 end
 
+tests['a Neovim that ends while the server is being asked says nothing of it'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' })
+  local wait = "vim.wait(20000, function() local c = vim.lsp.get_clients({ name = 'kode' })[1] return c and c.initialized end)"
+  local command = { vim.v.progpath, '--headless', '-n', '-i', 'NONE', '-u', world.folder .. '/init.lua', 'a.txt' }
+  local tell = 'vim.notify = function(text) io.stderr:write(text) end'
+  vim.list_extend(command, { '-c', 'lua ' .. tell, '-c', 'Kode', '-c', 'lua ' .. wait, '-c', 'qa!' })
+  local options = { cwd = world.folder .. '/project', env = world:environment(), text = true }
+  local ended = vim.system(command, options):wait()
+  -- Neovim itself may say that it waits for the server.
+  assert(not (ended.stdout .. ended.stderr):find('kode:', 1, true), ended.stderr)
+  equal(ended.code, 0, 'its exit code')
+end
+
 return tests

@@ -123,8 +123,8 @@ function World:start(files, settings)
   self:spawn(files)
 end
 
---- Starts a Neovim with the `init.lua` that is there.
-function World:spawn(files)
+--- What a Neovim of this world has for its home.
+function World:environment()
   local env = vim.tbl_extend('error', self.env, {
     HOME = self.folder,
     KODE_LS_HOME = self.folder .. '/state',
@@ -132,6 +132,12 @@ function World:spawn(files)
   for _, kind in ipairs({ 'CONFIG', 'DATA', 'STATE', 'CACHE' }) do
     env['XDG_' .. kind .. '_HOME'] = self.folder .. '/xdg'
   end
+  return env
+end
+
+--- Starts a Neovim with the `init.lua` that is there.
+function World:spawn(files)
+  local env = self:environment()
   local command = { vim.v.progpath, '--headless', '--embed', '-n', '-i', 'NONE', '-u', self.folder .. '/init.lua' }
   vim.list_extend(command, files or {})
   self.nvim = vim.fn.jobstart(command, { rpc = true, cwd = self.folder .. '/project', env = env })

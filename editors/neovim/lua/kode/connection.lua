@@ -39,6 +39,10 @@ local leaving = false
 ---@param message string
 ---@param level? integer
 local function say(message, level)
+  -- An editor that ends ends the server, which then refuses what it was asked: that is nobody's concern any more.
+  if vim.v.exiting ~= vim.NIL then
+    return
+  end
   vim.notify('kode: ' .. message, level or vim.log.levels.ERROR)
 end
 
