@@ -25,7 +25,8 @@ const MAX_AROUND: u64 = 2 * 512 * MAX_ENTRIES as u64;
 pub fn unpack(bytes: &[u8], into: &Path) -> Result<(), String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_large(),
-        _ => format!("it cannot be unpacked: {error}"),
+        // What the library says may be a sentence, or the end of a name.
+        _ => format!("it cannot be unpacked: {}", error.to_string().trim_end_matches('.')),
     };
     let mut archive =
         Archive::new(Bounded { inner: MultiGzDecoder::new(bytes), left: MAX_BYTES + MAX_AROUND });
