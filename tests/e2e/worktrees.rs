@@ -99,7 +99,8 @@ fn what_a_sub_agent_does_in_its_worktree_is_on_its_branch_and_the_workspace_stay
         )
         .otherwise([apart(), say("All done.")]);
     let project = repository(&script);
-    let canary = project.outside().join("canary");
+    // At a place where git's own commands may write in the sandbox.
+    let canary = project.path(".git/hook-has-run");
     let hook = project.path(".git/hooks/post-checkout");
     fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", canary.display())).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
