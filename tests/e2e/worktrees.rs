@@ -168,12 +168,16 @@ fn the_workspace_is_out_of_reach_for_a_sub_agent_with_a_worktree_and_rules_hold_
                 bash("cd {{prompt}}; touch here; cd -; rm -rf {{prompt}}/src"),
                 write("{{cwd}}/secret/key.txt", "k\n"),
                 write("{{prompt}}/secret/key.txt", "k\n"),
+                write("{{cwd}}/linked/new.txt", "n\n"),
                 write("free.txt", "f\n"),
                 say("That is all."),
             ],
         )
         .otherwise([apart(), say("All done.")]);
     let project = repository(&script);
+    std::os::unix::fs::symlink(project.path("src"), project.path("linked")).unwrap();
+    git(&project.workspace(), &["add", "linked"]);
+    git(&project.workspace(), &["commit", "--quiet", "-m", "link"]);
     let settings = json!({ "permissions": { "deny": ["Edit(/secret/**)"] } });
     project.write(".claude/settings.json", settings.to_string());
     let client = project.open();
@@ -181,8 +185,18 @@ fn the_workspace_is_out_of_reach_for_a_sub_agent_with_a_worktree_and_rules_hold_
     session.run("go");
     let calls = results(&session);
     let states: Vec<_> = calls.iter().map(|call| call["state"].as_str().unwrap()).collect();
-    let expected =
-        ["COMPLETED", "COMPLETED", "DENIED", "FAILED", "FAILED", "FAILED", "DENIED", "DENIED", "COMPLETED"];
+    let expected = [
+        "COMPLETED",
+        "COMPLETED",
+        "DENIED",
+        "FAILED",
+        "FAILED",
+        "FAILED",
+        "DENIED",
+        "DENIED",
+        "DENIED",
+        "COMPLETED",
+    ];
     assert_eq!(states, expected, "{calls:#?}");
     assert!(
         calls[1]["structured"].to_string().contains("b.txt"),

@@ -13,7 +13,7 @@ use crate::sandbox::Sandbox;
 use crate::shell::{CommandSpec, Exit, Shell};
 
 /// What stands before the first call of git in a command line.
-pub(crate) const ENVIRONMENT: &str = "unset GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
+const ENVIRONMENT: &str = "unset GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
      GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE; export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0";
 
 /// What git is called as in a command line.
@@ -62,7 +62,7 @@ impl Runner<'_> {
 }
 
 /// What git said last.
-pub(crate) fn last_line(text: &str) -> String {
+fn last_line(text: &str) -> String {
     let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
     last.unwrap_or("git failed and says nothing").to_owned()
 }

@@ -303,10 +303,11 @@ impl Worktree {
             }
             Left::Kept { branch: checked_out, commits, files, size } => {
                 let size = if size.is_empty() { String::new() } else { format!("; {size}") };
+                let at = quote(&path.to_string());
                 let text = format!(
                     "It worked in a git worktree, and nothing of it is in the workspace yet: `{path}`, branch `{checked_out}`, \
-                     {} since {}, {} not committed{size}. Look with `git -C {path} diff {}`; commits are taken over with `git merge \
-                     {checked_out}`. When it is no longer needed: `git worktree remove {path}`, `git branch -D {branch}`.",
+                     {} since {}, {} not committed{size}. Look with `git -C {at} diff {}`; commits are taken over with `git merge \
+                     {checked_out}`. When it is no longer needed: `git worktree remove {at}`, `git branch -D {branch}`.",
                     Counted(*commits, "commit"),
                     short(base),
                     Counted(*files, "changed file"),

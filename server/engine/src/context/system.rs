@@ -51,18 +51,18 @@ pub(super) fn system_prompt(
 ) -> SystemPrompt {
     let isolated = assignment.and_then(|assignment| assignment.isolated.as_ref());
     let elsewhere = isolated.map(|isolated| isolated.workspace.cwd());
-    let date = started(state);
-    let facts = match (isolated, &elsewhere) {
-        // What lay in the workspace need not be in a worktree.
-        (Some(isolated), Some(cwd)) => {
-            let (branch, overview) = (Some(isolated.worktree.branch.as_str()), "");
-            Facts { cwd, roots: isolated.workspace.roots(), date, branch, overview }
-        }
-        (_, None) | (None, _) => {
-            let (branch, overview) = (standing.branch.as_deref(), standing.overview.as_str());
-            Facts { cwd: &state.cwd, roots: &state.roots, date, branch, overview }
-        }
+    let mut facts = Facts {
+        cwd: &state.cwd,
+        roots: &state.roots,
+        date: started(state),
+        branch: standing.branch.as_deref(),
+        overview: &standing.overview,
     };
+    if let (Some(isolated), Some(cwd)) = (isolated, &elsewhere) {
+        // What lay in the workspace need not be in a worktree.
+        let (branch, overview) = (Some(isolated.worktree.branch.as_str()), "");
+        facts = Facts { cwd, roots: isolated.workspace.roots(), branch, overview, ..facts };
+    }
     let prompt =
         compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing);
     // Last: servers come and go, and what stands before them stays the same.

@@ -117,10 +117,9 @@ impl<'a> Conversation<'a> {
     ) -> Self {
         let (tools, assignment) = (Arc::new(tools), Some(assignment));
         let model_call_limit = Some(model_call_limit);
-        let isolated = assignment.as_ref().and_then(|assignment| assignment.isolated.as_ref());
-        let cwd = isolated.map_or(&session.workspace, |isolated| &isolated.workspace).cwd();
-        let shell = Arc::new(session.shell.elsewhere(cwd));
-        Self { shell, tools, model_call_limit, assignment, ..Self::of_agent(session, agent) }
+        let conversation = Self { tools, model_call_limit, assignment, ..Self::of_agent(session, agent) };
+        let shell = Arc::new(session.shell.elsewhere(conversation.workspace().cwd()));
+        Self { shell, ..conversation }
     }
 
     /// The mode in which its calls are judged, while the session is in `mode`.
@@ -188,7 +187,10 @@ impl<'a> Conversation<'a> {
     /// What its calls are judged by now, with more that a file brings along.
     fn view(&self, equipment: &Equipment) -> View {
         let view = self.session.view(equipment);
-        self.isolated().map_or(view.clone(), |isolated| isolated.view(&view))
+        match self.isolated() {
+            Some(isolated) => isolated.view(&view),
+            None => view,
+        }
     }
 
     /// What is in force for it now.

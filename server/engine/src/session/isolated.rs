@@ -125,15 +125,18 @@ impl Isolated {
         }
     }
 
-    /// Why a call may not do that, where it would change the workspace itself.
+    /// Why a call may not do that, where it would change the workspace itself. What counts is where a write ends: a link in the
+    /// worktree may lead into the workspace.
     fn leaves(&self, touch: &Touch) -> Option<Verdict> {
         let Touch::Write(target @ Target::File(path)) = touch else { return None };
-        let is_in = |workspace: &Workspace| {
-            let real = workspace.real(target);
-            let roots = || workspace.roots().iter().chain(workspace.real_roots());
-            roots().any(|root| path.is_within(root) || real.file().is_some_and(|real| real.is_within(root)))
+        let real = self.workspace.real(target);
+        let is_in = |workspace: &Workspace, place: &AbsPath| {
+            workspace.roots().iter().chain(workspace.real_roots()).any(|root| place.is_within(root))
         };
-        if is_in(&self.workspace) || !self.outside.iter().any(|outside| is_in(outside)) {
+        let ends_in = |workspace: &Workspace| real.file().is_some_and(|real| is_in(workspace, real));
+        if ends_in(&self.workspace)
+            || !self.outside.iter().any(|outside| ends_in(outside) || is_in(outside, path))
+        {
             return None;
         }
         let own = self.worktree.place_of(&real_on_disk(path));
