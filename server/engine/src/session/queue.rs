@@ -12,7 +12,8 @@ use crate::input::Part;
 use crate::journal::Record;
 use crate::model::Block;
 use crate::session::state::{SessionState, Waiting};
-use crate::session::{Prompt, Session, Submitted, content_of, new_item};
+use crate::session::turns::content_of;
+use crate::session::{Prompt, Session, Submitted, new_item};
 
 /// So many prompts may wait in a queue.
 pub const QUEUE_LIMIT: usize = 100;

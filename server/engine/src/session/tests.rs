@@ -42,14 +42,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies, Policies};
-use crate::event::TurnEnd;
-use crate::event::{EventRecord, NoticeKind, NoticeLevel, Subscription};
+use crate::event::{EventRecord, NoticeKind, NoticeLevel, QueuedPrompt, RunState, Subscription, TurnEnd};
 use crate::host::{Host, NoEditor};
-use crate::ids::CheckpointId;
-use crate::model::Usage;
+use crate::ids::{CallId, CheckpointId, QueueId};
 use crate::model::{
-    Capabilities, Delta, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Role,
-    StopReason, Wire,
+    Block, Capabilities, Delta, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
+    Role, StopReason, Usage, Wire,
 };
 use crate::permission::{Delivery, DeliveryRule};
 use crate::tools::{Action, CallContext, Plan, Tool, ToolError, ToolFacts, ToolKind, ToolOutput};
