@@ -293,16 +293,11 @@ impl SettingsSources {
         settings
     }
 
-    /// Whether any file has changed, come or gone since. Looks at each without reading it.
+    /// Whether any file has changed, come or gone since these settings were loaded from here. Looks at each without reading it.
     #[must_use]
     pub fn is_stale(&self, settings: &Settings) -> bool {
-        let is_as_before = |(file, stamp): (AbsPath, &(AbsPath, Option<Stamp>))| {
-            file == stamp.0 && Stamp::of(&file) == stamp.1
-        };
-        self.editor.number() != settings.editor
-            || self.watched().count() != settings.stamps.len()
-            || !self.watched().zip(&settings.stamps).all(is_as_before)
-            || settings.named.iter().any(|(file, stamp)| Stamp::of(file) != *stamp)
+        let mut stamps = settings.stamps.iter().chain(&settings.named);
+        self.editor.number() != settings.editor || stamps.any(|(file, stamp)| Stamp::of(file) != *stamp)
     }
 
     /// All files that settings depend on, there or not.
