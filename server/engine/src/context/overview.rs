@@ -4,8 +4,8 @@
 //! model may not be told of. What is left out is counted, and the levels come one after the other: a large folder cannot
 //! hide its neighbors.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ignore::{WalkBuilder, WalkState};
@@ -58,7 +58,7 @@ pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Optio
     let mut left = MAX_LINES;
     for depth in 0..MAX_DEPTH {
         let mut below = Vec::new();
-        let mut found = look(&level);
+        let mut found = look(folder, &level, depth);
         for folder in level {
             let listing =
                 list(&folder, found.remove(&folder).unwrap_or_default(), may_tell, left.min(MAX_NAMES));
@@ -106,50 +106,35 @@ fn list(folder: &AbsPath, found: Found, may_tell: &dyn Fn(&AbsPath) -> bool, mos
     listing
 }
 
-/// What is in folders and not ignored. They are walked together, because what is ignored above them is then read once.
-fn look(folders: &[AbsPath]) -> HashMap<AbsPath, Found> {
+/// What is in folders and not ignored, so many levels below `top`. It is walked from there, because what is ignored above a folder
+/// is looked for in all that lie above where a walk begins.
+fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, Found> {
     let found = Arc::<Mutex<HashMap<AbsPath, Found>>>::default();
-    let mut waiting = folders.to_vec();
-    while let Some((first, others)) = waiting.split_first() {
-        let mut walk = WalkBuilder::new(first);
-        for folder in others {
-            walk.add(folder);
+    let into = Arc::clone(&found);
+    let above = folders.iter().flat_map(|folder| folder.as_path().ancestors().take(level));
+    let way: HashSet<PathBuf> = above.map(Path::to_path_buf).collect();
+    let mut walk = WalkBuilder::new(top);
+    // What is in the folders is taken here and not walked into: the walk would look for rules of ignoring in each.
+    walk.max_depth(Some(level + 1)).require_git(false).filter_entry(move |entry| {
+        if entry.depth() <= level {
+            return entry.depth() == 0 || way.contains(entry.path());
         }
-        let into = Arc::clone(&found);
-        // What is in them is taken here and not walked into: the walk would look for rules of ignoring in each folder.
-        walk.max_depth(Some(1)).require_git(false).filter_entry(move |entry| {
-            let Some(folder) = entry.path().parent().and_then(|folder| AbsPath::new(folder).ok()) else {
-                return false;
-            };
-            let mut found = lock(&into);
-            let found = found.entry(folder).or_default();
-            found.is_cut = found.looked_at >= MAX_LOOKED_AT;
-            found.looked_at += 1;
-            if !found.is_cut
-                && let Some(name) = entry.file_name().to_str().filter(|name| !name.contains(char::is_control))
-            {
-                found.names.push((name.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir())));
-            }
-            found.is_cut
-        });
-        // What comes out is the first that is too much in its folder: the rest of that is not looked at. The walker for several
-        // threads opens no folder that is not walked into, as the other one does; one thread has read all it has begun with.
-        let is_cut = AtomicBool::new(false);
-        walk.threads(1).build_parallel().run(|| {
-            Box::new(|entry| match entry {
-                Ok(entry) if entry.depth() == 1 => {
-                    is_cut.store(true, Ordering::Relaxed);
-                    WalkState::Quit
-                }
-                Ok(_) | Err(_) => WalkState::Continue,
-            })
-        });
-        let before = waiting.len();
-        waiting.retain(|folder| !lock(&found).contains_key(folder));
-        if !is_cut.into_inner() || waiting.len() == before {
-            break;
+        let Some(folder) = entry.path().parent().and_then(|folder| AbsPath::new(folder).ok()) else {
+            return false;
+        };
+        let mut found = lock(&into);
+        let found = found.entry(folder).or_default();
+        found.is_cut = found.looked_at >= MAX_LOOKED_AT;
+        found.looked_at += 1;
+        if !found.is_cut
+            && let Some(name) = entry.file_name().to_str().filter(|name| !name.contains(char::is_control))
+        {
+            found.names.push((name.to_owned(), entry.file_type().is_some_and(|kind| kind.is_dir())));
         }
-    }
+        false
+    });
+    // The walker for several threads opens no folder that is not walked into, as the other one does.
+    walk.threads(1).build_parallel().run(|| Box::new(|_| WalkState::Continue));
     std::mem::take(&mut *lock(&found))
 }
 

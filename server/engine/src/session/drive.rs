@@ -67,6 +67,7 @@ pub(super) async fn drive(
     // What is wrong with the settings is told before anybody asks anything.
     let looker = Arc::clone(&session);
     tokio::spawn(async move { looker.look().await });
+    session.begin_first_sight();
     if session.base.is_wanted() {
         session.keep_base(Due::Now).await;
     }

@@ -228,6 +228,14 @@ impl InForce {
         self.grants == added.grants && self.equipment == added.equipment && self.cwd == added.cwd
     }
 
+    /// Whether the other picture is made of the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.policy, &other.policy)
+            && self.grants == other.grants
+            && self.equipment == other.equipment
+            && self.cwd == other.cwd
+    }
+
     /// The mode that counts: one that settings have switched off does not.
     pub(crate) fn mode(&self, mode: Mode) -> Mode {
         self.policy.allow_mode(mode).unwrap_or_default()

@@ -6,17 +6,21 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use tokio::task::JoinHandle;
+
 use crate::context::{overview, reminder};
 use crate::event::NoticeLevel;
 use crate::ids::{AgentId, TurnId};
 use crate::input::EditorContext;
 use crate::memory::{Memory, Places};
 use crate::paths::{AbsPath, Target};
+use crate::permission::Mode;
 use crate::preferences::Preferences;
 use crate::regular;
 use crate::session::Session;
 use crate::session::changes::lock;
 use crate::session::conversation::Conversation;
+use crate::session::guard::InForce;
 use crate::style::{Style, Styles};
 use crate::workspace::{RealPaths, blocking};
 
@@ -56,14 +60,24 @@ pub struct Standing {
 /// What is found on the disk for it.
 pub(super) struct Surroundings {
     memory: Memory,
+    first: FirstSight,
+}
+
+/// What was seen of the working directory when the session was begun or taken up.
+#[derive(Debug)]
+struct FirstSight {
     branch: Option<String>,
     overview: String,
+    /// What it was looked at by.
+    by: Option<(Arc<InForce>, Mode)>,
 }
 
 /// What a live session keeps of it.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     standing: Mutex<Option<Arc<Standing>>>,
+    /// What the first turn waits for, looked at meanwhile.
+    first_sight: Mutex<Option<JoinHandle<FirstSight>>>,
     styles: Mutex<Arc<Styles>>,
     told: Mutex<HashMap<Option<AgentId>, Told>>,
     /// What the editor showed with the newest prompt that said so.
@@ -143,28 +157,50 @@ impl Session {
         }
     }
 
+    /// Begins to look at the working directory, which the first turn tells of.
+    pub(super) fn begin_first_sight(self: &Arc<Self>) {
+        let session = Arc::clone(self);
+        let sight = tokio::spawn(async move { blocking(move || session.see()).await });
+        *lock(&self.kept.first_sight) = Some(sight);
+    }
+
     /// What is found on the disk for the system prompt.
     pub(super) async fn surroundings(self: &Arc<Self>) -> Surroundings {
         let session = Arc::clone(self);
-        blocking(move || session.find_surroundings()).await
+        let memory = blocking(move || {
+            let may_mention = |path: &AbsPath| session.may_mention(&Target::File(path.clone()));
+            Memory::load(&session.memory_places(), &may_mention)
+        });
+        let (memory, first) = tokio::join!(memory, self.first_sight());
+        Surroundings { memory, first }
     }
 
-    fn find_surroundings(&self) -> Surroundings {
-        let places = self.memory_places();
-        let memory = Memory::load(&places, &|path| self.may_mention(&Target::File(path.clone())));
-        let known = lock(&self.kept.standing).clone();
-        let (branch, overview) = match known {
-            Some(known) => (known.branch.clone(), known.overview.clone()),
-            None => {
-                let is_wanted = self.in_force().policy.preferences.project_overview;
-                (branch(&places.top()), self.overview(&places, is_wanted))
-            }
-        };
-        Surroundings { memory, branch, overview }
+    /// What was seen of the working directory at first: what the turns before tell, or what was begun with the session, unless
+    /// other rules count by now, by which it may not be told.
+    async fn first_sight(self: &Arc<Self>) -> FirstSight {
+        if let Some(known) = &*lock(&self.kept.standing) {
+            let (branch, overview) = (known.branch.clone(), known.overview.clone());
+            return FirstSight { branch, overview, by: None };
+        }
+        let begun = lock(&self.kept.first_sight).take();
+        if let Some(begun) = begun
+            && let Ok(seen) = begun.await
+            && seen.by.as_ref().is_some_and(|(by, mode)| by.is_same(&self.in_force()) && *mode == self.mode())
+        {
+            return seen;
+        }
+        let session = Arc::clone(self);
+        blocking(move || session.see()).await
+    }
+
+    fn see(&self) -> FirstSight {
+        let (places, by) = (self.memory_places(), (self.in_force(), self.mode()));
+        let overview = self.overview(&places, by.0.policy.preferences.project_overview);
+        FirstSight { branch: branch(&places.top()), overview, by: Some(by) }
     }
 
     fn standing_in(&self, surroundings: Surroundings) -> Standing {
-        let Surroundings { memory, branch, overview } = surroundings;
+        let Surroundings { memory, first: FirstSight { branch, overview, by: _ } } = surroundings;
         let policy = Arc::clone(&self.in_force().policy);
         let preferences = &policy.preferences;
         let styles = Arc::clone(&lock(&self.kept.styles));

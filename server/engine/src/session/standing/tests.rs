@@ -5,6 +5,13 @@ use std::sync::mpsc;
 use super::*;
 use crate::session::tests::Bench;
 
+impl Kept {
+    /// Whether the working directory has been looked at for the first turn.
+    pub(in crate::session) fn has_seen(&self) -> bool {
+        lock(&self.first_sight).as_ref().is_some_and(JoinHandle::is_finished)
+    }
+}
+
 #[test]
 fn a_slow_disk_holds_no_lock_and_two_readers_are_told_once() {
     // One thread for the disk, so that the test can be what keeps it busy.

@@ -5,6 +5,7 @@ use super::*;
 use crate::input::{Attachment, EditorContext, Lines, Part};
 use crate::paths::Target;
 use crate::permission::policy::Policy;
+use crate::permission::rules::{Behavior, Layer, PlacedRule, Source};
 use crate::preferences::Preferences;
 
 pub(super) fn bench(script: Vec<Say>) -> Bench {
@@ -277,6 +278,38 @@ async fn a_session_begins_with_an_overview_of_its_folder_unless_settings_say_no(
         for left_out in ["out.bin", ".env", "id_rsa"] {
             assert!(!systems[0].contains(left_out), "{left_out}");
         }
+    }
+}
+
+#[tokio::test]
+async fn the_overview_is_of_when_the_session_began_and_tells_nothing_that_rules_forbid_by_the_first_prompt() {
+    let source = Source { layer: Layer::User, file: None, place: None };
+    let rule = "Read(secret/**)".parse().unwrap();
+    let deny = PlacedRule { behavior: Behavior::Deny, rule, source, root: None };
+    for rules in [vec![], vec![deny]] {
+        let settings = Settings::default();
+        let home = tempfile::tempdir().unwrap();
+        let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(settings.clone()));
+        bench.write("kept.rs", "");
+        bench.write("secret/plan.md", "");
+        let session = bench.session();
+        while !session.kept.has_seen() {
+            tokio::task::yield_now().await;
+        }
+        bench.write("later.rs", "");
+        let is_same = rules.is_empty();
+        if !is_same {
+            settings.set(Policy { rules, ..Policy::default() });
+        }
+        ask(&session, prompt("one")).await;
+        let system = bench.requests()[0].system.join("");
+        assert!(system.contains("kept.rs"), "{system}");
+        assert_eq!(system.contains("plan.md"), is_same, "{system}");
+        assert_eq!(
+            system.contains("later.rs"),
+            !is_same,
+            "it is looked at again only where rules have changed"
+        );
     }
 }
 
