@@ -304,6 +304,8 @@ impl Engine {
         let ledger = Ledger::default();
         let session = self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None });
         session.know_settings();
+        // The folders that are new take the disk longest; the first prompt need not wait for them.
+        session.sync_soon();
         Ok(session)
     }
 

@@ -227,8 +227,10 @@ impl<'a> Course<'a> {
             if conversation.session.hooks.has_stopped(self.turn) {
                 return TurnEnd::Hook;
             }
-            // Settings that have changed count from this round on.
-            conversation.session.look().await;
+            // Settings that have changed count from this round on; whoever began the turn has looked just now.
+            if self.spent.model_calls > 0 {
+                conversation.session.look().await;
+            }
             let before = conversation.phases();
             tell_of_ends(conversation, self.turn);
             steering::take(conversation, self.turn, self.cancel).await;

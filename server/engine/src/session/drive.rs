@@ -95,15 +95,19 @@ pub(super) async fn drive(
         }
         session.note_told(&turn);
         is_idle_told = false;
-        // Beside each other: both wait for the disk.
-        let (surroundings, ()) = tokio::join!(session.surroundings(), session.look_for_extensions());
-        session.look_up_standing(&turn, surroundings);
-        session.tell_waiting_hooks(&turn);
-        tokio::select! {
-            () = session.begin_servers() => {}
-            () = cancel.cancelled() => {}
-        }
-        session.sync().await;
+        // Beside each other: all of them wait for the disk, which has the prompt before any model does.
+        let stands = async {
+            let (surroundings, ()) = tokio::join!(session.surroundings(), session.look_for_extensions());
+            session.look_up_standing(&turn, surroundings);
+            session.tell_waiting_hooks(&turn);
+        };
+        let servers = async {
+            tokio::select! {
+                () = session.begin_servers() => {}
+                () = cancel.cancelled() => {}
+            }
+        };
+        tokio::join!(stands, servers, session.sync());
         let ended = AssertUnwindSafe(run(&session, &*desk, &turn, &cancel)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
         session.let_servers_start();
