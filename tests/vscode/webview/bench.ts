@@ -1,6 +1,7 @@
 // Figures of the page with a session of five thousand messages: to open it, to keep it, to scroll it, to stream into it.
 //
-// Rule: each figure stands beside its floor of the same run, the same with an almost empty session. Nothing is asserted here.
+// Rule: each figure stands beside its floor of the same run, the same with an almost empty session, and is marked where it has a
+// budget. Nothing is asserted here.
 
 import { chromium } from "playwright-core";
 
@@ -18,6 +19,12 @@ const programs = [
 const median = (numbers: number[]) =>
     numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 const round = (value: number) => Math.round(value * 10) / 10;
+
+/** Prints a line of the table: a figure and, where it has a budget, how it stands to that. */
+function row(name: string, value: number, unit: string, budget?: number): void {
+    const mark = budget === undefined ? "" : `  ${budget} ${unit}  ${value <= budget ? "ok" : "OVER"}`;
+    console.log(`  ${name.padEnd(54)} ${`${value} ${unit}`.padEnd(12)}${mark}`.trimEnd());
+}
 
 async function openings(chat: ChatPage, selector: string): Promise<number> {
     const times: number[] = [];
@@ -55,11 +62,9 @@ async function figures(chat: ChatPage, label: string): Promise<void> {
             observer.observe(document.body, { childList: true, subtree: true }),
         );
     });
-    console.log(`${label}`);
-    console.log(
-        `  open (navigation to first rows painted), median of 7   ${await openings(chat, ".row .said")} ms`,
-    );
-    console.log(`  heap after that                                        ${await heap()} MB`);
+    console.log(`\n${label.padEnd(69)}  budget`);
+    row("open (navigation to first rows painted), median of 7", await openings(chat, ".row .said"), "ms", 500);
+    row("heap after that", await heap(), "MB", 120);
     const scrolled = await chat.page.evaluate(async () => {
         const box = document.querySelector(".scroller");
         if (!box) throw new Error("there is no list");
@@ -97,10 +102,9 @@ async function figures(chat: ChatPage, label: string): Promise<void> {
     await chat.page.waitForSelector(".working", { state: "detached", timeout: 60_000 });
     const long = await chat.page.evaluate(() => (window as unknown as { long: number[] }).long);
     const seconds = (Date.now() - begun) / 1_000;
-    console.log(
-        `  stream of 1,800 words in ${round(seconds)} s and ${chat.sent - before} messages: ${long.length} long tasks (> 50 ms), longest ${round(Math.max(0, ...long))} ms`,
-    );
-    console.log(`  heap after that                                        ${await heap()} MB`);
+    console.log(`  stream of 1,800 words in ${round(seconds)} s and ${chat.sent - before} messages`);
+    row("its longest task", round(Math.max(0, ...long)), "ms", 50);
+    row("heap after that", await heap(), "MB", 120);
 }
 
 async function main(): Promise<void> {
@@ -126,7 +130,7 @@ async function main(): Promise<void> {
             await server.request("agent/session/load", { sessionId: id, items: 100 });
             answers.push(performance.now() - begun);
         }
-        console.log(`  the server's answer alone, median of 7                 ${round(median(answers))} ms`);
+        row("the server's answer alone, median of 7", round(median(answers)), "ms");
         await chat.close();
     }
     const chat = await ChatPage.open(browser, project, server, { state: { sessionId } });
@@ -151,7 +155,7 @@ async function figuresOfWhole(chat: ChatPage): Promise<void> {
     const client = await chat.page.context().newCDPSession(chat.page);
     await client.send("HeapProfiler.collectGarbage");
     const { usedSize } = (await client.send("Runtime.getHeapUsage")) as { usedSize: number };
-    console.log(`  heap with all of it on this side                       ${round(usedSize / 1_048_576)} MB`);
+    row("heap with all of it on this side", round(usedSize / 1_048_576), "MB", 120);
 }
 
 void main();
