@@ -5,8 +5,8 @@
 //
 //   KODE_LS_BIN=target/release/kode-ls tests/vscode/run --benchmark
 //
-// Rule: times are printed as median, minimum and maximum, and marked where they have a budget; nothing passes or fails by it. Pictures are
-// timed by the browser, by the clock that the extension host has too: who looks from outside sees them late.
+// Rule: times are printed as median, minimum and maximum, and marked where they have a budget; nothing passes or fails by it.
+// Pictures are timed by the browser, by the clock that the extension host has too: who looks from outside sees them late.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -22,7 +22,8 @@ function sizes() {
     const listing = execFileSync("unzip", ["-lv", tools.vsixes[0]], { encoding: "utf8" });
     const sizeOf = (name) => {
         const columns = listing.split("\n").find((line) => line.endsWith(`dist/${name}`))?.trim().split(/\s+/);
-        return { whole: Number(columns?.[0] ?? 0) / 1000, packed: Number(columns?.[2] ?? 0) / 1000 };
+        if (!columns) throw new Error(`the extension has no dist/${name}`);
+        return { whole: Number(columns[0]) / 1000, packed: Number(columns[2]) / 1000 };
     };
     const line = (name, files, budget) => {
         const found = files.map(sizeOf);

@@ -18,7 +18,7 @@ const MAX_LINES: usize = 150;
 /// So many names of one folder at most.
 const MAX_NAMES: usize = 25;
 
-/// So many entries of one folder are looked at.
+/// So many entries of one folder are looked at; the rest is read over.
 const MAX_LOOKED_AT: usize = 1_000;
 
 /// So many levels at most.

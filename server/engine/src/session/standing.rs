@@ -68,16 +68,17 @@ pub(super) struct Surroundings {
 struct FirstSight {
     branch: Option<String>,
     overview: String,
-    /// What it was looked at by.
-    by: Option<(Arc<InForce>, Mode)>,
 }
+
+/// What it was looked at by.
+type SeenBy = (Arc<InForce>, Mode);
 
 /// What a live session keeps of it.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     standing: Mutex<Option<Arc<Standing>>>,
     /// What the first turn waits for, looked at meanwhile.
-    first_sight: Mutex<Option<JoinHandle<FirstSight>>>,
+    first_sight: Mutex<Option<JoinHandle<(FirstSight, SeenBy)>>>,
     styles: Mutex<Arc<Styles>>,
     told: Mutex<HashMap<Option<AgentId>, Told>>,
     /// What the editor showed with the newest prompt that said so.
@@ -180,27 +181,28 @@ impl Session {
     async fn first_sight(self: &Arc<Self>) -> FirstSight {
         if let Some(known) = &*lock(&self.kept.standing) {
             let (branch, overview) = (known.branch.clone(), known.overview.clone());
-            return FirstSight { branch, overview, by: None };
+            return FirstSight { branch, overview };
         }
         let begun = lock(&self.kept.first_sight).take();
         if let Some(begun) = begun
-            && let Ok(seen) = begun.await
-            && seen.by.as_ref().is_some_and(|(by, mode)| by.is_same(&self.in_force()) && *mode == self.mode())
+            && let Ok((seen, (by, mode))) = begun.await
+            && by.is_same(&self.in_force())
+            && mode == self.mode()
         {
             return seen;
         }
         let session = Arc::clone(self);
-        blocking(move || session.see()).await
+        blocking(move || session.see().0).await
     }
 
-    fn see(&self) -> FirstSight {
+    fn see(&self) -> (FirstSight, SeenBy) {
         let (places, by) = (self.memory_places(), (self.in_force(), self.mode()));
         let overview = self.overview(&places, by.0.policy.preferences.project_overview);
-        FirstSight { branch: branch(&places.top()), overview, by: Some(by) }
+        (FirstSight { branch: branch(&places.top()), overview }, by)
     }
 
     fn standing_in(&self, surroundings: Surroundings) -> Standing {
-        let Surroundings { memory, first: FirstSight { branch, overview, by: _ } } = surroundings;
+        let Surroundings { memory, first: FirstSight { branch, overview } } = surroundings;
         let policy = Arc::clone(&self.in_force().policy);
         let preferences = &policy.preferences;
         let styles = Arc::clone(&lock(&self.kept.styles));
