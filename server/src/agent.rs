@@ -8,20 +8,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kode_engine::engine::{Attached, Engine, EngineOptions, NewSession, Policies, SessionError};
-use kode_engine::hooks::EndReason;
-use kode_engine::ids::SessionId;
-use kode_engine::input::complete::Completer;
+use kode_engine::agent::engine::{Attached, Engine, EngineOptions, NewSession, SessionError};
+use kode_engine::agent::hooks::EndReason;
+use kode_engine::agent::input::complete::Completer;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::sessions::{CleanupOptions, Workspaces};
+use kode_engine::agent::transfer::{ForkError, ForkPoint};
+use kode_engine::base::ids::SessionId;
+use kode_engine::base::mode::Mode;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::policies::Policies;
+use kode_engine::config::settings::{EditorWord, SettingsPolicies};
+use kode_engine::mcp::Mcp;
 use kode_engine::model::models::{Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::{Deliveries, DeliveryRule, Mode};
-use kode_engine::sandbox;
-use kode_engine::session::Session;
-use kode_engine::sessions::{CleanupOptions, Workspaces};
-use kode_engine::settings::{EditorWord, SettingsPolicies};
+use kode_engine::permission::{Deliveries, DeliveryRule};
+use kode_engine::process::sandbox;
 use kode_engine::tools::web_search::CurrentSearch;
-use kode_engine::transfer::{ForkError, ForkPoint};
 use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::Value;
@@ -147,8 +150,13 @@ impl Agent {
             let client = shared.client.clone();
             tokio::spawn(async move { client.show_message(MessageType::WARNING, readable(&problem)).await });
         }
+        let search = CurrentSearch::default();
+        search.set(equipment.provider);
+        let home = home::folder()?;
         let options_of_engine = EngineOptions {
-            home: home::folder()?,
+            home: home.clone(),
+            tools: policies::tools(&search),
+            servers: Arc::new(Mcp::new(home)),
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: policies::models(&policies, own_models(&options)),
             deliveries: Deliveries::new(options.delivery.clone())?,
@@ -156,9 +164,7 @@ impl Agent {
             concurrency: equipment.concurrency,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         };
-        let search = CurrentSearch::default();
-        search.set(equipment.provider);
-        let engine = Engine::with_tools(options_of_engine, policies::tools(&search));
+        let engine = Engine::new(options_of_engine);
         if let Some(name) = shared.facts.get().and_then(|facts| facts.name.as_deref()) {
             engine.name_client(name);
         }

@@ -6,9 +6,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use kode_engine::engine::Attached;
-use kode_engine::ids::SessionId;
-use kode_engine::session::Session;
+use kode_engine::agent::engine::Attached;
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::SessionId;
 use kode_protocol as wire;
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability, CodeActionResponse,

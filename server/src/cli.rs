@@ -26,11 +26,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::model::models::{Models, Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
-use kode_engine::paths::AbsPath;
-use kode_engine::sandbox::ARGUMENT;
-use kode_engine::settings::SettingsPolicies;
+use kode_engine::process::sandbox::ARGUMENT;
 
 /// A coding agent that is a language server.
 ///

@@ -3,7 +3,7 @@
 //! Rule: read once, by capability and never by client name; whatever is missing or null counts as not
 //! offered, and so do capabilities of ours that cannot be read.
 
-use kode_engine::paths::AbsPath;
+use kode_engine::base::paths::AbsPath;
 use kode_protocol::{ClientKode, PROTOCOL_VERSION};
 use lsp_types::{
     ClientCapabilities, CompletionClientCapabilities, InitializeParams, MarkupKind, TraceValue, Url,

@@ -21,20 +21,21 @@ pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
-use kode_engine::event::{Bookmark, Channel, QueuedPrompt, RunState};
-use kode_engine::ids::{
+use kode_engine::agent::session::Snapshot;
+use kode_engine::agent::session::agents::{AgentView, WorkingAgent};
+use kode_engine::agent::session::paging::ItemPage;
+use kode_engine::base::ids::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
+use kode_engine::base::mode::Mode;
+use kode_engine::base::paths::Target;
 use kode_engine::journal::lease::Writer;
 use kode_engine::model::Usage;
 use kode_engine::model::models::Models;
-use kode_engine::model::profile::Provider;
-use kode_engine::paths::Target;
-use kode_engine::permission::{BadRule, Deliveries, Delivery, DeliveryRule, Mode};
-use kode_engine::session::Snapshot;
-use kode_engine::session::agents::{AgentView, WorkingAgent};
-use kode_engine::session::draft::Draft;
-use kode_engine::session::paging::ItemPage;
+use kode_engine::model::provider::Provider;
+use kode_engine::permission::{BadRule, Deliveries, Delivery, DeliveryRule};
+use kode_engine::record::draft::Draft;
+use kode_engine::record::event::{Bookmark, Channel, QueuedPrompt, RunState};
 use kode_protocol as wire;
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 //! Rule: everything that is shown in a prompt goes through here; what could paint over it or hide in it is escaped,
 //! and a text that is cut shows both ends.
 
-use kode_engine::event::ModelRetry;
+use kode_engine::base::question::{Inquiry, Question};
 use kode_engine::permission::{PermissionPrompt, Preview};
-use kode_engine::question::{Inquiry, Question};
+use kode_engine::record::event::ModelRetry;
 
 /// Makes text safe to show: control, format and invisible characters are escaped; line ends and tabs stay.
 #[must_use]

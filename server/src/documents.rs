@@ -14,9 +14,10 @@ mod uri;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use kode_engine::edit::TextEdit;
-use kode_engine::host::{DocumentEvent, DocumentObserver, DocumentSnapshot};
-use kode_engine::paths::Target;
+use kode_engine::base::paths::Target;
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::host::{DocumentEvent, DocumentObserver};
 use lsp_types::{
     DidChangeTextDocumentParams, TextDocumentContentChangeEvent, TextDocumentIdentifier, TextDocumentItem,
     Url, WillSaveTextDocumentParams,

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kode_engine::engine::Attached;
-use kode_engine::event::{Channel, Event, EventLog, EventRecord};
-use kode_engine::ids::SessionId;
+use kode_engine::agent::engine::Attached;
+use kode_engine::base::ids::SessionId;
+use kode_engine::record::event::{Channel, Event, EventLog, EventRecord};
 use kode_protocol::AgentEvent;
 use tokio::task::JoinHandle;
 
@@ -172,9 +172,9 @@ fn merge(batch: Vec<EventRecord>) -> Vec<EventRecord> {
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::event::RunState;
-    use kode_engine::event::log::{MEMORY_KEPT, MEMORY_LIMIT};
-    use kode_engine::ids::{ItemId, TurnId};
+    use kode_engine::base::ids::{ItemId, TurnId};
+    use kode_engine::record::event::RunState;
+    use kode_engine::record::event::log::{MEMORY_KEPT, MEMORY_LIMIT};
     use serde_json::{Value, json};
 
     use super::*;

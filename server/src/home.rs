@@ -5,7 +5,7 @@
 
 use anyhow::Context;
 use etcetera::BaseStrategy;
-use kode_engine::paths::AbsPath;
+use kode_engine::base::paths::AbsPath;
 
 /// The state folder: `KODE_LS_HOME`, else `kode-ls` in the platform's folder for state. It need not exist yet.
 ///

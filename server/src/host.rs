@@ -10,12 +10,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kode_engine::edit::TextEdit;
-use kode_engine::host::{
-    DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, FileDiagnostics,
-    Host, SaveOutcome,
+use kode_engine::base::paths::Target;
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::host::{
+    DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, FileDiagnostics, Host, SaveOutcome,
 };
-use kode_engine::paths::Target;
 use kode_protocol as wire;
 use lsp_types::request::ApplyWorkspaceEdit;
 use lsp_types::{

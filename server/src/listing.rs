@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use kode_engine::sessions::{Archived, ListSessions, SessionPage, Workspaces};
+use kode_engine::agent::sessions::{Archived, ListSessions, SessionPage, Workspaces};
 use kode_protocol::{SessionListChanged, SessionListChangedParams};
 use tokio::time::{Instant, sleep};
 

@@ -18,11 +18,11 @@ pub(crate) mod settings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
-use kode_engine::ids::SessionId;
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::SessionId;
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
-use kode_engine::session::Session;
-use kode_engine::session::review::ResolutionOutcome;
+use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
+use kode_engine::record::resolution::ResolutionOutcome;
 use kode_protocol::ClientKode;
 use lsp_types::notification::Progress;
 use lsp_types::request::{ShowMessageRequest, WorkDoneProgressCreate};

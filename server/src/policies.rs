@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use kode_engine::engine::CONCURRENCY;
+use kode_engine::agent::engine::CONCURRENCY;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::settings::{Editor, PolicyOptions, SettingsPolicies, SettingsPolicy};
 use kode_engine::model::models::{Models, ProfileLayer};
-use kode_engine::paths::AbsPath;
-use kode_engine::settings::{Editor, PolicyOptions, SettingsPolicies, SettingsPolicy};
-use kode_engine::tools::Registry;
+use kode_engine::net::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
+use kode_engine::providers::connector::Providers;
+use kode_engine::tool::Registry;
+use kode_engine::tools::built_in::built_in;
 use kode_engine::tools::web_search::{CurrentSearch, WebSearch};
-use kode_engine::web::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,7 +70,7 @@ pub(crate) fn equipment(policies: &SettingsPolicies) -> Equipment {
 
 /// The tools of an engine; one of them searches the web with whatever service there is.
 pub(crate) fn tools(search: &CurrentSearch) -> Registry {
-    let mut tools = Registry::built_in();
+    let mut tools = built_in();
     tools.add(WebSearch::new(search.clone()));
     tools
 }
@@ -96,7 +98,8 @@ pub(crate) fn all() -> anyhow::Result<SettingsPolicies> {
 /// The models of this machine: what `own` says before the settings of the user, what other agents' files say and the
 /// environment. Reads files; what cannot be used is logged.
 pub(crate) fn models(policies: &SettingsPolicies, own: ProfileLayer) -> Models {
-    let models = Models::assemble(policies.models(own), &|name| std::env::var(name).ok());
+    let models =
+        Models::assemble(policies.models(own), &|name| std::env::var(name).ok(), Arc::new(Providers));
     for unusable in models.unusable() {
         let (name, source, error) = (&unusable.name, &unusable.source, &unusable.error);
         tracing::warn!(name, source, %error, "a model profile cannot be used");

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::policy::{KeepError, PolicySource};
-use kode_engine::settings::{EditorWord, TrustState, Wish};
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::policy::{KeepError, PolicySource};
+use kode_engine::config::settings::{EditorWord, TrustState, Wish};
 use lsp_types::ConfigurationItem;
 use serde_json::Value;
 

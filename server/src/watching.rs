@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kode_engine::paths::AbsPath;
-use kode_engine::settings::SettingsPolicies;
-use kode_engine::settings::watch::FileWatch;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::settings::SettingsPolicies;
+use kode_engine::config::settings::watch::FileWatch;
 
 /// The folders of workspaces, those of each together.
 type Workspaces = BTreeSet<Vec<AbsPath>>;

@@ -9,10 +9,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::ids::CallId;
-use kode_engine::paths::AbsPath;
-use kode_engine::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
-use kode_engine::shell::{CommandSpec, Shell, Task, TaskEnd, TaskState};
+use kode_engine::base::ids::CallId;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::process::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
+use kode_engine::process::shell::{CommandSpec, Shell, Task, TaskEnd, TaskState};
 
 /// No test needs nearly so long.
 const LIMIT: Duration = Duration::from_secs(60);

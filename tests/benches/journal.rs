@@ -22,9 +22,10 @@ use std::time::{Duration, Instant};
 use kode_e2e::history::{History, Length};
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
 use kode_e2e::{Client, Project, Script, call, say};
-use kode_engine::ids::TurnId;
-use kode_engine::journal::{Journal, Lines, Record, SHELF, Shelf, read_last};
-use kode_engine::session::SessionState;
+use kode_engine::agent::session::SessionState;
+use kode_engine::base::ids::TurnId;
+use kode_engine::journal::{Journal, Lines, SHELF, Shelf, read_last};
+use kode_engine::record::record::Record;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
-use kode_engine::edit::TextEdit;
-use kode_engine::edit::diff::{DIFF_DEADLINE, Patch, line_changes, word_changes};
-use kode_engine::edit::ledger::split;
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::edit::diff::{DIFF_DEADLINE, Patch, line_changes, word_changes};
+use kode_engine::text::edit::ledger::split;
 
 use crate::measure::{Spread, by_turns, figure, heading, row, time};
 

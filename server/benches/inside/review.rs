@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
-use kode_engine::edit::TextEdit;
-use kode_engine::edit::change::edit_rope;
-use kode_engine::edit::ledger::{Change, Entry, Ledger, NewHunk};
-use kode_engine::ids::{CallId, ChangeId, HunkId, TurnId};
+use kode_engine::base::ids::{CallId, ChangeId, HunkId, TurnId};
+use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::journal::BlobId;
-use kode_engine::paths::{AbsPath, Target};
-use kode_engine::session::review::{HunkKind, HunkState, ReviewAction};
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::edit::change::edit_rope;
+use kode_engine::text::edit::ledger::review::{HunkKind, HunkState, ReviewAction};
+use kode_engine::text::edit::ledger::{Change, Entry, Ledger, NewHunk};
 use ropey::Rope;
 
 use crate::measure::{Spread, by_turns, figure, heading, row, time};

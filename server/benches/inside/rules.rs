@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::hint::black_box;
 
-use kode_engine::paths::{AbsPath, Target};
+use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::permission::rules::{Behavior, Layer, PlacedRule, Places, Rules, Source, Subject};
 
 use crate::measure::{Spread, by_turns, heading, row, time};

@@ -13,14 +13,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kode_engine::host::{
-    DocumentEdit, DocumentEditOutcome, DocumentObserver, DocumentSnapshot, Host, SaveOutcome,
-};
-use kode_engine::ids::CallId;
-use kode_engine::paths::{AbsPath, Target};
-use kode_engine::shell::Shell;
-use kode_engine::tools::{Action, CallContext, Registry, ToolOutput};
-use kode_engine::workspace::Workspace;
+use kode_engine::base::ids::CallId;
+use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::process::shell::Shell;
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, Host, SaveOutcome};
+use kode_engine::text::workspace::Workspace;
+use kode_engine::tool::{Action, CallContext, Registry, ToolOutput};
+use kode_engine::tools::built_in::built_in;
 use ropey::Rope;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -143,10 +143,11 @@ impl Tree {
             sandbox: None,
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
+            text_limit: None,
             ask: None,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
-        Self { root: root.to_owned(), context, tools: Registry::built_in(), runtime }
+        Self { root: root.to_owned(), context, tools: built_in(), runtime }
     }
 
     fn run(&self, tool: &str, input: &Value) -> ToolOutput {

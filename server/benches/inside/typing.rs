@@ -7,11 +7,11 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use kode_engine::edit::TextEdit;
-use kode_engine::edit::ledger::{Entry, Ledger};
-use kode_engine::host::{DocumentEvent, DocumentObserver};
+use kode_engine::base::paths::Target;
 use kode_engine::journal::BlobId;
-use kode_engine::paths::Target;
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::edit::ledger::{Entry, Ledger};
+use kode_engine::text::host::{DocumentEvent, DocumentObserver};
 use kode_ls::documents::{Documents, target};
 use lsp_types::{
     DidChangeTextDocumentParams, Position, Range, TextDocumentContentChangeEvent, TextDocumentItem, Url,

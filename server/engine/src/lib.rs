@@ -1,46 +1,26 @@
-//! The agent behind kode-ls: models, loop, tools, permissions, workspace text, edits and sessions.
+//! The agent behind kode-ls, put together: the one crate that knows tools, MCP and providers beside the loop.
 //!
-//! Rule: this crate knows neither LSP nor the wire protocol nor which editor there is. Its one door out to
-//! whatever holds the user's text is [`host::Host`]; processes are spawned only by [`shell`] and its [`sandbox`], the
-//! network is reached only by [`model`], [`mcp`], [`web`], [`hooks`] and the sandbox's proxy, and files are written only by
-//! [`workspace`], [`journal`], [`sessions`], [`transfer`], [`settings`], [`plugin`] and, for tokens and what tools said,
-//! [`mcp`], and in the session's own folders [`hooks`].
+//! Rule: no layer below knows LSP, the wire protocol or an editor; [`text::host::Host`] is the one door to whatever holds
+//! the user's text. A front end depends on this crate alone. The layers, from the ground up:
+//!
+//! 1. [`base`], [`net`], [`command`], [`journal`]
+//! 2. [`process`], [`model`], [`text`], [`permission`]
+//! 3. [`providers`], [`config`]
+//! 4. [`tool`], [`record`]
+//! 5. [`tools`], [`mcp`], [`agent`]
 
-pub mod agents;
-pub mod broker;
-pub mod command;
-pub mod context;
-pub mod edit;
-pub mod engine;
-pub mod event;
-pub mod extension;
-mod folder_watch;
-mod git;
-pub mod hooks;
-pub mod host;
-pub mod ids;
-pub mod input;
-pub mod journal;
-pub mod mcp;
-pub mod memory;
-pub mod model;
-pub mod paths;
-pub mod permission;
-pub mod plugin;
-pub mod preferences;
-pub mod question;
-mod regular;
-pub mod sandbox;
-pub mod session;
-pub mod sessions;
-pub mod settings;
-pub mod shell;
-pub mod style;
-pub mod todo;
-pub mod tools;
-pub mod transfer;
-pub mod turn;
-pub mod variables;
-pub mod web;
-pub mod workspace;
-pub mod worktree;
+pub use kode_agent as agent;
+pub use kode_base as base;
+pub use kode_command as command;
+pub use kode_config as config;
+pub use kode_journal as journal;
+pub use kode_mcp as mcp;
+pub use kode_model as model;
+pub use kode_net as net;
+pub use kode_permission as permission;
+pub use kode_process as process;
+pub use kode_providers as providers;
+pub use kode_record as record;
+pub use kode_text as text;
+pub use kode_tool as tool;
+pub use kode_tools as tools;

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use kode_engine::settings::effective::Effective;
-use kode_engine::settings::keys::{self, Shape, key_of, schema};
-use kode_engine::settings::{Scope, SetError};
+use kode_engine::config::settings::effective::Effective;
+use kode_engine::config::settings::keys;
+use kode_engine::config::settings::keys::{Shape, key_of, schema};
+use kode_engine::config::settings::{Scope, SetError};
 use serde_json::{Value, json};
 
 use crate::cli::{FolderArgs, terminal};
@@ -138,9 +139,9 @@ fn lines<'e>(all: impl Iterator<Item = &'e Effective>, tells_all: bool) -> Strin
         let _ = writeln!(text, "{}", printable(&format!("{} = {value}  ({source})", one.path())));
         for stated in one.stated.iter().filter(|_| tells_all) {
             let standing = match stated.standing {
-                kode_engine::settings::Standing::InForce => "stated",
-                kode_engine::settings::Standing::Waiting => "waits for `kode-ls trust`",
-                kode_engine::settings::Standing::Ignored => "ignored",
+                kode_engine::config::settings::Standing::InForce => "stated",
+                kode_engine::config::settings::Standing::Waiting => "waits for `kode-ls trust`",
+                kode_engine::config::settings::Standing::Ignored => "ignored",
             };
             let line = format!("  {standing}: {}  ({})", stated.value, stated.source);
             let _ = writeln!(text, "{}", printable(&line));

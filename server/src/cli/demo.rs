@@ -9,15 +9,20 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::engine::{CONCURRENCY, Engine, EngineOptions, NewSession, NoPolicies};
-use kode_engine::event::{CallState, Event, Item, ItemBody, TurnEnd};
-use kode_engine::host::NoEditor;
+use kode_engine::agent::engine::{CONCURRENCY, Engine, EngineOptions, NewSession};
+use kode_engine::agent::input::Prompt;
+use kode_engine::agent::session::Submitted;
+use kode_engine::base::mode::Mode;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::policies::NoPolicies;
+use kode_engine::mcp::Mcp;
 use kode_engine::model::models::Models;
 use kode_engine::model::profile::Profile;
-use kode_engine::paths::AbsPath;
 use kode_engine::permission::Deliveries;
-use kode_engine::permission::Mode;
-use kode_engine::session::{Prompt, Submitted};
+use kode_engine::providers::connector::Providers;
+use kode_engine::record::event::{CallState, Event, Item, ItemBody, TurnEnd};
+use kode_engine::text::host::NoEditor;
+use kode_engine::tools::built_in::built_in;
 
 use crate::cli::watch::{Answerer, watch};
 use crate::cli::{run, terminal};
@@ -44,10 +49,13 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     lay_out(&project).context("could not write the demo project")?;
     let demo = Profile::demo();
     let name = demo.name.clone();
+    let home = AbsPath::new(root.join("state"))?;
     let engine = Engine::new(EngineOptions {
-        home: AbsPath::new(root.join("state"))?,
+        home: home.clone(),
+        tools: built_in(),
+        servers: Arc::new(Mcp::new(home)),
         host: Arc::new(NoEditor),
-        models: Models::new(Ok(demo)),
+        models: Models::new(Ok(demo), Arc::new(Providers)),
         policies: Arc::new(NoPolicies),
         concurrency: CONCURRENCY,
         save_before_commands: true,

@@ -8,15 +8,18 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::extension::live::Loaded;
-use kode_engine::extension::places::Places;
-use kode_engine::extension::report::Report;
-use kode_engine::memory::{self, Fate, Memory};
-use kode_engine::paths::AbsPath;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::base::secret_places as secrets;
+use kode_engine::config::extension::live::Loaded;
+use kode_engine::config::extension::places::Places;
+use kode_engine::config::extension::report::Report;
+use kode_engine::config::memory;
+use kode_engine::config::memory::{Fate, Memory};
+use kode_engine::config::policy::{Policy, PolicySource};
+use kode_engine::config::settings::{Settings, Standing};
 use kode_engine::permission::gate::Confinement;
-use kode_engine::permission::policy::{Policy, PolicySource};
-use kode_engine::sandbox::{Support, detect, secrets};
-use kode_engine::settings::{Settings, Severity, Standing};
+use kode_engine::permission::rules::Severity;
+use kode_engine::process::sandbox::{Support, detect};
 use serde_json::{Value, json};
 
 use crate::cli::{models, sessions, terminal, working_directory};

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use kode_engine::mcp::{Mcp, ServerInfo, Servers, State};
+use kode_engine::mcp::{Mcp, Servers};
 use kode_engine::model::models::ProfileLayer;
-use kode_engine::shell::Secrets;
+use kode_engine::process::shell::Secrets;
+use kode_engine::tool::status::{ServerInfo, State};
 use kode_protocol::ListMcpResult;
 
 use crate::cli::{terminal, working_directory};
@@ -54,9 +55,9 @@ pub async fn run(args: McpArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
     let policies = policies::all()?;
     let secrets = policies::models(&policies, ProfileLayer::default()).secrets();
-    let mcp = Mcp::new(home::folder()?, Secrets::new(secrets));
+    let mcp = Mcp::new(home::folder()?);
     let policy = Arc::new(policies.of_workspace(std::slice::from_ref(&folder)));
-    let servers = mcp.of(&[folder], || policy);
+    let servers = mcp.servers(&[folder], &Secrets::new(secrets), || policy);
     servers.refresh().await;
     let code = match args.command {
         McpCommand::List { json } => list(&servers, json),

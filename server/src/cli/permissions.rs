@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use kode_engine::paths::AbsPath;
+use kode_engine::agent::explain::{Explanation, Question, Setting, explain};
+use kode_engine::base::mask::masked_text;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::policy::PolicySource;
+use kode_engine::config::settings::SettingsPolicy;
 use kode_engine::permission::Scope;
-use kode_engine::permission::explain::{Explanation, Question, Setting, explain};
-use kode_engine::permission::policy::PolicySource;
 use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
-use kode_engine::settings::SettingsPolicy;
-use kode_engine::settings::mask::masked_text;
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::json;
 

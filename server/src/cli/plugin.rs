@@ -10,12 +10,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::policy::PolicySource;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::plugin::marketplace::{Marketplace, Source};
+use kode_engine::config::plugin::store::{Staged, Store};
+use kode_engine::config::plugin::{Plugin, PluginId, PluginState};
+use kode_engine::config::policy::PolicySource;
 use kode_engine::permission::rules::{Problem, Severity};
-use kode_engine::plugin::marketplace::{Marketplace, Source};
-use kode_engine::plugin::store::{Staged, Store};
-use kode_engine::plugin::{Plugin, PluginId, PluginState};
 use serde_json::{Value, json};
 
 use crate::cli::config::ScopeName;
@@ -143,7 +143,7 @@ fn list(folder: &AbsPath, as_json: bool) -> anyhow::Result<String> {
     let policy = policies::of(folder)?.current();
     let plugins = &policy.declared.plugins;
     if as_json {
-        let one = |plugin: &kode_engine::plugin::Listed| {
+        let one = |plugin: &kode_engine::config::plugin::Listed| {
             let reason = match &plugin.state {
                 PluginState::LeftOut(reason) => Some(reason),
                 PluginState::On(_) | PluginState::Off | PluginState::Waiting => None,
@@ -234,7 +234,7 @@ async fn marketplace(
 }
 
 fn offers(list: &Marketplace) -> String {
-    let line = |offer: &kode_engine::plugin::marketplace::Offer| {
+    let line = |offer: &kode_engine::config::plugin::marketplace::Offer| {
         let said = match (&offer.source, offer.description.as_str()) {
             (Err(reason), _) => format!(": cannot be installed, for {reason}"),
             (Ok(_), "") => String::new(),

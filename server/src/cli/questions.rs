@@ -5,8 +5,8 @@
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
-use kode_engine::question::{Inquiry, PLAN_ACCEPT, Picked, Question, QuestionKind, Reply};
-use kode_engine::session::Session;
+use kode_engine::agent::session::Session;
+use kode_engine::base::question::{Inquiry, PLAN_ACCEPT, Picked, Question, QuestionKind, Reply};
 
 use crate::cli::terminal;
 use crate::cli::watch::Answerer;
@@ -83,7 +83,7 @@ fn read(inquiry: &Inquiry, line: &str) -> Option<Picked> {
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::question::Choice;
+    use kode_engine::base::question::Choice;
 
     use super::*;
 

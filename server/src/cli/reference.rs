@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
-use kode_engine::command::{BUILT_INS, Effect};
-use kode_engine::settings::keys::{KEYS, Kind, Reach, Shape};
-use kode_engine::tools::{ErasedTool, Registry, ToolKind};
+use kode_engine::base::call::ToolKind;
+use kode_engine::config::command::{BUILT_INS, Effect};
+use kode_engine::config::settings::keys::{KEYS, Kind, Reach, Shape};
+use kode_engine::tool::ErasedTool;
+use kode_engine::tools::built_in::built_in;
 use serde_json::Value;
 
 use crate::cli::{Cli, terminal};
@@ -206,7 +208,7 @@ fn tools() -> String {
         on the mode, the settings and the client; tools of MCP servers come beside them, and WebSearch where a service is \
         configured.\n"
         .to_owned();
-    for tool in Registry::built_in().iter() {
+    for tool in built_in().iter() {
         one_tool(&mut text, &*tool);
     }
     text

@@ -10,19 +10,21 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use kode_engine::engine::{Engine, EngineOptions, NewSession};
-use kode_engine::event::{Event, ItemBody, NoticeLevel, TurnEnd};
-use kode_engine::host::NoEditor;
-use kode_engine::ids::SessionId;
+use kode_engine::agent::engine::{Engine, EngineOptions, NewSession};
+use kode_engine::agent::input::Prompt;
+use kode_engine::agent::session::{Session, Submitted};
+use kode_engine::agent::sessions::{ListSessions, Workspaces};
+use kode_engine::agent::transfer::ForkPoint;
+use kode_engine::base::ids::SessionId;
+use kode_engine::base::mode::Mode;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::budget::Budget;
+use kode_engine::mcp::Mcp;
 use kode_engine::model::Role;
-use kode_engine::paths::AbsPath;
 use kode_engine::permission::Deliveries;
-use kode_engine::permission::Mode;
-use kode_engine::session::{Prompt, Session, Submitted};
-use kode_engine::sessions::{ListSessions, Workspaces};
+use kode_engine::record::event::{Event, ItemBody, NoticeLevel, TurnEnd};
+use kode_engine::text::host::NoEditor;
 use kode_engine::tools::web_search::CurrentSearch;
-use kode_engine::transfer::ForkPoint;
-use kode_engine::turn::limit::Budget;
 use serde_json::{Value, json};
 
 use crate::cli::watch::{Answerer, Finished, watch, watch_answer};
@@ -118,8 +120,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(problem) = equipment.search.problem() {
         terminal::error_line(&format!("! {}", printable(&problem)));
     }
+    let search = CurrentSearch::default();
+    search.set(equipment.provider);
+    let home = home::folder()?;
     let options = EngineOptions {
-        home: home::folder()?,
+        home: home.clone(),
+        tools: policies::tools(&search),
+        servers: Arc::new(Mcp::new(home)),
         host: Arc::new(NoEditor),
         models,
         policies: Arc::new(policies),
@@ -127,9 +134,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         save_before_commands: true,
         deliveries: Deliveries::default(),
     };
-    let search = CurrentSearch::default();
-    search.set(equipment.provider);
-    let engine = Engine::with_tools(options, policies::tools(&search));
+    let engine = Engine::new(options);
     let beginning = Beginning { mode: args.mode, profile, fork: args.fork };
     let session = match (args.resume.as_deref(), args.r#continue) {
         (None, false) => {

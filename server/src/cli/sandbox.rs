@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use kode_engine::paths::AbsPath;
-use kode_engine::sandbox::policy::Request;
-use kode_engine::sandbox::{
+use kode_engine::base::paths::AbsPath;
+use kode_engine::process::sandbox::policy::Request;
+use kode_engine::process::sandbox::{
     Failure, GuardReport, HostPattern, Input, Kind, Limits, Network, Policy, Report, Sandbox, SandboxOptions,
     detect,
 };
@@ -135,7 +135,7 @@ fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
 
 #[cfg(target_os = "linux")]
 fn helper(request: Request, command: &[OsString]) -> (Report, ExitCode) {
-    kode_engine::sandbox::helper::run(&request, command)
+    kode_engine::process::sandbox::helper::run(&request, command)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -148,7 +148,7 @@ fn helper(_request: Request, _command: &[OsString]) -> (Report, ExitCode) {
 #[must_use]
 pub fn helper_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     #[cfg(target_os = "linux")]
-    return kode_engine::sandbox::helper::main(arguments);
+    return kode_engine::process::sandbox::helper::main(arguments);
     #[cfg(not(target_os = "linux"))]
     {
         drop(arguments);

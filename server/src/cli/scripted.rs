@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::model::scripted::{Script, ScriptedServer};
+use kode_engine::providers::scripted::{Script, ScriptedServer};
 use serde_json::json;
 
 use crate::cli::terminal;

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
-use kode_engine::ids::SessionId;
-use kode_engine::sessions::{
+use kode_engine::agent::sessions::{
     Archived, Catalogue, Hit, ListSessions, Presence, SearchSessions, SessionSummary, Workspaces,
 };
+use kode_engine::base::ids::SessionId;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -347,7 +347,7 @@ fn state(session: &SessionSummary) -> String {
 }
 
 fn kind(hit: &Hit) -> &'static str {
-    use kode_engine::sessions::HitKind;
+    use kode_engine::agent::sessions::HitKind;
     match hit.kind {
         HitKind::Prompt => "prompt",
         HitKind::Answer => "answer",

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use kode_engine::extension::live::Loaded;
-use kode_engine::extension::places::Places;
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::policy::PolicySource;
-use kode_engine::settings::TrustState;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::extension::live::Loaded;
+use kode_engine::config::extension::places::Places;
+use kode_engine::config::policy::PolicySource;
+use kode_engine::config::settings::TrustState;
 
 use crate::cli::{FolderArgs, terminal};
 use crate::convert;

@@ -6,13 +6,13 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 use anyhow::Context;
-use kode_engine::event::{Event, ItemBody, Subscription, TurnEnd};
-use kode_engine::ids::{ItemId, TurnId};
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::{ItemId, TurnId};
 use kode_engine::model::Usage;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{Answer, PermissionPrompt, Scope};
-use kode_engine::session::Session;
-use kode_engine::turn::phases::PhaseTimes;
+use kode_engine::record::event::{Event, ItemBody, Subscription, TurnEnd};
+use kode_engine::record::phases::PhaseTimes;
 
 use crate::cli::{questions, terminal};
 use crate::signals::EndSignals;
@@ -202,7 +202,7 @@ fn parse_answer(prompt: &PermissionPrompt, line: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::ids::{CallId, ItemId, PermissionId};
+    use kode_engine::base::ids::{CallId, ItemId, PermissionId};
     use kode_engine::permission::Preview;
 
     use super::*;

@@ -2,12 +2,13 @@
 //!
 //! Rule: values only, no decisions; system prompts stay here. Lines are counted from 1, as people count them.
 
-use kode_engine::agents::{AgentType, Shadowed};
-use kode_engine::extension::live::{Counts, Loaded};
-use kode_engine::extension::places::Origin;
-use kode_engine::extension::report::{self, Fate, Report, Subject};
+use kode_engine::config::agents::{AgentType, Shadowed};
+use kode_engine::config::extension::live::{Counts, Loaded};
+use kode_engine::config::extension::places::Origin;
+use kode_engine::config::extension::report;
+use kode_engine::config::extension::report::{Fate, Report, Subject};
+use kode_engine::config::style::{Style, Styles};
 use kode_engine::permission::rules::{Problem, Severity};
-use kode_engine::style::{Style, Styles};
 use kode_protocol as wire;
 
 use crate::convert;

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use kode_engine::command::{BUILT_INS, BuiltIn, CommandSource, CommandUse, Effect};
-use kode_engine::extension::{Catalog, Extension, ExtensionKind, Scope};
+use kode_engine::config::command::{BUILT_INS, BuiltIn, CommandSource, CommandUse, Effect};
+use kode_engine::config::extension::{Catalog, Extension, ExtensionKind, Scope};
 use kode_protocol as wire;
 
 /// All commands; `waiting` says what the file of one asks for and the user has not approved.

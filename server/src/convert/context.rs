@@ -2,13 +2,13 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
-use kode_engine::context::meter::ContextUse;
-use kode_engine::context::tokens::CountSource;
-use kode_engine::event::CompressionStep;
-use kode_engine::ids::{AgentId, TurnId};
+use kode_engine::agent::session::paging::WindowPage;
+use kode_engine::base::ids::{AgentId, TurnId};
 use kode_engine::model::{Block, Message, Role};
-use kode_engine::session::compaction::{Cause, Compaction};
-use kode_engine::session::paging::WindowPage;
+use kode_engine::record::compaction::{Cause, Compaction};
+use kode_engine::record::context::ContextUse;
+use kode_engine::record::event::CompressionStep;
+use kode_engine::record::tokens::CountSource;
 use kode_protocol as wire;
 use serde_json::{Value, json};
 

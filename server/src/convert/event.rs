@@ -3,12 +3,14 @@
 //! Rule: values only, no decisions; every event of the engine has its form on the wire.
 
 use jiff::Timestamp;
-use kode_engine::context::meter::ContextUse;
-use kode_engine::event::{Channel, Event, EventRecord, Gap, QueuedPrompt};
-use kode_engine::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
+use kode_engine::base::effort::Effort;
+use kode_engine::base::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
+use kode_engine::base::mode::Mode;
 use kode_engine::journal::lease::Writer;
-use kode_engine::model::{Effort, Usage};
-use kode_engine::permission::{Mode, PermissionPrompt};
+use kode_engine::model::Usage;
+use kode_engine::permission::PermissionPrompt;
+use kode_engine::record::context::ContextUse;
+use kode_engine::record::event::{Channel, Event, EventRecord, Gap, QueuedPrompt};
 use kode_protocol as wire;
 
 use super::permission::{decided, prompt};

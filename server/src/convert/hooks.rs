@@ -2,8 +2,9 @@
 //!
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
-use kode_engine::hooks::{Bringer, BringerKind, HookInfo, HookList, HookOutcome};
-use kode_engine::settings::declared::Approval;
+use kode_engine::agent::hooks::{Bringer, BringerKind, HookInfo, HookList};
+use kode_engine::config::settings::declared::Approval;
+use kode_engine::record::hook::HookOutcome;
 use kode_protocol as wire;
 
 use crate::convert::{rules, timestamp};

@@ -3,10 +3,11 @@
 //! Rule: what the user typed is the prompt; what they point at goes beside it and is looked up by the engine. A part
 //! that cannot be one is refused with its place.
 
-use kode_engine::input::image::{MAX_ALL_IMAGES_BYTES, MAX_IMAGES};
-use kode_engine::input::{Attachment, AttachmentKind, DiffOf, EditorContext, Lines, Part, Prompt};
+use kode_engine::agent::input::Prompt;
+use kode_engine::base::paths::Target;
 use kode_engine::model::Image;
-use kode_engine::paths::Target;
+use kode_engine::model::image::{MAX_ALL_IMAGES_BYTES, MAX_IMAGES};
+use kode_engine::record::prompt::{Attachment, AttachmentKind, DiffOf, EditorContext, Lines, Part};
 use kode_protocol as wire;
 use lsp_types::Url;
 
@@ -196,7 +197,7 @@ mod tests {
             json!({ "activeUri": "file:///w/c.rs", "openUris": ["file:///w/c.rs", "file:///w/d.rs"] });
         let prompt = read(input, context).unwrap();
         assert_eq!(prompt.text, "fix\nthis");
-        let file = |path| Target::File(kode_engine::paths::AbsPath::new(path).unwrap());
+        let file = |path| Target::File(kode_engine::base::paths::AbsPath::new(path).unwrap());
         let lines = Lines { first: 2, last: 3 };
         let untitled = Target::Untitled("untitled:Untitled-1".into());
         assert_eq!(

@@ -2,8 +2,8 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::event::{AuditEntry, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
-use kode_engine::tools::{ToolErrorKind, ToolKind};
+use kode_engine::base::call::{ToolErrorKind, ToolKind};
+use kode_engine::record::event::{AuditEntry, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 use kode_protocol as wire;
 
 use crate::convert::{agent_id, call_id, commands, input, item_id, session_id, timestamp, turn, turn_id};

@@ -2,7 +2,9 @@
 //!
 //! Rule: counts that do not fit are told as the largest number there is.
 
-use kode_engine::mcp::{Failure, FailureClass, ServerInfo, State, ToolInfo};
+use kode_engine::config::mcp::fault::{Failure, FailureClass};
+use kode_engine::tool::offer::ToolInfo;
+use kode_engine::tool::status::{ServerInfo, State};
 use kode_protocol as wire;
 
 use crate::convert::rules::source;
@@ -62,7 +64,7 @@ fn failure(failure: Failure) -> wire::McpFailure {
 /// A tool.
 pub fn tool(info: ToolInfo) -> wire::McpTool {
     wire::McpTool {
-        title: kode_engine::mcp::names::shown(&info.server, &info.own_name),
+        title: kode_engine::config::mcp::names::shown(&info.server, &info.own_name),
         server: info.server,
         name: info.name,
         description: info.description,

@@ -2,12 +2,13 @@
 //!
 //! Rule: no key, header or whole address leaves here: of a server its name alone.
 
+use kode_engine::agent::session::spending::Spending;
+use kode_engine::base::effort::Effort;
 use kode_engine::model::catalog::Catalog;
 use kode_engine::model::models::{Models, Pointer, Unusable};
 use kode_engine::model::price::Prices;
 use kode_engine::model::profile::Profile;
-use kode_engine::model::{Capabilities, Effort, Usage, Wire};
-use kode_engine::session::spending::Spending;
+use kode_engine::model::{Capabilities, Usage, Wire};
 use kode_protocol as wire;
 
 use crate::convert;

@@ -2,7 +2,7 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::ids::SessionId;
+use kode_engine::base::ids::SessionId;
 use kode_engine::permission::{Decision, Offer, Outcome, PermissionPrompt, Preview, Scope};
 use kode_protocol as wire;
 

@@ -2,12 +2,12 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::ids::{AgentId, SessionId};
-use kode_engine::question::{
+use kode_engine::base::ids::{AgentId, SessionId};
+use kode_engine::base::question::{
     Candidate, CandidateCall, Picked, Question, QuestionKind, QuestionOutcome, Resolved,
 };
-use kode_engine::session::reminders::ReminderKind;
-use kode_engine::todo::{Todo, TodoCounts, TodoReminder, TodoStatus};
+use kode_engine::base::todo::{Todo, TodoCounts, TodoReminder, TodoStatus};
+use kode_engine::record::reminder::ReminderKind;
 use kode_protocol as wire;
 
 use crate::convert::{agent_id, call_id, item_id, mode, session_id, timestamp};

@@ -2,13 +2,14 @@
 //!
 //! Rule: as for all conversions, values only; positions are counted in the text that the ranges came with.
 
-use kode_engine::edit::diff::Patch;
-use kode_engine::ids::SessionId;
-use kode_engine::paths::Target;
-use kode_engine::session::review::{
-    Amended, CheckpointView, FileReview, HunkKind, HunkState, HunkView, ResolutionOutcome, RestorePreview,
-    RestoreWhat, ReviewAction, Side, UserEdits,
+use kode_engine::agent::session::review::{
+    Amended, CheckpointView, RestorePreview, RestoreWhat, Side, UserEdits,
 };
+use kode_engine::base::ids::SessionId;
+use kode_engine::base::paths::Target;
+use kode_engine::record::resolution::ResolutionOutcome;
+use kode_engine::text::edit::diff::Patch;
+use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction};
 use kode_protocol as wire;
 use ropey::Rope;
 
@@ -181,8 +182,8 @@ pub fn preview(preview: RestorePreview, shown: impl Fn(&Target) -> String) -> wi
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::ids::{CallId, CheckpointId, HunkId, ItemId, PermissionId, TurnId};
-    use kode_engine::session::review::RestoreFile;
+    use kode_engine::agent::session::review::RestoreFile;
+    use kode_engine::base::ids::{CallId, CheckpointId, HunkId, ItemId, PermissionId, TurnId};
     use serde::Serialize;
     use serde::de::DeserializeOwned;
     use serde_json::json;

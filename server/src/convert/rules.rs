@@ -2,12 +2,12 @@
 //!
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::explain::Explanation;
+use kode_engine::agent::explain::Explanation;
+use kode_engine::agent::session::rules::RulesInForce;
+use kode_engine::base::mask::masked_text;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::settings::{Standing, TrustState, TrustWaiting, Withheld, summary};
 use kode_engine::permission::rules::{Behavior, PlacedRule, Problem, Severity, Source};
-use kode_engine::session::rules::RulesInForce;
-use kode_engine::settings::mask::masked_text;
-use kode_engine::settings::{Standing, TrustState, TrustWaiting, Withheld, summary};
 use kode_protocol as wire;
 
 use crate::convert;

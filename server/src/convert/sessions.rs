@@ -2,11 +2,11 @@
 //!
 //! Rule: values only, no decisions.
 
-use kode_engine::paths::Target;
-use kode_engine::session::title::TitledBy;
-use kode_engine::sessions::{
+use kode_engine::agent::sessions::{
     Archived, Hit, HitKind, Presence, SearchPage, SessionPage, SessionSummary, Totals,
 };
+use kode_engine::base::paths::Target;
+use kode_engine::record::title::TitledBy;
 use kode_protocol as wire;
 
 use super::{item_id, mode, run_state, session_id, timestamp, uri};

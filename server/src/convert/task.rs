@@ -2,8 +2,8 @@
 //!
 //! Rule: values only, no decisions.
 
-use kode_engine::session::background::BackgroundTask;
-use kode_engine::shell::TaskEnd;
+use kode_engine::process::shell::TaskEnd;
+use kode_engine::record::background::BackgroundTask;
 use kode_protocol as wire;
 
 use super::{call_id, timestamp};

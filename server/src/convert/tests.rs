@@ -5,27 +5,28 @@
 
 use std::collections::BTreeSet;
 
-use kode_engine::event::{
+use kode_engine::base::ids::QuestionId;
+use kode_engine::base::ids::{ItemId, TaskId};
+use kode_engine::base::paths::AbsPath;
+use kode_engine::base::question::{Draft, Question, QuestionKind, QuestionOutcome, Resolved};
+use kode_engine::base::todo::TodoReminder;
+use kode_engine::config::extension::live::Counts;
+use kode_engine::model::ModelErrorKind;
+use kode_engine::model::price::Cost;
+use kode_engine::permission::{Decision, Offer, Outcome, PermissionPrompt, Preview, Scope};
+use kode_engine::process::shell::TaskEnd;
+use kode_engine::record::background::BackgroundTask;
+use kode_engine::record::event::{
     CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
     ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
 };
-use kode_engine::extension::live::Counts;
-use kode_engine::hooks::HookOutcome;
-use kode_engine::ids::QuestionId;
-use kode_engine::ids::{ItemId, TaskId};
-use kode_engine::model::ModelErrorKind;
-use kode_engine::model::price::Cost;
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::{Decision, Offer, Outcome, PermissionPrompt, Preview, Scope};
-use kode_engine::question::{Draft, Question, QuestionKind, QuestionOutcome, Resolved};
-use kode_engine::session::background::BackgroundTask;
-use kode_engine::session::reminders::ReminderKind;
-use kode_engine::session::review::{ResolutionOutcome, ReviewAction};
-use kode_engine::session::title::TitledBy;
-use kode_engine::shell::TaskEnd;
-use kode_engine::todo::TodoReminder;
-use kode_engine::turn::limit::TurnOptions;
-use kode_engine::turn::phases::PhaseTimes;
+use kode_engine::record::hook::HookOutcome;
+use kode_engine::record::options::TurnOptions;
+use kode_engine::record::phases::PhaseTimes;
+use kode_engine::record::reminder::ReminderKind;
+use kode_engine::record::resolution::ResolutionOutcome;
+use kode_engine::record::title::TitledBy;
+use kode_engine::text::edit::ledger::review::ReviewAction;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 //!
 //! Rule: values only, no decisions.
 
-use kode_engine::session::agents::Agent;
-use kode_engine::transfer::{Exported, Imported};
+use kode_engine::agent::session::agents::Agent;
+use kode_engine::agent::transfer::{Exported, Imported};
 use kode_protocol as wire;
 
 use crate::convert;
@@ -61,7 +61,7 @@ fn session(exported: Exported) -> wire::ExportedSession {
     }
 }
 
-fn sub_agent(id: &kode_engine::ids::AgentId, agent: Agent) -> wire::ExportedSubagent {
+fn sub_agent(id: &kode_engine::base::ids::AgentId, agent: Agent) -> wire::ExportedSubagent {
     wire::ExportedSubagent {
         agent_id: convert::agent_id(id),
         kind: agent.kind,

@@ -2,9 +2,9 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::event::{ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::model::ModelErrorKind;
-use kode_engine::turn::phases::PhaseTimes;
+use kode_engine::record::event::{ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
+use kode_engine::record::phases::PhaseTimes;
 use kode_protocol as wire;
 
 use crate::convert::{call_id, call_state, timestamp};

@@ -3,8 +3,8 @@
 //! Rule: the text itself is never looked at, only its offsets and what was put into it, so that a change costs what it
 //! brings and not what the document holds.
 
-use kode_engine::edit::TextEdit;
-use kode_engine::edit::compose::compose_edits;
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::edit::compose::compose_edits;
 
 /// Changes that were made one after the other.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::edit::change::apply_edits;
+    use kode_engine::text::edit::change::apply_edits;
     use proptest::prelude::*;
 
     use super::*;

@@ -5,9 +5,9 @@
 
 use std::cell::OnceCell;
 
-use kode_engine::edit::change::edit_rope;
-use kode_engine::edit::{TextEdit, rebase};
-use kode_engine::host::DocumentSnapshot;
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::edit::change::edit_rope;
+use kode_engine::text::edit::{TextEdit, rebase};
 use ropey::Rope;
 use tokio::sync::watch;
 

@@ -3,7 +3,7 @@
 //! Rule: a virtual URI holds the URI of its document, letter by letter, and reads back to it however often an editor has
 //! written it anew with other escapes. Its path is that of the document, so that editors find name and language.
 
-use kode_engine::session::review::Side;
+use kode_engine::agent::session::review::Side;
 use lsp_types::Url;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 

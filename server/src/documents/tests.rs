@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use kode_engine::edit::change::apply_edits;
+use kode_engine::text::edit::change::apply_edits;
 use lsp_types::{Position, Range, TextDocumentSaveReason, VersionedTextDocumentIdentifier};
 use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ fn documents_are_found_by_path_and_by_any_spelling() {
     let documents = Documents::default();
     documents.open(item("file:///tmp/a%20b.rs", 1, "file"));
     documents.open(item("untitled:Untitled-1", 1, "untitled"));
-    let path = kode_engine::paths::AbsPath::new("/tmp/a b.rs").unwrap();
+    let path = kode_engine::base::paths::AbsPath::new("/tmp/a b.rs").unwrap();
     let by_path = documents.snapshot_of(&Target::File(path.clone())).unwrap();
     assert_eq!((by_path.uri.as_str(), by_path.path.as_ref()), ("file:///tmp/a%20b.rs", Some(&path)));
     assert!(documents.snapshot(&url("file:///tmp/x/../a b.rs")).is_some());

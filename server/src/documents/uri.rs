@@ -3,7 +3,7 @@
 //! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document; what is no file on
 //! this machine is told apart by its URI alone.
 
-use kode_engine::paths::{AbsPath, Target};
+use kode_engine::base::paths::{AbsPath, Target};
 use lsp_types::Url;
 
 /// The identity of an open document, the same for every spelling of its URI.

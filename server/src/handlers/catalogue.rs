@@ -2,11 +2,11 @@
 //!
 //! Rule: answers say how files are now; none of them is read that has not changed since it was read last.
 
-use kode_engine::extension::Extension;
-use kode_engine::extension::live::Extensions;
-use kode_engine::paths::AbsPath;
-use kode_engine::style::DEFAULT;
-use kode_engine::tools::ToolKind;
+use kode_engine::base::call::ToolKind;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::extension::Extension;
+use kode_engine::config::extension::live::Extensions;
+use kode_engine::config::style::DEFAULT;
 use kode_protocol as wire;
 
 use crate::backend::Backend;

@@ -1,6 +1,6 @@
 //! `agent/checkpoint/*`.
 
-use kode_engine::ids::CheckpointId;
+use kode_engine::base::ids::CheckpointId;
 use kode_protocol as wire;
 
 use crate::backend::Backend;

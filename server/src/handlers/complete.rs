@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use kode_engine::input::complete::{Completion, CompletionKind, Known, Word, word_at};
-use kode_engine::paths::AbsPath;
-use kode_engine::session::Session;
-use kode_engine::sessions::{ListSessions, Workspaces};
+use kode_engine::agent::input::complete::{Completion, CompletionKind, Known, Word, word_at};
+use kode_engine::agent::session::Session;
+use kode_engine::agent::sessions::{ListSessions, Workspaces};
+use kode_engine::base::paths::AbsPath;
 use kode_protocol as wire;
 
 use crate::agent::Agent;
@@ -61,7 +61,7 @@ pub(crate) async fn candidates(
         Vec::new()
     };
     let open = agent.shared.documents.all().into_iter().filter_map(|document| document.path).collect();
-    let servers = agent.engine.mcp(&roots);
+    let servers = agent.engine.servers(&roots);
     let resources = servers.resources(None).into_iter().filter(|resource| !resource.uri.contains(['{', ' ']));
     let resources =
         resources.map(|resource| (format!("{}:{}", resource.server, resource.uri), resource.name)).collect();

@@ -1,11 +1,11 @@
 //! `agent/config/*` and `agent/trust/*`.
 
-use kode_engine::model::Effort;
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::Mode;
-use kode_engine::session::{Configuration, Session};
-use kode_engine::settings::effective::Effective;
-use kode_engine::settings::{Scope, SetError};
+use kode_engine::agent::session::{Configuration, Session};
+use kode_engine::base::effort::Effort;
+use kode_engine::base::mode::Mode;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::settings::effective::Effective;
+use kode_engine::config::settings::{Scope, SetError};
 use kode_protocol as wire;
 use serde_json::{Value, json};
 
@@ -36,9 +36,9 @@ pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::GetCo
         let inside = format!("{key}.");
         settings.retain(|setting| setting.key == *key || setting.key.starts_with(&inside));
         if settings.is_empty() {
-            let known = kode_engine::settings::keys::key_of(key);
+            let known = kode_engine::config::settings::keys::key_of(key);
             let unknown =
-                SetError::Unknown { path: key.clone(), near: kode_engine::settings::keys::near(key) };
+                SetError::Unknown { path: key.clone(), near: kode_engine::config::settings::keys::near(key) };
             if known.is_none() {
                 return Err(error::invalid_params("key", &unknown.to_string()));
             }

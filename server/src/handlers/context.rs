@@ -2,7 +2,7 @@
 //!
 //! Rule: a page is bounded in messages and in bytes, whatever the client asks for.
 
-use kode_engine::ids::{AgentId, WindowId};
+use kode_engine::base::ids::{AgentId, WindowId};
 use kode_protocol as wire;
 
 use crate::backend::Backend;

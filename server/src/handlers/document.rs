@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use kode_engine::engine::Attached;
-use kode_engine::ids::SessionId;
-use kode_engine::session::review::Side;
+use kode_engine::agent::engine::Attached;
+use kode_engine::agent::session::review::Side;
+use kode_engine::base::ids::SessionId;
 use kode_protocol as wire;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `agent/draft/set`.
 
-use kode_engine::session::draft::Draft;
+use kode_engine::record::draft::Draft;
 use kode_protocol as wire;
 use serde_json::Value;
 

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use kode_engine::engine::Attached;
-use kode_engine::event::{Item, ItemBody};
-use kode_engine::ids::{HunkId, ResolutionId, TurnId};
-use kode_engine::paths::Target;
-use kode_engine::session::Session;
-use kode_engine::session::follower::Following;
-use kode_engine::session::review::{ResolveError, Selection};
+use kode_engine::agent::engine::Attached;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::follower::Following;
+use kode_engine::agent::session::review::ResolveError;
+use kode_engine::base::ids::{HunkId, ResolutionId, TurnId};
+use kode_engine::base::paths::Target;
+use kode_engine::record::event::{Item, ItemBody};
+use kode_engine::text::edit::ledger::review::Selection;
 use kode_protocol as wire;
 use lsp_types::Url;
 use ropey::Rope;
@@ -207,10 +208,10 @@ fn changed_file(change: &Value) -> Option<wire::FileHistory> {
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::event::{CallOutcome, CallState, ToolCallItem};
-    use kode_engine::ids::{CallId, ItemId};
-    use kode_engine::paths::AbsPath;
-    use kode_engine::tools::ToolKind;
+    use kode_engine::base::call::ToolKind;
+    use kode_engine::base::ids::{CallId, ItemId};
+    use kode_engine::base::paths::AbsPath;
+    use kode_engine::record::event::{CallOutcome, CallState, ToolCallItem};
     use serde_json::json;
 
     use super::*;

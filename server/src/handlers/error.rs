@@ -5,24 +5,24 @@
 
 use std::io;
 
-use kode_engine::engine::SessionError;
-use kode_engine::ids::{PermissionId, QuestionId};
+use kode_engine::agent::engine::SessionError;
+use kode_engine::agent::session::SubmitError;
+use kode_engine::agent::session::apply::ApplyTextError;
+use kode_engine::agent::session::background::OutputError;
+use kode_engine::agent::session::draft::DraftError;
+use kode_engine::agent::session::paging::PagingError;
+use kode_engine::agent::session::queue::QueueError;
+use kode_engine::agent::session::review::ResolveError;
+use kode_engine::agent::session::title::TitleError;
+use kode_engine::agent::sessions::BadQuery;
+use kode_engine::agent::transfer::{ForkError, ImportFailure};
+use kode_engine::base::ids::{PermissionId, QuestionId};
+use kode_engine::base::question::ReplyError;
+use kode_engine::config::policy::{KeepError, ModeDisabled};
+use kode_engine::config::settings::{SetError, SettingsError};
 use kode_engine::journal::lease::Declined;
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
-use kode_engine::permission::policy::{KeepError, ModeDisabled};
-use kode_engine::question::ReplyError;
-use kode_engine::session::SubmitError;
-use kode_engine::session::apply::ApplyTextError;
-use kode_engine::session::background::OutputError;
-use kode_engine::session::draft::DraftError;
-use kode_engine::session::paging::PagingError;
-use kode_engine::session::queue::QueueError;
-use kode_engine::session::review::ResolveError;
-use kode_engine::session::title::TitleError;
-use kode_engine::sessions::BadQuery;
-use kode_engine::settings::{SetError, SettingsError};
-use kode_engine::transfer::{ForkError, ImportFailure};
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -138,7 +138,7 @@ pub(crate) fn session(error: SessionError) -> Failure {
 }
 
 /// Something about an MCP server cannot be done.
-pub(crate) fn mcp(error: kode_engine::mcp::Failure) -> Failure {
+pub(crate) fn mcp(error: kode_engine::config::mcp::fault::Failure) -> Failure {
     failure(ErrorKind::InvalidParams { path: "server".to_owned() }, error.message, error.hint)
 }
 

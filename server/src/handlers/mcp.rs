@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::mcp::Servers;
+use kode_engine::tool::servers::McpServers;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -11,12 +11,12 @@ use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// The servers of a session, or of the workspace.
-fn servers(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Arc<Servers>, Failure> {
+fn servers(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Arc<dyn McpServers>, Failure> {
     match session {
         Some(id) => Ok(Arc::clone(backend.session(id)?.servers())),
         None => {
             let agent = backend.agent()?;
-            Ok(agent.engine.mcp(&agent.folders()))
+            Ok(agent.engine.servers(&agent.folders()))
         }
     }
 }

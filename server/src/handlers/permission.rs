@@ -1,7 +1,7 @@
 //! `agent/permission/*`.
 
-use kode_engine::ids::{HunkId, PermissionId};
-use kode_engine::paths::AbsPath;
+use kode_engine::base::ids::{HunkId, PermissionId};
+use kode_engine::base::paths::AbsPath;
 use kode_engine::permission::Answer;
 use kode_engine::permission::rules::{Rule, RuleError};
 use kode_protocol as wire;

@@ -1,7 +1,7 @@
 //! `agent/question/respond` and `agent/todos/list`.
 
-use kode_engine::ids::QuestionId;
-use kode_engine::question::Reply;
+use kode_engine::base::ids::QuestionId;
+use kode_engine::base::question::Reply;
 use kode_protocol as wire;
 
 use crate::backend::Backend;

@@ -1,7 +1,7 @@
 //! `agent/queue/update`.
 
-use kode_engine::ids::{QueueId, TurnId};
-use kode_engine::session::Submitted;
+use kode_engine::agent::session::Submitted;
+use kode_engine::base::ids::{QueueId, TurnId};
 use kode_protocol as wire;
 
 use crate::backend::Backend;

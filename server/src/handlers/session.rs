@@ -1,9 +1,9 @@
 //! `agent/session/*`.
 
-use kode_engine::engine::Attached;
-use kode_engine::ids::{AgentId, ItemId, SessionId};
-use kode_engine::permission::Mode;
-use kode_engine::session::{Configuration, Session};
+use kode_engine::agent::engine::Attached;
+use kode_engine::agent::session::{Configuration, Session};
+use kode_engine::base::ids::{AgentId, ItemId, SessionId};
+use kode_engine::base::mode::Mode;
 use kode_protocol as wire;
 
 use crate::backend::Backend;

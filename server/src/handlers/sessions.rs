@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::SessionId;
-use kode_engine::paths::AbsPath;
-use kode_engine::sessions::{ListSessions, SearchSessions, Workspaces};
+use kode_engine::agent::sessions::{ListSessions, SearchSessions, Workspaces};
+use kode_engine::base::ids::SessionId;
+use kode_engine::base::paths::AbsPath;
 use kode_protocol as wire;
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +84,7 @@ pub(crate) async fn search(backend: &Backend, params: Params) -> Result<wire::Se
     let query = SearchSessions {
         workspaces: workspaces(agent, params.folder.as_ref())?,
         text: params.query,
-        limit: limit(params.limit, DEFAULT_HITS, kode_engine::sessions::MAX_HITS),
+        limit: limit(params.limit, DEFAULT_HITS, kode_engine::agent::sessions::MAX_HITS),
         cursor: params.cursor,
     };
     let catalogue = Arc::clone(agent.engine.catalogue());

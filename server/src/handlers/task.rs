@@ -1,8 +1,8 @@
 //! `agent/tasks/*` and `agent/output/read`.
 
-use kode_engine::ids::{CallId, TaskId};
-use kode_engine::session::background::OutputOf;
-use kode_engine::shell::MAX_PAGE_BYTES;
+use kode_engine::agent::session::background::OutputOf;
+use kode_engine::base::ids::{CallId, TaskId};
+use kode_engine::process::shell::MAX_PAGE_BYTES;
 use kode_protocol as wire;
 
 use crate::backend::Backend;

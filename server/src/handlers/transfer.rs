@@ -1,8 +1,8 @@
 //! `agent/session/fork`, `export` and `import`.
 
-use kode_engine::ids::{ItemId, SessionId};
-use kode_engine::paths::AbsPath;
-use kode_engine::transfer::ForkPoint;
+use kode_engine::agent::transfer::ForkPoint;
+use kode_engine::base::ids::{ItemId, SessionId};
+use kode_engine::base::paths::AbsPath;
 use kode_protocol as wire;
 use kode_protocol::Uri;
 
@@ -50,7 +50,7 @@ pub(crate) async fn import(backend: &Backend, params: Params) -> Result<wire::Im
     let agent = backend.agent()?;
     let from = folder(&params.from, "from")?;
     let named = params.workspace_folder.map(|uri| folder(&uri, "workspaceFolder")).transpose()?;
-    let none = || error::session(kode_engine::engine::SessionError::NoFolder);
+    let none = || error::session(kode_engine::agent::engine::SessionError::NoFolder);
     let root = named.or_else(|| agent.folders().into_iter().next()).ok_or_else(none)?;
     let imported = agent.engine.import_session(&root, from.as_path()).await.map_err(error::import)?;
     Ok(convert::transfer::imported(imported))

@@ -1,9 +1,10 @@
 //! `agent/turn/*` and `agent/tool/cancel`.
 
-use kode_engine::ids::CallId;
-use kode_engine::input::Prompt;
-use kode_engine::session::Submitted;
-use kode_engine::turn::limit::{Budget, TurnOptions};
+use kode_engine::agent::input::Prompt;
+use kode_engine::agent::session::Submitted;
+use kode_engine::base::ids::CallId;
+use kode_engine::config::budget::Budget;
+use kode_engine::record::options::TurnOptions;
 use kode_protocol as wire;
 
 use crate::backend::Backend;

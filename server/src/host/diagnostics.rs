@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::host::{Diagnostic, DiagnosticsError, FileDiagnostics, Severity};
-use kode_engine::paths::Target;
+use kode_engine::base::paths::Target;
+use kode_engine::text::host::{Diagnostic, DiagnosticsError, FileDiagnostics, Severity};
 use kode_protocol as wire;
 use lsp_types::Url;
 use tokio::sync::oneshot;

@@ -1,7 +1,7 @@
 //! Edits against editors that are quick, slow, silent, stubborn or wrong.
 
 use futures::FutureExt;
-use kode_engine::host::DocumentEditOutcome::{Applied, Closed, Rejected, Stale, Unconfirmed};
+use kode_engine::text::host::DocumentEditOutcome::{Applied, Closed, Rejected, Stale, Unconfirmed};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -415,6 +415,6 @@ proptest! {
         for edit in to_lsp(&rope, &edits, encoding).into_iter().rev() {
             text.replace_range(encoding.byte_range(&rope, edit.range), &edit.new_text);
         }
-        prop_assert_eq!(text, kode_engine::edit::change::apply_edits(&base, &edits));
+        prop_assert_eq!(text, kode_engine::text::edit::change::apply_edits(&base, &edits));
     }
 }

@@ -4,9 +4,10 @@
 //! Rule: what is meant goes beside the words and is read when the prompt is handed in, from the buffer as it is then;
 //! nothing is offered where the cursor only passes by.
 
-use kode_engine::extension::{Catalog, Extension};
-use kode_engine::host::DocumentSnapshot;
-use kode_engine::input::{Part, Prompt};
+use kode_engine::agent::input::Prompt;
+use kode_engine::config::extension::{Catalog, Extension};
+use kode_engine::record::prompt::Part;
+use kode_engine::text::document::DocumentSnapshot;
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
     Diagnostic, DiagnosticSeverity, Range, Url,

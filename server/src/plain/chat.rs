@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kode_engine::host::DocumentSnapshot;
-use kode_engine::ids::SessionId;
-use kode_engine::paths::Target;
+use kode_engine::base::ids::SessionId;
+use kode_engine::base::paths::Target;
+use kode_engine::text::document::DocumentSnapshot;
 use lsp_types::Url;
 
 use crate::documents;

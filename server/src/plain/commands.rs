@@ -7,10 +7,11 @@ mod table;
 
 use std::sync::Arc;
 
-use kode_engine::ids::{PermissionId, SessionId};
-use kode_engine::permission::{Answer, Mode, PermissionPrompt, Scope};
-use kode_engine::session::Session;
-use kode_engine::session::review::ReviewAction;
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::{PermissionId, SessionId};
+use kode_engine::base::mode::Mode;
+use kode_engine::permission::{Answer, PermissionPrompt, Scope};
+use kode_engine::text::edit::ledger::review::ReviewAction;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::input::complete::{Completion, CompletionKind, word_at};
+use kode_engine::agent::input::complete::{Completion, CompletionKind, word_at};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionList, CompletionParams, CompletionTextEdit,
     InsertTextFormat, TextEdit,

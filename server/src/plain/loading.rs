@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::ids::SessionId;
-use kode_engine::session::Loading;
+use kode_engine::agent::session::Loading;
+use kode_engine::base::ids::SessionId;
 use lsp_types::notification::Progress;
 use lsp_types::request::WorkDoneProgressCreate;
 use lsp_types::{

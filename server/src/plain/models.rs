@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::SessionId;
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::SessionId;
 use kode_engine::model::profile::Profile;
-use kode_engine::session::Session;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;

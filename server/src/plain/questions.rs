@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Weak};
 
-use kode_engine::ids::QuestionId;
-use kode_engine::permission::Mode;
-use kode_engine::question::{Inquiry, LIMIT_STOP, PLAN_REJECT, Picked, Question, QuestionKind, Reply};
-use kode_engine::session::Session;
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::QuestionId;
+use kode_engine::base::mode::Mode;
+use kode_engine::base::question::{Inquiry, LIMIT_STOP, PLAN_REJECT, Picked, Question, QuestionKind, Reply};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use kode_engine::event::QueuedPrompt;
-use kode_engine::ids::{QueueId, SessionId};
-use kode_engine::session::{Prompt, Session, Submitted};
+use kode_engine::agent::input::Prompt;
+use kode_engine::agent::session::{Session, Submitted};
+use kode_engine::base::ids::{QueueId, SessionId};
+use kode_engine::record::event::QueuedPrompt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -21,9 +21,9 @@ mod words;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kode_engine::ids::{CallId, SessionId};
-use kode_engine::session::Session;
-use kode_engine::session::review::{FileReview, HunkState, HunkView, ReviewAction};
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::{CallId, SessionId};
+use kode_engine::text::edit::ledger::review::{FileReview, HunkState, HunkView, ReviewAction};
 use lsp_types::Url;
 
 use crate::agent::Agent;

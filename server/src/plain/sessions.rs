@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::SessionId;
-use kode_engine::sessions::{ListSessions, Presence, SearchSessions, SessionSummary, Workspaces};
+use kode_engine::agent::sessions::{ListSessions, Presence, SearchSessions, SessionSummary, Workspaces};
+use kode_engine::base::ids::SessionId;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -151,8 +151,9 @@ pub(super) async fn search(agent: &Agent, search: Search) -> Result<Value, Failu
     let found = tokio::task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
     let found = found.map_err(|_| error::internal("the sessions could not be searched"))?;
     let page = found.map_err(|bad| error::query(&bad))?;
-    let line =
-        |hit: &kode_engine::sessions::Hit| format!("{}: {}", printable(&hit.title), printable(&hit.snippet));
+    let line = |hit: &kode_engine::agent::sessions::Hit| {
+        format!("{}: {}", printable(&hit.title), printable(&hit.snippet))
+    };
     let mut lines: Vec<_> = page.hits.iter().map(line).collect();
     if lines.is_empty() {
         lines.push("Nothing found.".to_owned());

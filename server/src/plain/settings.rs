@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kode_engine::ids::SessionId;
-use kode_engine::paths::AbsPath;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::guard::Complaints;
+use kode_engine::base::ids::SessionId;
+use kode_engine::base::mask::masked_text;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::settings::{Approved, Waiting, Wish, summary};
 use kode_engine::permission::rules::{Place, Problem, Severity};
-use kode_engine::session::Session;
-use kode_engine::session::guard::Complaints;
-use kode_engine::settings::mask::masked_text;
-use kode_engine::settings::{Approved, Waiting, Wish, summary};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{
     Diagnostic, DiagnosticSeverity, MessageActionItem, MessageType, Position, Range,

@@ -8,11 +8,12 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kode_engine::edit::TextEdit;
-use kode_engine::event::{Event, Item, ItemBody, RunState, Subscription, TurnEnd};
-use kode_engine::host::{DocumentEdit, DocumentEditOutcome, DocumentSnapshot};
-use kode_engine::ids::{ItemId, TurnId};
-use kode_engine::session::Session;
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::{ItemId, TurnId};
+use kode_engine::record::event::{Event, Item, ItemBody, RunState, Subscription, TurnEnd};
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::edit::TextEdit;
+use kode_engine::text::host::{DocumentEdit, DocumentEditOutcome};
 use lsp_types::{MessageType, Url};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -417,8 +418,8 @@ pub(super) fn with_endings(new_text: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kode_engine::event::EventLog;
-    use kode_engine::ids::SessionId;
+    use kode_engine::base::ids::SessionId;
+    use kode_engine::record::event::EventLog;
     use serde_json::{Value, json};
 
     use super::super::layout::{ANSWER, answering_line};

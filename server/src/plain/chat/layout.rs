@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use kode_engine::ids::{SessionId, TurnId};
+use kode_engine::base::ids::{SessionId, TurnId};
 
 /// The line above a prompt.
 pub(super) const PROMPT: &str = "## You";

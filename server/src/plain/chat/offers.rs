@@ -3,7 +3,7 @@
 //! Rule: lenses and actions run the same commands, which can be run by name as well; an action that sends is of no kind
 //! that an editor carries out by itself.
 
-use kode_engine::host::DocumentSnapshot;
+use kode_engine::text::document::DocumentSnapshot;
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeLens, Command, Position, Range,
     Url,

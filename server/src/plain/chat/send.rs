@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::edit::TextEdit;
-use kode_engine::engine::{Attached, SessionError};
-use kode_engine::event::RunState;
-use kode_engine::host::DocumentSnapshot;
-use kode_engine::ids::SessionId;
-use kode_engine::session::{Prompt, Session, Submitted};
+use kode_engine::agent::engine::{Attached, SessionError};
+use kode_engine::agent::input::Prompt;
+use kode_engine::agent::session::{Session, Submitted};
+use kode_engine::base::ids::SessionId;
+use kode_engine::record::event::RunState;
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::edit::TextEdit;
 use lsp_types::{MessageType, Position, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use kode_engine::event::{CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
-use kode_engine::ids::ItemId;
+use kode_engine::base::ids::ItemId;
+use kode_engine::record::event::{CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 
 use super::layout::{is_reserved, may_be_reserved};
 use crate::display::{both_ends, printable, readable};
@@ -236,7 +236,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kode_engine::ids::{CallId, TurnId};
+    use kode_engine::base::ids::{CallId, TurnId};
     use proptest::prelude::*;
     use serde_json::Value;
 

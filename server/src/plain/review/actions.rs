@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use kode_engine::host::DocumentSnapshot;
-use kode_engine::session::review::{FileReview, HunkState, HunkView, ReviewAction};
+use kode_engine::text::document::DocumentSnapshot;
+use kode_engine::text::edit::ledger::review::{FileReview, HunkState, HunkView, ReviewAction};
 use lsp_types::{
     AnnotatedTextEdit, ChangeAnnotation, CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams,
     CodeActionTriggerKind, Command, Diagnostic, DocumentChanges, OneOf,

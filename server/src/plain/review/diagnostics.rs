@@ -2,8 +2,8 @@
 //!
 //! Rule: never louder than a hint, but for a conflict, about which the user must do something.
 
-use kode_engine::ids::CallId;
-use kode_engine::session::review::{FileReview, HunkState, HunkView};
+use kode_engine::base::ids::CallId;
+use kode_engine::text::edit::ledger::review::{FileReview, HunkState, HunkView};
 use lsp_types::{Diagnostic, DiagnosticSeverity, NumberOrString};
 use ropey::Rope;
 use serde_json::json;

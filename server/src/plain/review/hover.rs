@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use kode_engine::session::review::{HunkState, HunkView};
+use kode_engine::text::edit::ledger::review::{HunkState, HunkView};
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position, Range};
 
 use super::place::Place;

@@ -3,7 +3,7 @@
 //! Rule: a lens for the whole file only where one for each hunk is not enough; lenses say the same as the actions and
 //! run the same commands.
 
-use kode_engine::session::review::{HunkState, ReviewAction};
+use kode_engine::text::edit::ledger::review::{HunkState, ReviewAction};
 use lsp_types::{CodeLens, Position, Range};
 use serde_json::json;
 

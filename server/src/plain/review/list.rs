@@ -2,8 +2,8 @@
 //!
 //! Rule: a list is bounded and says what it leaves out.
 
-use kode_engine::ids::SessionId;
-use kode_engine::session::review::{FileReview, HunkView};
+use kode_engine::base::ids::SessionId;
+use kode_engine::text::edit::ledger::review::{FileReview, HunkView};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use kode_engine::session::review::{HunkState, HunkView};
+use kode_engine::text::edit::ledger::review::{HunkState, HunkView};
 use lsp_types::Position;
 use ropey::Rope;
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use kode_engine::agent::session::Session;
 use kode_engine::permission::{PermissionPrompt, Scope};
-use kode_engine::session::Session;
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
     Diagnostic, DiagnosticSeverity, NumberOrString, Position, Range, Url,
@@ -146,7 +146,7 @@ fn diagnostic(prompt: &PermissionPrompt, range: Range) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kode_engine::ids::{CallId, ItemId, PermissionId};
+    use kode_engine::base::ids::{CallId, ItemId, PermissionId};
     use kode_engine::permission::Preview;
     use serde_json::Value;
 

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kode_engine::event::{Item, ItemBody};
-use kode_engine::ids::{CallId, SessionId};
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::{CallId, SessionId};
 use kode_engine::permission::rules::Problem;
-use kode_engine::session::Session;
+use kode_engine::record::event::{Item, ItemBody};
 use lsp_types::{Diagnostic, MessageType, Url};
 use tokio::time::sleep;
 

@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use kode_engine::ids::{HunkId, ResolutionId, SessionId, TurnId};
-use kode_engine::session::Session;
-use kode_engine::session::review::{
-    Amended, FileReview, HunkState, HunkView, ResolveError, ReviewAction, Selection,
-};
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::review::{Amended, ResolveError};
+use kode_engine::base::ids::{HunkId, ResolutionId, SessionId, TurnId};
+use kode_engine::text::edit::ledger::review::{FileReview, HunkState, HunkView, ReviewAction, Selection};
 use lsp_types::{Command, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -194,7 +193,7 @@ mod tests {
             .in_conflict();
         first.hunks[2].state = HunkState::Kept;
         let other = FileReview {
-            target: kode_engine::paths::Target::Untitled("untitled:1".to_owned()),
+            target: kode_engine::base::paths::Target::Untitled("untitled:1".to_owned()),
             ..file("x\n").applied("x\n", "", 0..1)
         };
         vec![vec![first, other], vec![file("b\n").applied("b\n", "", 0..1)]]

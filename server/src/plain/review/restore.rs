@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use kode_engine::ids::{CheckpointId, SessionId};
-use kode_engine::paths::Target;
-use kode_engine::session::Session;
-use kode_engine::session::review::{CheckpointView, ResolveError, RestorePreview, RestoreWhat, UserEdits};
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::review::{
+    CheckpointView, ResolveError, RestorePreview, RestoreWhat, UserEdits,
+};
+use kode_engine::base::ids::{CheckpointId, SessionId};
+use kode_engine::base::paths::Target;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -228,9 +230,9 @@ fn previewed(preview: &RestorePreview, path: impl Fn(&Target) -> String) -> Valu
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kode_engine::ids::{ItemId, TurnId};
-    use kode_engine::paths::AbsPath;
-    use kode_engine::session::review::RestoreFile;
+    use kode_engine::agent::session::review::RestoreFile;
+    use kode_engine::base::ids::{ItemId, TurnId};
+    use kode_engine::base::paths::AbsPath;
 
     use super::*;
 

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use kode_engine::ids::{CallId, HunkId, SessionId, TurnId};
-use kode_engine::paths::{AbsPath, Target};
-use kode_engine::session::review::{FileReview, HunkKind, HunkState, HunkView};
+use kode_engine::base::ids::{CallId, HunkId, SessionId, TurnId};
+use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView};
 use ropey::Rope;
 
 use super::SessionReview;

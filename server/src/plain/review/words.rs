@@ -2,12 +2,11 @@
 //!
 //! Rule: what comes from files, models or users goes through [`printable`] here and is cut to a named length.
 
-use kode_engine::ids::HunkId;
-use kode_engine::paths::Target;
-use kode_engine::session::Session;
-use kode_engine::session::review::{
-    FileReview, HunkKind, HunkState, HunkView, ResolutionOutcome, ReviewAction,
-};
+use kode_engine::agent::session::Session;
+use kode_engine::base::ids::HunkId;
+use kode_engine::base::paths::Target;
+use kode_engine::record::resolution::ResolutionOutcome;
+use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction};
 use lsp_types::MessageType;
 
 use super::place::{Place, line_count};
@@ -150,8 +149,8 @@ fn place_of(id: &HunkId, files: &[FileReview], path: impl Fn(&Target) -> String)
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::ids::ResolutionId;
-    use kode_engine::paths::AbsPath;
+    use kode_engine::base::ids::ResolutionId;
+    use kode_engine::base::paths::AbsPath;
 
     use super::*;
     use crate::plain::review::testing::{PATH, WithHunks, file, hunk};

@@ -3,8 +3,8 @@
 //! Rule: where a stream is cut makes no difference to what it means, nor to why it means nothing; and calls
 //! have names.
 
-use kode_engine::model::recorded::replay;
 use kode_engine::model::{Block, Wire};
+use kode_engine::providers::recorded::replay;
 
 use crate::input::Input;
 

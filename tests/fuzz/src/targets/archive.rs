@@ -9,7 +9,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use kode_engine::plugin::store::unpack;
+use kode_engine::config::plugin::store::unpack;
 
 /// Where nothing of an archive may come to lie.
 const BESIDE: &str = "beside";

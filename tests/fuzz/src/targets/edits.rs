@@ -3,11 +3,11 @@
 //! Rule: the changes between two texts turn one into the other; two sets in a row come to the same as their composition;
 //! a rebase onto the text the edits were made for gives what they give; a replacement puts in what it was told to.
 
-use kode_engine::edit::change::apply_edits;
-use kode_engine::edit::compose::compose_edits;
-use kode_engine::edit::diff::{line_changes, word_changes};
-use kode_engine::edit::matching::Matches;
-use kode_engine::edit::rebase::{Rebase, rebase};
+use kode_engine::text::edit::change::apply_edits;
+use kode_engine::text::edit::compose::compose_edits;
+use kode_engine::text::edit::diff::{line_changes, word_changes};
+use kode_engine::text::edit::matching::Matches;
+use kode_engine::text::edit::rebase::{Rebase, rebase};
 
 use crate::input::Input;
 

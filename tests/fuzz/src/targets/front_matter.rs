@@ -3,7 +3,7 @@
 //! Rule: the head and the body are parts of the text and leave nothing out but the lines around the head; reading a head
 //! ends, with notes or with one reason.
 
-use kode_engine::extension::front_matter::{notes, split};
+use kode_engine::config::extension::front_matter::{notes, split};
 
 use crate::input::Input;
 

@@ -3,7 +3,7 @@
 //! Rule: what a pattern allows it also denies when it stands among the denials; a rule for exactly one path covers that
 //! path and, where it allows, no other.
 
-use kode_engine::paths::{AbsPath, Target};
+use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::permission::rules::{
     Behavior, Layer, PathPattern, PlacedRule, Places, Rule, Rules, Source, Subject,
 };

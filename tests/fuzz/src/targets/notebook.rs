@@ -3,7 +3,7 @@
 //! Rule: what was a notebook stays one; all cells but the one that is meant mean what they meant, and the one has the new
 //! source.
 
-use kode_engine::edit::change::apply_edits;
+use kode_engine::text::edit::change::apply_edits;
 use kode_engine::tools::notebook_edit::{CellType, EditMode, NotebookEditInput, edits};
 use serde_json::Value;
 

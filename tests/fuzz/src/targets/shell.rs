@@ -4,8 +4,8 @@
 //! after itself, and is not when something nobody allowed stands behind it. One that begins with a backslash may be asked for
 //! then: the grammar of the second reader takes a line break before one for something else, and both have to agree.
 
-use kode_engine::paths::AbsPath;
-use kode_engine::permission::shell::{CommandPattern, analyse};
+use kode_engine::base::paths::AbsPath;
+use kode_engine::command::{CommandPattern, analyse};
 
 use crate::input::Input;
 

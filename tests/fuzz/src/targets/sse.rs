@@ -2,7 +2,7 @@
 //!
 //! Rule: where a stream is cut makes no difference to the events in it.
 
-use kode_engine::model::sse::SseParser;
+use kode_engine::net::sse::SseParser;
 
 use crate::input::Input;
 

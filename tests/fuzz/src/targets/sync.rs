@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, Weak};
 
-use kode_engine::edit::change::apply_edits;
-use kode_engine::host::{DocumentEvent, DocumentObserver};
+use kode_engine::text::edit::change::apply_edits;
+use kode_engine::text::host::{DocumentEvent, DocumentObserver};
 use kode_ls::documents::Documents;
 use kode_ls::lsp::position::PositionEncoding;
 use lsp_types::{

@@ -1,0 +1,166 @@
+//! The system prompt.
+//!
+//! Rule: it is the same for all requests of a session as long as nobody changes mode, style or instructions: a date that
+//! moves on or a list in another order would make every cached prompt worthless. Its parts always come in one order.
+
+use crate::session::SessionState;
+use crate::session::conversation::Assignment;
+use crate::session::standing::Standing;
+use kode_base::mode::Mode;
+use kode_base::paths::AbsPath;
+
+const BASE_PROMPT: &str = include_str!("../prompts/base.md");
+const CODING_PROMPT: &str = include_str!("../prompts/coding.md");
+const PLAN_PROMPT: &str = include_str!("../prompts/plan.md");
+
+/// What all sub-agents are told, whoever has written their prompt.
+const AGENT_RULES: &str = include_str!("../prompts/agent-rules.md");
+
+/// Between the parts of the system prompt.
+const RULE_LINE: &str = "\n\n---\n\n";
+
+/// What stands above the instruction files.
+const MEMORY_HEAD: &str =
+    "# Instructions of the user and the project\nOf two that contradict each other the later one counts.";
+
+/// The system prompt in its parts, as they come. A part that says nothing is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SystemPrompt {
+    /// Where the work is done, and what the model is to do and how.
+    pub(super) base: String,
+    /// Instructions from files of the user and the project.
+    pub(super) memory: String,
+    /// How is answered, and what settings append.
+    pub(super) added: String,
+}
+
+impl SystemPrompt {
+    /// All of it, as the model gets it.
+    pub(super) fn text(&self) -> String {
+        joined([self.base.as_str(), &self.memory, &self.added])
+    }
+}
+
+/// The system prompt of a session's own conversation, or of a sub-agent with an assignment; `servers` is what MCP servers say
+/// of themselves.
+pub(super) fn system_prompt(
+    state: &SessionState,
+    assignment: Option<&Assignment>,
+    standing: &Standing,
+    servers: &str,
+) -> SystemPrompt {
+    let isolated = assignment.and_then(|assignment| assignment.isolated.as_ref());
+    let elsewhere = isolated.map(|isolated| isolated.workspace.cwd());
+    let mut facts = Facts {
+        cwd: &state.cwd,
+        roots: &state.roots,
+        date: started(state),
+        branch: standing.branch.as_deref(),
+        overview: &standing.overview,
+    };
+    if let (Some(isolated), Some(cwd)) = (isolated, &elsewhere) {
+        // What lay in the workspace need not be in a worktree.
+        let (branch, overview) = (Some(isolated.worktree.branch.as_str()), "");
+        facts = Facts { cwd, roots: isolated.workspace.roots(), branch, overview, ..facts };
+    }
+    let prompt =
+        compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing);
+    // Last: servers come and go, and what stands before them stays the same.
+    SystemPrompt { added: joined([prompt.added.as_str(), servers]), ..prompt }
+}
+
+/// What is known of where the work is done.
+struct Facts<'a> {
+    cwd: &'a AbsPath,
+    roots: &'a [AbsPath],
+    date: jiff::civil::Date,
+    branch: Option<&'a str>,
+    overview: &'a str,
+}
+
+fn compose(facts: &Facts<'_>, mode: Mode, agent: Option<&str>, standing: &Standing) -> SystemPrompt {
+    let memory = match standing.memory.text() {
+        "" => String::new(),
+        memory => format!("{MEMORY_HEAD}\n\n{memory}"),
+    };
+    let environment = environment(facts);
+    let (base, added) = match agent {
+        Some(prompt) => (joined([environment.as_str(), prompt, AGENT_RULES]), String::new()),
+        None => {
+            let style = style(mode, standing).unwrap_or_default();
+            let appended = standing.appended.as_deref().unwrap_or_default();
+            let base = joined([environment.as_str(), &base(mode, standing)]);
+            (base, joined([style.as_str(), &language(standing), appended]))
+        }
+    };
+    SystemPrompt { base, memory: memory.trim().to_owned(), added }
+}
+
+/// Parts with a line between them; those that say nothing are left out.
+fn joined<const N: usize>(parts: [&str; N]) -> String {
+    let said = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    said.collect::<Vec<_>>().join(RULE_LINE)
+}
+
+fn base(mode: Mode, standing: &Standing) -> String {
+    match mode {
+        Mode::Plan => PLAN_PROMPT.to_owned(),
+        Mode::Default
+        | Mode::AcceptEdits
+        | Mode::DontAsk
+        | Mode::BypassPermissions
+        | Mode::Approval
+        | Mode::Readonly => match standing.style.keeps_coding {
+            true => format!("{}\n\n{}", BASE_PROMPT.trim(), CODING_PROMPT.trim()),
+            false => BASE_PROMPT.to_owned(),
+        },
+    }
+}
+
+/// How is answered. A plan has a form of its own, to which only a style that somebody chose is added.
+fn style(mode: Mode, standing: &Standing) -> Option<String> {
+    let is_wanted = mode != Mode::Plan || !standing.style.is_default();
+    is_wanted.then(|| standing.style.text.clone())
+}
+
+fn language(standing: &Standing) -> String {
+    match &standing.language {
+        // A name is one line: what stands in a settings file must not be able to begin another.
+        Some(language) => format!("Answer in {}.", language.split_whitespace().collect::<Vec<_>>().join(" ")),
+        None => match &standing.locale {
+            Some(locale) => format!(
+                "Answer in the language of the user's message; where that does not tell one, in that of the user's editor \
+                 ({locale})."
+            ),
+            None => "Answer in the language of the user's message.".to_owned(),
+        },
+    }
+}
+
+/// The day the session began: a date that moved on during a session would make every cached prompt worthless.
+fn started(state: &SessionState) -> jiff::civil::Date {
+    let first = state.main.items.began().unwrap_or_else(jiff::Timestamp::now);
+    first.to_zoned(jiff::tz::TimeZone::system()).date()
+}
+
+fn environment(facts: &Facts<'_>) -> String {
+    let mut lines = vec![
+        format!("Date: {}", facts.date),
+        format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH),
+        format!("Working directory: {}", facts.cwd),
+    ];
+    if facts.roots.len() > 1 {
+        let others: Vec<_> = facts.roots.iter().skip(1).map(ToString::to_string).collect();
+        lines.push(format!("Further workspace folders: {}", others.join(", ")));
+    }
+    if let Some(branch) = facts.branch {
+        lines.push(format!("Git branch when the session began: {branch}"));
+    }
+    if !facts.overview.is_empty() {
+        lines.push(format!("\n{}", facts.overview));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

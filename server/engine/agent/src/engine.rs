@@ -1,0 +1,547 @@
+//! The engine: all sessions of a server, and what they share.
+//!
+//! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
+//! needs it.
+
+pub(crate) mod desk;
+mod error;
+mod lease;
+mod manage;
+mod opened;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
+
+use tokio::sync::Semaphore;
+
+use crate::hooks::{EndReason, HookChain, HookLayer, HookList, ToolHook};
+use crate::session::base::Newest;
+use crate::session::{Loading, Parts, Session, SessionState, lock};
+use crate::sessions::{Catalogue, is_session_id};
+use kode_base::blocking;
+use kode_base::ids::SessionId;
+use kode_base::mode::Mode;
+use kode_base::paths::AbsPath;
+use kode_config::extension::live::{Extensions, Loaded, WeakExtensions};
+use kode_config::extension::places::Places;
+use kode_config::extension::report::Report;
+use kode_config::hooks::config::Hooks;
+use kode_config::memory::{self, Memory};
+use kode_config::policies::Policies;
+use kode_config::policy::Beginning;
+use kode_journal::disk::{self, Disk, Open};
+use kode_journal::lease::Lease;
+use kode_journal::{SHELF, Shelf};
+use kode_model::models::{CurrentModels, Models, Pointer};
+use kode_permission::Deliveries;
+use kode_permission::rules::Problem;
+use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
+use kode_record::event::EventLog;
+use kode_record::record::Record;
+use kode_text::edit::ledger::Ledger;
+use kode_text::host::Host;
+use kode_text::workspace::Workspace;
+use kode_tool::servers::{McpServers, ServerPool};
+use kode_tool::{Registry, ToolSource};
+use lease::{Followed, Preparations, Preparing, unbroken};
+use opened::{Opened, in_background, is_absent, open_journal, open_session};
+
+pub use error::SessionError;
+pub use lease::Attached;
+
+/// The name of a session's journal in its folder.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+
+/// The name of a session's folder of blobs beside it.
+pub(crate) const BLOBS: &str = "blobs";
+
+/// The name of a session's folder of commands' output beside it.
+pub(crate) const OUTPUT: &str = "output";
+
+/// What an engine is made with.
+pub struct EngineOptions {
+    /// Where the user's state lives; sessions go to `sessions/<workspace>/<session>/` in it.
+    pub home: AbsPath,
+    /// The editor, or none.
+    pub host: Arc<dyn Host>,
+    /// The models.
+    pub models: Models,
+    /// The tools of all sessions.
+    pub tools: Registry,
+    /// The MCP servers of all workspaces.
+    pub servers: Arc<dyn ServerPool>,
+    /// Whether open documents that the agent has changed are saved before a command runs, where the editor can.
+    pub save_before_commands: bool,
+    /// How changes reach the files, where a session has no rules of its own.
+    pub deliveries: Deliveries,
+    /// What was settled about permissions, for each session by its folders.
+    pub policies: Arc<dyn Policies>,
+    /// The most calls of a session that run at once.
+    pub concurrency: usize,
+}
+
+/// The most calls of a session that run at once, where nobody says otherwise.
+pub const CONCURRENCY: usize = 10;
+
+/// What a new session is made with.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// The workspace folders; the first is the working directory.
+    pub roots: Vec<AbsPath>,
+    /// The mode to start in; that of the settings when `None`.
+    pub mode: Option<Mode>,
+    /// The model profile; the default one when `None`.
+    pub model: Option<String>,
+}
+
+/// All sessions of a server. Clones are the same one.
+#[derive(Clone)]
+pub struct Engine {
+    /// What the client is called.
+    client: Arc<Mutex<String>>,
+    catalogue: Arc<Catalogue>,
+    /// The folder that worktrees of sub-agents are made in.
+    worktrees: AbsPath,
+    host: Arc<dyn Host>,
+    models: CurrentModels,
+    /// The keys of all models there were, which commands are not to see.
+    secrets: Secrets,
+    tools: Arc<Registry>,
+    save_before_commands: bool,
+    deliveries: Deliveries,
+    policies: Arc<dyn Policies>,
+    /// The hooks of the program itself, for sessions that begin from now on.
+    hooks: Arc<Mutex<Arc<HookChain>>>,
+    /// So many calls of each session run at once.
+    concurrency: Arc<AtomicUsize>,
+    /// What users' files add, by the folders of the workspace.
+    extensions: Arc<Mutex<HashMap<Vec<AbsPath>, WeakExtensions>>>,
+    /// Places for background commands of all sessions.
+    background: Arc<Semaphore>,
+    /// Live sessions, and closed ones until their task has ended.
+    sessions: Arc<Mutex<HashMap<SessionId, Arc<Session>>>>,
+    /// What journals and blobs are written to.
+    disk: Arc<dyn Disk>,
+    /// Held while a session is loaded, so that none is loaded twice.
+    loading: Arc<tokio::sync::Mutex<()>>,
+    /// Live sessions that nobody gets yet: what was lost when they ended is not entered.
+    preparing: Preparations,
+    /// Sessions that other processes write.
+    followed: Followed,
+    /// The MCP servers of the workspaces.
+    servers: Arc<dyn ServerPool>,
+}
+
+impl Engine {
+    /// An engine without sessions.
+    #[must_use]
+    pub fn new(options: EngineOptions) -> Self {
+        let EngineOptions {
+            home,
+            host,
+            models,
+            tools,
+            servers,
+            save_before_commands,
+            deliveries,
+            policies,
+            concurrency,
+        } = options;
+        let secrets = Secrets::new(models.secrets());
+        Self {
+            worktrees: beside(&home),
+            catalogue: Arc::new(Catalogue::new(&home)),
+            servers,
+            host,
+            secrets,
+            models: CurrentModels::new(models),
+            tools: Arc::new(tools),
+            save_before_commands,
+            deliveries,
+            policies,
+            hooks: Arc::default(),
+            concurrency: Arc::new(AtomicUsize::new(concurrency)),
+            extensions: Arc::default(),
+            background: Arc::new(Semaphore::new(MAX_TASKS_OVERALL)),
+            sessions: Arc::default(),
+            disk: disk::real(),
+            loading: Arc::default(),
+            preparing: Preparations::default(),
+            followed: Followed::default(),
+            client: Arc::new(Mutex::new("an editor".to_owned())),
+        }
+    }
+
+    /// The same with journals and blobs on another disk.
+    #[cfg(test)]
+    pub(crate) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
+    }
+
+    /// What users' files add in a workspace of these folders; read and watched while anybody has it. Must be called in a
+    /// runtime.
+    #[must_use]
+    pub fn extensions(&self, roots: &[AbsPath]) -> Extensions {
+        let mut known = lock(&self.extensions);
+        if let Some(extensions) = known.get(roots).and_then(WeakExtensions::upgrade) {
+            return extensions;
+        }
+        known.retain(|_, extensions| extensions.upgrade().is_some());
+        let models = self.models.clone();
+        let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
+        let policy = self.policies.of(roots);
+        let plugins = Arc::new(move || policy.plugins_in_use());
+        let extensions = Extensions::begin(Places::usual(roots.to_vec()), plugins, has_model);
+        known.insert(roots.to_vec(), extensions.downgrade());
+        extensions
+    }
+
+    /// Has what users' files add looked at again, where settings may say something else of plugins. Nothing waits for it.
+    pub fn look_at_plugins(&self) {
+        lock(&self.extensions).values().filter_map(WeakExtensions::upgrade).for_each(|one| one.look_again());
+    }
+
+    /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.
+    #[must_use]
+    pub fn report(&self, roots: &[AbsPath], loaded: &Loaded) -> Report {
+        let policy = self.policies.of(roots).current();
+        let memory = roots.first().map(|cwd| {
+            let excludes = policy.preferences.memory_excludes.clone();
+            Memory::load(&memory::Places::usual(cwd.clone(), roots.to_vec(), excludes), &|_| Ok(()))
+        });
+        Report::of(loaded, &memory.unwrap_or_default(), &policy)
+    }
+
+    /// The models as they are now.
+    #[must_use]
+    pub fn models(&self) -> Arc<Models> {
+        self.models.now()
+    }
+
+    /// Lets other models count from the next model call on, and says whether they are others.
+    pub async fn replace_models(&self, models: Models) -> bool {
+        self.secrets.add(models.secrets());
+        self.models.replace(models).await
+    }
+
+    /// Lets so many calls of each session run at once from now on, those of live sessions included.
+    pub fn set_concurrency(&self, concurrency: usize) {
+        self.concurrency.store(concurrency, Ordering::Relaxed);
+        self.live_sessions().iter().for_each(|session| session.places.set(concurrency));
+    }
+
+    /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
+    pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
+        self.extensions(&roots).now().await.problems()
+    }
+
+    /// The tools.
+    #[must_use]
+    pub fn tools(&self) -> &Registry {
+        &self.tools
+    }
+
+    /// Adds a hook of the program itself behind all others of its layer. Sessions that begin, or are taken up, from then on
+    /// have it.
+    pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
+        let mut hooks = lock(&self.hooks);
+        Arc::make_mut(&mut hooks).add(layer, hook);
+    }
+
+    /// The hooks that sessions of these folders would have, with those that files bring along. Reads the settings.
+    #[must_use]
+    pub fn list_hooks(&self, roots: &[AbsPath], loaded: &Loaded) -> HookList {
+        let Some(cwd) = roots.first() else { return HookList::default() };
+        let source = self.policies.of(roots);
+        let hooks = Hooks::of(&source.current().declared, cwd);
+        HookList::of(&hooks, (&loaded.agents, &loaded.catalog), &*source, &HashMap::new())
+    }
+
+    /// The MCP servers of workspace folders. Starts nothing.
+    #[must_use]
+    pub fn servers(&self, roots: &[AbsPath]) -> Arc<dyn McpServers> {
+        self.servers.of(roots, &self.secrets, &|| self.policies.of(roots))
+    }
+
+    /// Begins a session. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`SessionError`]: no folder, no such model, a mode that is switched off, or no place for the journal.
+    pub fn new_session(&self, new: NewSession) -> Result<Arc<Session>, SessionError> {
+        let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
+        // First of all: they are read while the session begins.
+        let _read_meanwhile = self.extensions(&new.roots);
+        let beginning = self.policies.beginning(&new.roots);
+        let model = match new.model {
+            Some(name) => self.models().resolve_with(&name, &beginning.pointers)?,
+            None => self.model_of(&beginning),
+        };
+        let mode = beginning.mode(new.mode)?;
+        let id = SessionId::generate();
+        let (session, forked_from) = (id.clone(), None);
+        let (roots, cwd_of_it, mode) = (new.roots, cwd.clone(), mode.into());
+        let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from };
+        let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
+        let (journal, blobs) = open_journal(&self.disk, &path, Open::Create)?;
+        let storage = |source| SessionError::Storage { path: path.clone(), source };
+        journal.append(&record).map_err(|error| storage(error.source))?;
+        let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
+        state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
+        let (events, base) = (EventLog::new(state.id.clone(), 0), Newest::default());
+        let ledger = Ledger::default();
+        let session = self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None });
+        session.know_settings();
+        // The folders that are new take the disk longest; the first prompt need not wait for them.
+        session.sync_soon();
+        Ok(session)
+    }
+
+    /// The live session of that id.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`] when it is not live here, and [`SessionError::Followed`] when another process writes it.
+    pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let live = self.sessions().get(id).filter(|session| !session.is_closing()).cloned();
+        let ready = live.filter(|_| !lock(&self.preparing).contains(id));
+        ready.ok_or_else(|| match self.following(id) {
+            Some(following) => SessionError::Followed { by: following.writer().map(Box::new) },
+            None => SessionError::Unknown(id.clone()),
+        })
+    }
+
+    /// The live session of that id, or the stored one of a workspace folder taken up again. One that is being closed
+    /// is waited for: two sessions must not write one journal.
+    ///
+    /// # Errors
+    /// [`SessionError`]: unknown, unreadable, damaged beyond use, or written by another process.
+    pub async fn load_session(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+    ) -> Result<Arc<Session>, SessionError> {
+        self.load_session_telling(folders, id, None, |_| {}).await
+    }
+
+    /// As [`Engine::load_session`]. The events after number `since` are kept, as far as they are kept at all; while a long
+    /// journal is read, `tell` is told how far that is.
+    ///
+    /// # Errors
+    /// As [`Engine::load_session`].
+    pub async fn load_session_telling(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        since: Option<u64>,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<Arc<Session>, SessionError> {
+        let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
+        unbroken(async move {
+            let loading = engine.loading.lock().await;
+            match engine.take_up(&folders, &id, since, tell).await? {
+                TakenUp::Before(session) => Ok(session),
+                TakenUp::Now(session, preparing) => {
+                    engine.make_ready(&session, preparing, loading).await;
+                    Ok(session)
+                }
+            }
+        })
+        .await
+    }
+
+    /// The live session of that id, or the stored one of a folder; while nobody else loads one.
+    async fn take_up(
+        &self,
+        folders: &[AbsPath],
+        id: &SessionId,
+        since: Option<u64>,
+        tell: impl Fn(Loading) + Send + 'static,
+    ) -> Result<TakenUp, SessionError> {
+        if let Ok(session) = self.session(id) {
+            return Ok(TakenUp::Before(session));
+        }
+        let closing = self.sessions().get(id).cloned();
+        if let Some(session) = closing {
+            session.closed().await;
+        }
+        let (path, folder) = self.stored_journal(folders, id)?;
+        let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_there(id, folder).await?);
+        let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
+        let opened = in_background(path, open).await?;
+        let preparing = self.prepare(id);
+        Ok(TakenUp::Now(self.start(opened), preparing))
+    }
+
+    /// The stored sessions, for whoever may wait for the disk.
+    #[must_use]
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
+    }
+
+    /// Ends a live session because the user has closed it; its journal stays.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`].
+    pub fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        if self.following(id).is_none() {
+            self.session(id)?.close_for(EndReason::PromptInputExit);
+        }
+        self.end_following(id);
+        Ok(())
+    }
+
+    /// The live sessions.
+    #[must_use]
+    pub fn live_sessions(&self) -> Vec<Arc<Session>> {
+        self.sessions().values().filter(|session| !session.is_closing()).cloned().collect()
+    }
+
+    /// Ends all sessions and waits until their commands are gone and their journals are written.
+    pub async fn shutdown(&self) {
+        self.shutdown_for(EndReason::Other).await;
+    }
+
+    /// As [`Engine::shutdown`], and says to hooks why.
+    pub async fn shutdown_for(&self, reason: EndReason) {
+        lock(&self.followed).drain().for_each(|(_, following)| following.stop());
+        let sessions: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
+        sessions.iter().for_each(|session| session.close_with_server(reason));
+        for session in sessions {
+            session.closed().await;
+        }
+        self.servers.end().await;
+    }
+
+    /// The profile that the settings of a workspace want; the main one where they name none that is there.
+    fn model_of(&self, beginning: &Beginning) -> String {
+        let models = self.models();
+        let main = || models.pointer_with(Pointer::Main, &beginning.pointers);
+        let Some(wanted) = &beginning.model else { return main() };
+        models.resolve_with(wanted, &beginning.pointers).unwrap_or_else(|error| {
+            tracing::warn!(wanted, %error, "the setting `model` is not followed");
+            main()
+        })
+    }
+
+    /// As [`Self::beginning_in`], off the threads that answer clients.
+    async fn beginning_there(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
+        let (engine, id, folder) = (self.clone(), id.clone(), folder.clone());
+        blocking(move || engine.beginning_in(&id, &folder)).await
+    }
+
+    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost. Blocks on the
+    /// disk.
+    fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
+        let (mode, model) = self.beginning_of(folder)?;
+        let (roots, cwd, mode) = (vec![folder.clone()], folder.clone(), mode.into());
+        Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
+    }
+
+    /// The journal of a stored session of the folders, and that of them in which it was begun.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`], and [`SessionError::Storage`] where something is in its place that is no file to be read.
+    pub(crate) fn stored_journal<'f>(
+        &self,
+        folders: &'f [AbsPath],
+        id: &SessionId,
+    ) -> Result<(PathBuf, &'f AbsPath), SessionError> {
+        // An id is looked up as one path component: it must not be able to name anything else.
+        let path = |folder: &AbsPath| self.folder(folder).join(id.as_str()).join(JOURNAL);
+        let paths = folders.iter().map(|folder| (path(folder), folder));
+        let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| !is_absent(path));
+        let (path, folder) = found.ok_or_else(|| SessionError::Unknown(id.clone()))?;
+        // Looked at before it is opened: opening would make what a link leads to.
+        let is_file = fs::metadata(&path).map(|metadata| metadata.is_file());
+        let no_file = || Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
+        match is_file.and_then(|is_file| if is_file { Ok(()) } else { no_file() }) {
+            Ok(()) => Ok((path, folder)),
+            Err(source) => Err(SessionError::Storage { path, source }),
+        }
+    }
+
+    /// The mode and the model profile that new sessions of a folder begin with.
+    pub(crate) fn beginning_of(&self, root: &AbsPath) -> Result<(Mode, String), SessionError> {
+        let beginning = self.policies.beginning(std::slice::from_ref(root));
+        Ok((beginning.mode(None)?, self.model_of(&beginning)))
+    }
+
+    fn start(&self, opened: Opened) -> Arc<Session> {
+        let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
+        let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
+            .saving_before_commands(self.save_before_commands);
+        let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
+        let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
+        // Rules that were good once are good still.
+        let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
+        let lease = Lease::beside(journal.path());
+        let servers = self.servers(&state.roots);
+        let parts = Parts {
+            workspace: Arc::new(workspace),
+            shell: Arc::new(
+                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+            ),
+            tools: Arc::new(self.tools.with_source(Arc::clone(&servers) as Arc<dyn ToolSource>)),
+            servers,
+            models: self.models.clone(),
+            journal,
+            blobs,
+            deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
+            policy: self.policies.of(&state.roots),
+            hooks: Arc::clone(&lock(&self.hooks)),
+            extensions: self.extensions(&state.roots),
+            concurrency: self.concurrency.load(Ordering::Relaxed),
+            state,
+            ledger,
+            events,
+            base,
+            desk: Arc::new(self.clone()),
+            worktrees: self.worktrees.clone(),
+        };
+        let session = Session::start(parts, resumed);
+        self.hold(&session, lease);
+        let mut sessions = self.sessions();
+        sessions.retain(|_, session| !session.is_closed());
+        sessions.insert(session.id().clone(), Arc::clone(&session));
+        session
+    }
+
+    /// Where the sessions of a workspace folder are.
+    pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
+        self.catalogue.folder(workspace)
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The folder for worktrees: beside that of the state, which commands do not see.
+fn beside(home: &AbsPath) -> AbsPath {
+    let name = format!("{}-worktrees", home.file_name());
+    home.parent().map_or_else(|| home.join(&name), |folder| folder.join(&name))
+}
+
+/// A session that was loaded.
+enum TakenUp {
+    /// It was live.
+    Before(Arc<Session>),
+    /// It was not, and is to be made ready.
+    Now(Arc<Session>, Preparing),
+}
+
+/// A folder name for a workspace: readable, and different for different paths.
+pub(crate) fn slug(workspace: &AbsPath) -> String {
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(workspace.as_path().as_os_str().as_encoded_bytes());
+    let name: String = workspace
+        .file_name()
+        .chars()
+        .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
+        .take(40)
+        .collect();
+    let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}-{hash}")
+}

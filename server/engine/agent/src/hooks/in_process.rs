@@ -1,0 +1,294 @@
+//! Hooks of programs that use this engine as a library: functions instead of commands.
+//!
+//! Rule: the layers run in their order (template, tool, agent), and within a layer hooks run in the order in which they
+//! were added, each after the one before; each sees what those before it have made of the call. A refusal ends the chain.
+//! They run before the hooks of settings files, and what they change is checked as what those change is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use kode_base::call::ToolError;
+use kode_base::ids::{AgentId, CallId, SessionId};
+use kode_tool::ToolOutput;
+
+/// So long one hook may take; then it is as if it were not there.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where a hook belongs: what is general comes before what is particular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookLayer {
+    /// What all agents of a kind have.
+    Template,
+    /// What tunes single tools.
+    ToolTune,
+    /// What this agent has.
+    Agent,
+}
+
+/// A call that a hook looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct HookCall<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// The sub-agent that makes the call; `None` for the session's own conversation.
+    pub agent: Option<&'a AgentId>,
+    /// The call.
+    pub call: &'a CallId,
+    /// The tool's canonical name.
+    pub tool: &'a str,
+    /// The arguments, as the hooks before have left them.
+    pub input: &'a Value,
+}
+
+/// What a hook says before a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum PreDecision {
+    /// Nothing.
+    #[default]
+    Continue,
+    /// Nobody need be asked; rules that deny or ask count all the same.
+    Allow,
+    /// The user is asked.
+    Ask {
+        /// Why.
+        reason: String,
+    },
+    /// The call does not run, and no other hook is asked.
+    Deny {
+        /// Why, for the model.
+        reason: String,
+    },
+    /// The call runs with these arguments, if they may run.
+    Update {
+        /// All arguments.
+        input: Value,
+    },
+}
+
+/// What a hook makes of a result; what is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PostUpdate {
+    /// The text for the model.
+    pub model_text: Option<String>,
+    /// The text for people.
+    pub display: Option<String>,
+    /// The result for machines.
+    pub structured: Option<Value>,
+    /// What the model is told besides, also where the call failed.
+    pub context: Option<String>,
+}
+
+/// Looks at calls of tools before and after they run.
+#[async_trait]
+pub trait ToolHook: Send + Sync {
+    /// Whether it looks at calls of a tool.
+    fn wants(&self, _tool: &str) -> bool {
+        true
+    }
+
+    /// Is asked before a call is judged in full.
+    async fn pre_tool_use(&self, _call: HookCall<'_>) -> PreDecision {
+        PreDecision::Continue
+    }
+
+    /// Is told the result as the hooks before have left it.
+    async fn post_tool_use(
+        &self,
+        _call: HookCall<'_>,
+        _result: &Result<ToolOutput, ToolError>,
+    ) -> PostUpdate {
+        PostUpdate::default()
+    }
+}
+
+/// The hooks of a program, in their order.
+#[derive(Clone, Default)]
+pub struct HookChain(Vec<(HookLayer, Arc<dyn ToolHook>)>);
+
+/// What the chain says before a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Chained {
+    /// The strictest decision.
+    pub(crate) decision: PreDecision,
+    /// The arguments, where one has changed them.
+    pub(crate) input: Option<Value>,
+}
+
+impl fmt::Debug for HookChain {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|(layer, _)| layer)).finish()
+    }
+}
+
+impl HookChain {
+    /// Adds a hook behind all others of its layer.
+    pub fn add(&mut self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
+        let at = self.0.partition_point(|(known, _)| *known <= layer);
+        self.0.insert(at, (layer, hook));
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Asks all, up to the first that refuses.
+    pub(crate) async fn before(&self, call: HookCall<'_>) -> Chained {
+        let mut chained = Chained::default();
+        for (layer, hook) in self.0.iter().filter(|(_, hook)| hook.wants(call.tool)) {
+            let now = HookCall { input: chained.input.as_ref().unwrap_or(call.input), ..call };
+            let said = timeout(LIMIT, hook.pre_tool_use(now)).await.unwrap_or_else(|_| {
+                tracing::warn!(?layer, tool = call.tool, "a hook of the program took too long");
+                PreDecision::Continue
+            });
+            match said {
+                PreDecision::Continue => {}
+                PreDecision::Update { input } => chained.input = Some(input),
+                PreDecision::Allow if chained.decision == PreDecision::Continue => {
+                    chained.decision = PreDecision::Allow;
+                }
+                PreDecision::Allow => {}
+                PreDecision::Ask { .. } if matches!(chained.decision, PreDecision::Ask { .. }) => {}
+                PreDecision::Ask { reason } => chained.decision = PreDecision::Ask { reason },
+                PreDecision::Deny { reason } => {
+                    return Chained { decision: PreDecision::Deny { reason }, input: None };
+                }
+            }
+        }
+        chained
+    }
+
+    /// Has all look at a result, one after the other. Answers what the model is told besides.
+    pub(crate) async fn after(
+        &self,
+        call: HookCall<'_>,
+        result: &mut Result<ToolOutput, ToolError>,
+    ) -> Vec<String> {
+        let mut contexts = Vec::new();
+        for (layer, hook) in self.0.iter().filter(|(_, hook)| hook.wants(call.tool)) {
+            let Ok(update) = timeout(LIMIT, hook.post_tool_use(call, result)).await else {
+                tracing::warn!(?layer, tool = call.tool, "a hook of the program took too long");
+                continue;
+            };
+            contexts.extend(update.context);
+            if let Ok(output) = result {
+                if let Some(text) = update.model_text {
+                    output.model_text = text;
+                }
+                if let Some(display) = update.display {
+                    output.display = display;
+                }
+                output.structured = update.structured.or(output.structured.take());
+            }
+        }
+        contexts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Notes that it was asked, and says what it was told to say.
+    struct Scripted {
+        name: &'static str,
+        says: PreDecision,
+        update: PostUpdate,
+        asked: Arc<Mutex<Vec<String>>>,
+    }
+
+    #[async_trait]
+    impl ToolHook for Scripted {
+        async fn pre_tool_use(&self, call: HookCall<'_>) -> PreDecision {
+            self.asked.lock().unwrap().push(format!("{} {}", self.name, call.input));
+            self.says.clone()
+        }
+
+        async fn post_tool_use(&self, _call: HookCall<'_>, _: &Result<ToolOutput, ToolError>) -> PostUpdate {
+            self.update.clone()
+        }
+    }
+
+    #[derive(Default)]
+    struct Bench {
+        chain: HookChain,
+        asked: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Bench {
+        fn add(&mut self, layer: HookLayer, name: &'static str, says: PreDecision, update: PostUpdate) {
+            let asked = Arc::clone(&self.asked);
+            self.chain.add(layer, Arc::new(Scripted { name, says, update, asked }));
+        }
+
+        async fn before(&self) -> (Chained, Vec<String>) {
+            let (session, call) = (SessionId::generate(), CallId::generate());
+            let input = json!({ "v": 0 });
+            let call = HookCall { session: &session, agent: None, call: &call, tool: "Read", input: &input };
+            let chained = self.chain.before(call).await;
+            (chained, self.asked.lock().unwrap().clone())
+        }
+    }
+
+    #[tokio::test]
+    async fn layers_come_in_their_order_and_each_sees_what_the_one_before_made_of_the_arguments() {
+        use HookLayer::{Agent, Template, ToolTune};
+        let mut bench = Bench::default();
+        let update = |v: i32| PreDecision::Update { input: json!({ "v": v }) };
+        bench.add(Agent, "agent", PreDecision::Continue, PostUpdate::default());
+        bench.add(Template, "first", update(1), PostUpdate::default());
+        bench.add(ToolTune, "tool", PreDecision::Allow, PostUpdate::default());
+        bench.add(Template, "second", update(2), PostUpdate::default());
+        let (chained, asked) = bench.before().await;
+        assert_eq!(asked, ["first {\"v\":0}", "second {\"v\":1}", "tool {\"v\":2}", "agent {\"v\":2}"]);
+        assert_eq!(chained, Chained { decision: PreDecision::Allow, input: Some(json!({ "v": 2 })) });
+    }
+
+    #[tokio::test]
+    async fn a_refusal_ends_the_chain_and_a_question_outweighs_a_yes() {
+        use HookLayer::Template;
+        let reason = |text: &str| text.to_owned();
+        let mut bench = Bench::default();
+        bench.add(Template, "asks", PreDecision::Ask { reason: reason("why") }, PostUpdate::default());
+        bench.add(Template, "allows", PreDecision::Allow, PostUpdate::default());
+        let (chained, _) = bench.before().await;
+        assert_eq!(chained.decision, PreDecision::Ask { reason: reason("why") });
+        bench.add(Template, "denies", PreDecision::Deny { reason: reason("no") }, PostUpdate::default());
+        bench.add(Template, "never asked", PreDecision::Allow, PostUpdate::default());
+        bench.asked.lock().unwrap().clear();
+        let (chained, asked) = bench.before().await;
+        assert_eq!(chained.decision, PreDecision::Deny { reason: reason("no") });
+        assert_eq!(asked.len(), 3, "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn what_two_hooks_change_of_a_result_both_takes_effect() {
+        let mut bench = Bench::default();
+        let text = PostUpdate { model_text: Some("text".into()), ..PostUpdate::default() };
+        let data =
+            PostUpdate { structured: Some(json!(1)), context: Some("more".into()), ..PostUpdate::default() };
+        bench.add(HookLayer::Agent, "text", PreDecision::Continue, text);
+        bench.add(HookLayer::Agent, "data", PreDecision::Continue, data);
+        let mut result = Ok(ToolOutput { display: "shown".into(), ..ToolOutput::default() });
+        let (session, call) = (SessionId::generate(), CallId::generate());
+        let input = json!({});
+        let call = HookCall { session: &session, agent: None, call: &call, tool: "Read", input: &input };
+        let contexts = bench.chain.after(call, &mut result).await;
+        let output = result.unwrap();
+        assert_eq!(
+            (&*output.model_text, &*output.display, output.structured),
+            ("text", "shown", Some(json!(1)))
+        );
+        assert_eq!(contexts, ["more"]);
+    }
+}

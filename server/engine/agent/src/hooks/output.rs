@@ -1,0 +1,402 @@
+//! What one run of a hook says: exit code, JSON and plain text, made into one value.
+//!
+//! Rule: exit code 2 blocks where the event can block, whatever else is said; other codes and broken JSON never do; what is
+//! not understood is told and decides nothing.
+
+use serde_json::{Map, Value};
+
+use super::update::{self, Update};
+use kode_config::hooks::event::{Blocking, HookEvent};
+use kode_process::outcome::Exit;
+use kode_record::hook::HookOutcome;
+
+/// What a person or the model is told where a hook gives no reason.
+const NO_REASON: &str = "it gives no reason";
+
+/// Words in the name of a hook that is meant to hold something back.
+const GUARDS: [&str; 9] =
+    ["guard", "block", "deny", "protect", "prevent", "forbid", "check", "validate", "verify"];
+
+/// How a run ended, as far as it matters to what was said.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) exit: Ended,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    /// What was run, in one line.
+    pub(super) head: String,
+    /// What it names that is not there.
+    pub(super) missing: Option<String>,
+}
+
+/// How something that was run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// As a process does.
+    Exit(Exit),
+    /// It could not be started.
+    NotStarted(String),
+    /// It failed in its own way: a server's refusal, a model's fault.
+    Failed(String),
+}
+
+/// What a hook decides about a call, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Choice {
+    /// Nobody need be asked.
+    Allow,
+    /// The user is asked.
+    Ask,
+    /// Somebody else decides: here the user.
+    Defer,
+    /// It does not run.
+    Deny,
+}
+
+/// The answer to a permission prompt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PermissionAnswer {
+    pub(crate) allow: bool,
+    pub(crate) updated_input: Option<Value>,
+    pub(crate) updates: Vec<Update>,
+    pub(crate) message: Option<String>,
+    /// Whether the turn ends.
+    pub(crate) interrupt: bool,
+}
+
+/// What a hook says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Said {
+    pub(crate) choice: Option<(Choice, String)>,
+    /// Why something is held back or has to go on.
+    pub(crate) block: Option<String>,
+    pub(crate) updated_input: Option<Value>,
+    pub(crate) context: Option<String>,
+    pub(crate) updated_output: Option<Value>,
+    /// Why the turn stops.
+    pub(crate) stop: Option<String>,
+    pub(crate) system_message: Option<String>,
+    pub(crate) permission: Option<PermissionAnswer>,
+    pub(crate) session_title: Option<String>,
+    pub(crate) initial_message: Option<String>,
+    /// What went wrong, for the user.
+    pub(crate) error: Option<String>,
+    /// What should be written otherwise.
+    pub(crate) notes: Vec<String>,
+    pub(crate) outcome: Option<HookOutcome>,
+}
+
+impl Said {
+    /// How the run ended, in one word.
+    pub(crate) fn outcome(&self) -> HookOutcome {
+        if let Some(outcome) = self.outcome {
+            return outcome;
+        }
+        match &self.choice {
+            _ if self.stop.is_some() => HookOutcome::Stopped,
+            _ if self.block.is_some() => HookOutcome::Blocked,
+            Some((Choice::Deny, _)) => HookOutcome::Blocked,
+            Some((Choice::Ask | Choice::Defer, _)) => HookOutcome::Asked,
+            _ if self.permission.as_ref().is_some_and(|answer| !answer.allow) => HookOutcome::Blocked,
+            _ if self.error.is_some() => HookOutcome::Failed,
+            _ if self.updated_input.is_some()
+                || self.updated_output.is_some()
+                || self.context.is_some()
+                || self.permission.is_some()
+                || self.initial_message.is_some() =>
+            {
+                HookOutcome::Changed
+            }
+            Some((Choice::Allow, _)) | None => HookOutcome::Ok,
+        }
+    }
+
+    /// What is told of the run, in one line.
+    pub(crate) fn message(&self) -> Option<String> {
+        let refused = self.permission.as_ref().and_then(|answer| answer.message.as_ref());
+        let reason = self.choice.as_ref().map(|(_, reason)| reason).filter(|reason| !reason.is_empty());
+        let said = [self.error.as_ref(), self.stop.as_ref(), self.block.as_ref(), reason, refused];
+        said.into_iter().flatten().chain(self.notes.first()).next().cloned()
+    }
+
+    fn failed(outcome: HookOutcome, error: String) -> Self {
+        Self { outcome: Some(outcome), error: Some(error), ..Self::default() }
+    }
+}
+
+/// What a run says at an event.
+pub(super) fn read(event: HookEvent, run: &Run) -> Said {
+    let code = match &run.exit {
+        Ended::NotStarted(reason) => {
+            return Said::failed(
+                HookOutcome::NotSetUp,
+                format!("`{}` could not be started: {reason}", run.head),
+            );
+        }
+        Ended::Failed(reason) => {
+            return Said::failed(HookOutcome::Failed, format!("`{}`: {reason}", run.head));
+        }
+        Ended::Exit(Exit::TimedOut) => {
+            let error = format!("`{}` took too long and was stopped; it decides nothing", run.head);
+            return Said::failed(HookOutcome::TimedOut, error);
+        }
+        Ended::Exit(Exit::Cancelled) => {
+            return Said { outcome: Some(HookOutcome::Cancelled), ..Said::default() };
+        }
+        Ended::Exit(Exit::Signal(signal)) => {
+            return Said::failed(HookOutcome::Failed, format!("`{}` was ended by signal {signal}", run.head));
+        }
+        Ended::Exit(Exit::Code(code)) => *code,
+    };
+    if let Some(missing) = run.missing.as_ref().filter(|_| code != 0) {
+        let error = format!("`{}` is not set up: {missing}; it decides nothing", run.head);
+        return Said::failed(HookOutcome::NotSetUp, error);
+    }
+    let mut said = match parsed(run.stdout.trim()) {
+        Parsed::Strict(object) => of_object(event, &object),
+        Parsed::Loose(object) if code == 0 => {
+            let note = "its JSON does not stand alone on standard output; print nothing else";
+            let mut said = of_object(event, &object);
+            said.notes.push(note.to_owned());
+            said
+        }
+        Parsed::Loose(_) | Parsed::Text => of_text(event, code, &run.stdout),
+        Parsed::Broken(error) => Said {
+            notes: vec![format!("what it printed looks like JSON and is none: {error}")],
+            ..of_text(event, code, &run.stdout)
+        },
+    };
+    match code {
+        0 => said,
+        2 => blocked(event, said, run),
+        126 | 127 => Said::failed(
+            HookOutcome::NotSetUp,
+            format!("`{}` could not be started: {}", run.head, first_line(&run.stderr, "it was not found")),
+        ),
+        _ if !said.is_empty() => said,
+        code => {
+            let why = first_line(&run.stderr, "it says nothing about why");
+            said.error = Some(format!("`{}` failed with exit code {code}: {why}", run.head));
+            let name = run.head.to_ascii_lowercase();
+            if code == 1
+                && event.blocking() != Blocking::Ignored
+                && GUARDS.iter().any(|word| name.contains(word))
+            {
+                said.notes
+                    .push("exit code 1 holds nothing back; a hook that is to do so exits with 2".to_owned());
+            }
+            said
+        }
+    }
+}
+
+impl Said {
+    /// Whether it says nothing that counts.
+    fn is_empty(&self) -> bool {
+        let said = Self { notes: Vec::new(), ..self.clone() };
+        said == Self::default()
+    }
+}
+
+/// What exit code 2 means at an event.
+fn blocked(event: HookEvent, mut said: Said, run: &Run) -> Said {
+    let given = said.choice.take().map(|(_, reason)| reason).filter(|reason| !reason.is_empty());
+    let reason = said.block.take().or(given);
+    let reason = reason.unwrap_or_else(|| match run.stderr.trim() {
+        "" => NO_REASON.to_owned(),
+        text => text.to_owned(),
+    });
+    match event.blocking() {
+        Blocking::Blocks if event == HookEvent::PreToolUse => {
+            said.updated_input = None;
+            said.choice = Some((Choice::Deny, reason));
+        }
+        Blocking::Blocks => {
+            said.context = None;
+            said.block = Some(reason);
+        }
+        Blocking::GoesOn | Blocking::TellsModel => said.block = Some(reason),
+        Blocking::TellsUser => said.system_message = Some(reason),
+        Blocking::Ignored => {}
+    }
+    said
+}
+
+enum Parsed {
+    /// The whole of it is one object.
+    Strict(Map<String, Value>),
+    /// Somewhere in it is an object that says what hooks say.
+    Loose(Map<String, Value>),
+    /// It begins like an object and is none.
+    Broken(String),
+    /// Anything else.
+    Text,
+}
+
+fn parsed(stdout: &str) -> Parsed {
+    let strict = stdout.starts_with('{').then(|| serde_json::from_str(stdout));
+    if let Some(Ok(object)) = strict {
+        return Parsed::Strict(object);
+    }
+    if let Some(object) = object_in(stdout) {
+        return Parsed::Loose(object);
+    }
+    match strict {
+        Some(Err(error)) => Parsed::Broken(error.to_string()),
+        Some(Ok(_)) | None => Parsed::Text,
+    }
+}
+
+/// The first object in a text that has the fields of what hooks say.
+fn object_in(text: &str) -> Option<Map<String, Value>> {
+    const TRIES: usize = 50;
+    const FIELDS: [&str; 7] = [
+        "decision",
+        "continue",
+        "hookSpecificOutput",
+        "systemMessage",
+        "permissionDecision",
+        "additionalContext",
+        "stopReason",
+    ];
+    text.match_indices('{').take(TRIES).find_map(|(at, _)| {
+        let mut objects = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Map<String, Value>>();
+        let object = objects.next()?.ok()?;
+        FIELDS.iter().any(|field| object.contains_key(*field)).then_some(object)
+    })
+}
+
+/// What plain text means at an event.
+fn of_text(event: HookEvent, code: i32, stdout: &str) -> Said {
+    let text = stdout.trim();
+    let is_context = code == 0 && event.takes_plain_text() && !text.is_empty();
+    Said { context: is_context.then(|| text.to_owned()), ..Said::default() }
+}
+
+/// What an object means at an event.
+fn of_object(event: HookEvent, object: &Map<String, Value>) -> Said {
+    let mut said = Said::default();
+    let empty = Map::new();
+    let specific = object.get("hookSpecificOutput").and_then(Value::as_object).unwrap_or(&empty);
+    if let Some(named) = specific.get("hookEventName").and_then(Value::as_str)
+        && named != event.name()
+    {
+        said.notes.push(format!("its hookEventName is {named}, and the event is {}", event.name()));
+    }
+    let text = |name: &str| text_of(specific, name).or_else(|| text_of(object, name));
+    if object.get("continue").and_then(Value::as_bool) == Some(false) {
+        said.stop = Some(text_of(object, "stopReason").unwrap_or_else(|| NO_REASON.to_owned()));
+    }
+    said.system_message = text_of(object, "systemMessage");
+    if event != HookEvent::PermissionRequest {
+        said.context = text("additionalContext");
+    }
+    said.session_title = text("sessionTitle");
+    said.initial_message = text_of(specific, "initialUserMessage");
+    match event {
+        HookEvent::PreToolUse => of_pre_tool_use(object, specific, &mut said),
+        HookEvent::PermissionRequest => of_permission_request(specific, &mut said),
+        HookEvent::PostToolUse => {
+            said.updated_output =
+                specific.get("updatedToolOutput").filter(|output| !output.is_null()).cloned();
+            of_decision(object, &mut said);
+        }
+        HookEvent::Compaction | HookEvent::PreCompact => {
+            of_decision(object, &mut said);
+            let is_blocked = [object, specific]
+                .iter()
+                .any(|from| from.get("blockCompaction").and_then(Value::as_bool) == Some(true));
+            if is_blocked {
+                said.block = Some(text("blockReason").unwrap_or_else(|| NO_REASON.to_owned()));
+            }
+        }
+        HookEvent::PostToolUseFailure
+        | HookEvent::UserPromptSubmit
+        | HookEvent::Stop
+        | HookEvent::SubagentStop => of_decision(object, &mut said),
+        HookEvent::SessionStart
+        | HookEvent::SessionEnd
+        | HookEvent::SubagentStart
+        | HookEvent::Notification
+        | HookEvent::PostCompact => {}
+    }
+    said
+}
+
+/// The old decision, as events other than those about permissions have it.
+fn of_decision(object: &Map<String, Value>, said: &mut Said) {
+    match object.get("decision").and_then(Value::as_str) {
+        Some("block" | "deny") => {
+            said.block = Some(text_of(object, "reason").unwrap_or_else(|| NO_REASON.to_owned()));
+        }
+        None | Some("approve" | "allow" | "passthrough" | "continue") => {}
+        Some(other) => said.notes.push(format!("its decision `{other}` means nothing; write block")),
+    }
+}
+
+fn of_pre_tool_use(object: &Map<String, Value>, specific: &Map<String, Value>, said: &mut Said) {
+    let reason = text_of(specific, "permissionDecisionReason").or_else(|| text_of(object, "reason"));
+    let reason = || reason.clone().unwrap_or_default();
+    let stated = specific.get("permissionDecision").and_then(Value::as_str);
+    let beside = object.get("permissionDecision").and_then(Value::as_str);
+    if let (None, Some(_)) = (stated, beside) {
+        said.notes.push("its permissionDecision belongs into hookSpecificOutput".to_owned());
+    }
+    let choice = match stated.or(beside) {
+        Some("allow") => Some(Choice::Allow),
+        Some("deny") => Some(Choice::Deny),
+        Some("ask") => Some(Choice::Ask),
+        Some("defer") => Some(Choice::Defer),
+        None | Some("passthrough" | "continue") => None,
+        Some(other) => {
+            said.notes.push(format!(
+                "its permissionDecision `{other}` means nothing; write allow, deny, ask or defer"
+            ));
+            None
+        }
+    };
+    let old = match object.get("decision").and_then(Value::as_str) {
+        Some("approve" | "allow") => Some(Choice::Allow),
+        Some("block" | "deny") => Some(Choice::Deny),
+        Some("ask") => Some(Choice::Ask),
+        None | Some("passthrough" | "continue") => None,
+        Some(other) => {
+            said.notes.push(format!("its decision `{other}` means nothing; write approve or block"));
+            None
+        }
+    };
+    said.choice = choice.or(old).map(|choice| (choice, reason()));
+    said.updated_input = update::input_of(specific.get("updatedInput"), &mut said.notes);
+}
+
+fn of_permission_request(specific: &Map<String, Value>, said: &mut Said) {
+    let Some(decision) = specific.get("decision").and_then(Value::as_object) else { return };
+    let allow = match decision.get("behavior").and_then(Value::as_str) {
+        Some("allow") => true,
+        Some("deny") => false,
+        _ => {
+            said.notes.push("its decision has no behavior; write allow or deny".to_owned());
+            return;
+        }
+    };
+    said.permission = Some(PermissionAnswer {
+        allow,
+        updated_input: update::input_of(decision.get("updatedInput"), &mut said.notes),
+        updates: update::read(decision.get("updatedPermissions"), &mut said.notes),
+        message: text_of(decision, "message"),
+        interrupt: decision.get("interrupt").and_then(Value::as_bool).unwrap_or(false),
+    });
+}
+
+fn text_of(object: &Map<String, Value>, name: &str) -> Option<String> {
+    object.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
+fn first_line(text: &str, otherwise: &str) -> String {
+    const LENGTH: usize = 300;
+    let line = text.trim().lines().next().filter(|line| !line.trim().is_empty()).unwrap_or(otherwise);
+    line.chars().take(LENGTH).collect()
+}
+
+#[cfg(test)]
+mod tests;

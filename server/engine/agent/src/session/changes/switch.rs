@@ -1,0 +1,265 @@
+//! Bringing hunks into other states, on the disk or in the text, and in the ledger.
+//!
+//! Rule: what was made last is taken out first. Nothing is written over what somebody else has put there, and no file is
+//! made of the pieces of one that is gone.
+
+use std::sync::Arc;
+
+use ropey::Rope;
+use tokio_util::sync::CancellationToken;
+
+use super::Book;
+use crate::session::Session;
+use kode_base::blocking;
+use kode_base::ids::{HunkId, ResolutionId};
+use kode_base::paths::Target;
+use kode_text::edit::ledger::review::{HunkKind, HunkState};
+use kode_text::edit::ledger::{Entry, Ledger, Replacement};
+use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
+use kode_text::file_text::FileText;
+use kode_text::workspace::{ApplyError, ReadError};
+
+/// How often a resolution is computed anew for a text that keeps moving.
+const MAX_ATTEMPTS: usize = 5;
+
+impl Session {
+    /// Brings hunks of one file into states, on the disk or in its text and in the ledger; they are one step of
+    /// [`Ledger::steps`]. Answers the hunks that are there now, and those the user's own text stands in. The caller holds
+    /// `writing`.
+    ///
+    /// # Errors
+    /// Why the file could not be changed, for people.
+    pub(in crate::session) async fn switch(
+        &self,
+        target: &Target,
+        wanted: &[(HunkId, HunkState)],
+        step: &Step,
+    ) -> Result<Switched, String> {
+        let is_whole = {
+            let book = self.changes.book();
+            wanted.iter().all(|(hunk, _)| book.ledger.is_whole(hunk))
+        };
+        let result = match is_whole {
+            true => self.switch_whole(target, wanted, step).await,
+            false => self.switch_text(target, wanted, step).await,
+        };
+        if result.is_ok() {
+            self.remove_if_undone(target, wanted).await;
+        }
+        drop(self.sync_changes());
+        result
+    }
+
+    /// The same for hunks that are the file as a whole. Nobody reads it: it need not be text.
+    async fn switch_whole(
+        &self,
+        target: &Target,
+        wanted: &[(HunkId, HunkState)],
+        step: &Step,
+    ) -> Result<Switched, String> {
+        let (moves, whole) = {
+            let book = self.sync_changes();
+            let moves = book.ledger.plan_moves(target, wanted.to_vec(), step.force).moves;
+            let whole = book.ledger.replacements(&moves);
+            (moves, whole)
+        };
+        self.replace_whole(whole).await?;
+        let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
+        self.enter_moves(&mut self.changes.book(), target, moves, step);
+        Ok(Switched { resolved, conflicts: Vec::new() })
+    }
+
+    /// The same for hunks of its text.
+    async fn switch_text(
+        &self,
+        target: &Target,
+        wanted: &[(HunkId, HunkState)],
+        step: &Step,
+    ) -> Result<Switched, String> {
+        let _hold = self.changes.feed.hold(target);
+        for _ in 0..MAX_ATTEMPTS {
+            let found = match self.workspace.text(target).await {
+                Ok(file) => Found::Text(Box::new(file)),
+                Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => Found::Gone,
+                Err(error) => Found::NotText(error.to_string()),
+            };
+            let Planned { switched, moves, edits } = {
+                let mut book = self.changes.book();
+                self.changes.feed.take(target).into_iter().for_each(|event| self.take_in(&mut book, event));
+                if let Found::Text(file) = &found {
+                    let now = Rope::from_str(&file.text);
+                    self.reconcile_read(&mut book, target, &now, file.version());
+                    // The user has typed since it was read: looked at anew.
+                    if book.ledger.text(target).is_some_and(|known| *known != now) {
+                        continue;
+                    }
+                }
+                let planned = self.plan_switch(&mut book, target, wanted, step, &found)?;
+                if planned.edits.is_empty() {
+                    self.enter_moves(&mut book, target, planned.moves, step);
+                    return Ok(planned.switched);
+                }
+                planned
+            };
+            let change = FileChange { target: target.clone(), base: found.text(), edits };
+            let (label, summary) = (step.label.clone(), String::new());
+            let set = ChangeSet { label, summary, files: vec![change], author: Author::User };
+            match self.workspace.apply(set, &CancellationToken::new()).await {
+                Ok(applied) => {
+                    let mut book = self.changes.book();
+                    for file in &applied {
+                        self.settle(&mut book, target, file, |_| Some(step.entry(target, moves.clone())));
+                    }
+                    return Ok(switched);
+                }
+                // The user has typed where the text was to change: looked at anew.
+                Err(ApplyError::Conflict { .. } | ApplyError::Moving { .. } | ApplyError::Exists { .. }) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(format!("`{}` kept changing; nothing was done", self.workspace.display(target)))
+    }
+
+    /// What has to be done to a text as it is. Of a file that is gone the ledger keeps the last text: only the states
+    /// of its hunks change, and no file is made of what they are a part of.
+    fn plan_switch(
+        &self,
+        book: &mut Book,
+        target: &Target,
+        wanted: &[(HunkId, HunkState)],
+        step: &Step,
+        found: &Found,
+    ) -> Result<Planned, String> {
+        let path = self.workspace.display(target);
+        let is_gone = matches!(found, Found::Gone);
+        // Nothing of the user's stands in a file that is gone.
+        let force = step.force || is_gone;
+        let mut plan = book.ledger.plan_moves(target, wanted.to_vec(), force);
+        let returns = |ledger: &Ledger, (hunk, state): &(HunkId, HunkState)| {
+            state.is_in_text() && !ledger.state(hunk).is_some_and(HunkState::is_in_text)
+        };
+        let makes = |moved: &(HunkId, HunkState)| {
+            returns(&book.ledger, moved) && book.ledger.kind(&moved.0) == Some(HunkKind::Created)
+        };
+        let is_made = is_gone && plan.moves.iter().any(makes);
+        if is_made {
+            self.reconcile(book, target, &Rope::new());
+            plan = book.ledger.plan_moves(target, wanted.to_vec(), force);
+        }
+        let ledger = &book.ledger;
+        let mut moves = plan.moves;
+        let is_buried = |(hunk, state): &(HunkId, HunkState)| {
+            let is_switched = ledger.state(hunk).is_some_and(|now| now.is_in_text() != state.is_in_text());
+            is_switched && ledger.is_set_aside(hunk)
+        };
+        if moves.iter().any(is_buried) {
+            return Err(format!("a command has replaced `{path}` since; undo that first"));
+        }
+        let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
+        // One that is out of the text stays what it is: there is nothing of it for the user's text to stand in.
+        let stands = |hunk: &&HunkId| ledger.state(hunk).is_some_and(HunkState::is_in_text);
+        let conflicts = plan.conflicts.iter().filter(stands);
+        moves.extend(conflicts.map(|hunk| (hunk.clone(), HunkState::Conflict)));
+        let mut edits = ledger.edits_for(target, &moves);
+        match found {
+            Found::Text(_) => {}
+            Found::NotText(reason) if !edits.is_empty() => return Err(reason.clone()),
+            Found::NotText(_) => {}
+            Found::Gone if is_made => {}
+            Found::Gone => {
+                if step.reverts.is_none() && moves.iter().any(|moved| returns(ledger, moved)) {
+                    return Err(format!("`{path}` is gone; bring the file back first"));
+                }
+                edits = Vec::new();
+            }
+        }
+        Ok(Planned { switched: Switched { resolved, conflicts: plan.conflicts }, moves, edits })
+    }
+
+    /// Replaces files as a whole, unless somebody has changed them since.
+    pub(in crate::session) async fn replace_whole(&self, whole: Vec<Replacement>) -> Result<(), String> {
+        let shadow = Arc::clone(&self.changes.shadow);
+        let replaced = blocking(move || {
+            whole.into_iter().try_for_each(|Replacement { target, expected, wanted }| match target.file() {
+                Some(path) => shadow.restore_file(path, &expected, &wanted),
+                None => Ok(()),
+            })
+        });
+        replaced.await.map_err(|error| error.to_string())
+    }
+
+    fn enter_moves(&self, book: &mut Book, target: &Target, moves: Vec<(HunkId, HunkState)>, step: &Step) {
+        // An act that takes another one back does so also when nothing is left to move.
+        if !moves.is_empty() || step.reverts.is_some() {
+            self.enter(book, step.entry(target, moves), None);
+        }
+    }
+
+    /// Removes the file that a hunk made when the hunk is undone and nothing is left in it.
+    async fn remove_if_undone(&self, target: &Target, wanted: &[(HunkId, HunkState)]) {
+        let is_unmade = {
+            let book = self.changes.book();
+            let made = |hunk: &HunkId| {
+                book.ledger.kind(hunk) == Some(HunkKind::Created)
+                    && book.ledger.state(hunk) == Some(HunkState::Undone)
+            };
+            wanted.iter().any(|(hunk, _)| made(hunk))
+                && book.ledger.text(target).is_some_and(|text| text.len_bytes() == 0)
+        };
+        if is_unmade
+            && let Err(error) = self.workspace.remove_empty(target).await
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, %target, "the empty file stays");
+        }
+    }
+}
+
+/// One act of the user's.
+#[derive(Clone, Debug)]
+pub(in crate::session) struct Step {
+    pub(in crate::session) id: ResolutionId,
+    pub(in crate::session) reverts: Option<ResolutionId>,
+    /// The name of the undo step in the editor.
+    pub(in crate::session) label: String,
+    /// Whether what the user has amended is taken out, too.
+    pub(in crate::session) force: bool,
+}
+
+impl Step {
+    fn entry(&self, target: &Target, moves: Vec<(HunkId, HunkState)>) -> Entry {
+        let (resolution, reverts) = (Some(self.id.clone()), self.reverts.clone());
+        Entry::Moved { target: target.clone(), resolution, reverts, moves }
+    }
+}
+
+/// What became of hunks that were to be switched.
+#[derive(Clone, Debug, Default)]
+pub(in crate::session) struct Switched {
+    pub(in crate::session) resolved: Vec<HunkId>,
+    pub(in crate::session) conflicts: Vec<HunkId>,
+}
+
+/// What there is of a text that hunks are to be switched in.
+enum Found {
+    Text(Box<FileText>),
+    Gone,
+    /// Why it is no text, for people.
+    NotText(String),
+}
+
+impl Found {
+    fn text(self) -> Option<FileText> {
+        match self {
+            Self::Text(file) => Some(*file),
+            Self::Gone | Self::NotText(_) => None,
+        }
+    }
+}
+
+/// What switching hunks comes to.
+struct Planned {
+    switched: Switched,
+    moves: Vec<(HunkId, HunkState)>,
+    edits: Vec<TextEdit>,
+}

@@ -1,0 +1,314 @@
+//! What a command has changed becomes the agent's hunks, also where the editor shows it before the command has ended.
+//!
+//! Rule: what the user types or saves while a command runs stays the user's; only a document that becomes what the
+//! command has left on the disk is taken for reloaded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ropey::Rope;
+
+use crate::session::Session;
+use crate::session::changes::Book;
+use crate::session::feed::Watch;
+use kode_base::blocking;
+use kode_base::ids::HunkId;
+use kode_base::paths::Target;
+use kode_journal::BlobId;
+use kode_text::document::DocumentSnapshot;
+use kode_text::edit::diff::line_changes;
+use kode_text::edit::ledger::review::{HunkKind, HunkState};
+use kode_text::edit::ledger::{Before, Change, Entry, NewHunk, split};
+use kode_text::host::DocumentEvent;
+use kode_text::shell_change::{Image, ShellChange};
+use kode_text::workspace::shadow::{Scan, ShellChanges};
+
+/// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
+const MAX_FILES_IN_HUNKS: usize = 200;
+
+/// The mode of a file that was saved for the first time while a command ran.
+const SAVED_MODE: u32 = 0o644;
+
+/// What there was when a command began.
+pub(crate) struct Began {
+    scan: Scan,
+    /// The texts of the open documents.
+    open: BTreeMap<Target, Rope>,
+    /// Keeps their events waiting.
+    watch: Watch,
+}
+
+/// How an open document stands to what a command has made of its file.
+enum Shown {
+    /// The editor has loaded it again.
+    Reloaded,
+    /// It is as the command found it, and may be loaded again soon.
+    NotYet,
+    /// It has a text of its own.
+    Apart,
+}
+
+impl Session {
+    /// Looks at the workspace before a command.
+    pub(crate) async fn before_command(&self) -> Began {
+        let documents = || self.workspace.documents().into_iter().filter(|document| document.path.is_some());
+        let watch = self.changes.feed.watch(documents().map(|document| document.target()).collect());
+        // Those opened meanwhile are not waited for.
+        let open = documents().map(|document| (document.target(), document.text)).collect();
+        let shadow = Arc::clone(&self.changes.shadow);
+        let scan = blocking(move || shadow.before()).await;
+        Began { scan, open, watch }
+    }
+
+    /// Enters what a command has changed.
+    pub(crate) async fn after_command(&self, began: Began, change: &Change) {
+        let shadow = Arc::clone(&self.changes.shadow);
+        let Began { scan, open, watch } = began;
+        let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
+        for gap in coverage.gaps {
+            tracing::info!(%gap, "not all that the command changed may be known");
+        }
+        let _one_at_a_time = self.changes.writing.lock().await;
+        let mut in_hunks = 0;
+        for made in changes {
+            // The journal is JSON, which has no name for such a file.
+            if made.path.as_path().to_str().is_none() {
+                tracing::warn!(path = %made.path, "a file whose name is not Unicode cannot be restored");
+                continue;
+            }
+            let target = Target::File(made.path.clone());
+            let fits = in_hunks < MAX_FILES_IN_HUNKS;
+            if self.enter_shell_change(&target, made, change, (&open, &watch), fits).await {
+                in_hunks += 1;
+            }
+        }
+        drop(watch);
+        drop(self.sync_changes());
+    }
+
+    /// Takes in what the user does to open documents while a command runs. What looks like a reload goes on waiting.
+    pub(super) async fn take_in_typing(&self) {
+        for (target, text) in self.changes.feed.watched() {
+            let saved = self.workspace.saved_text(&target).await;
+            if text.zip(saved).is_some_and(|(text, saved)| text == *saved) {
+                continue;
+            }
+            let mut book = self.changes.book();
+            self.changes.feed.take(&target).into_iter().for_each(|event| self.take_in(&mut book, event));
+        }
+    }
+
+    async fn enter_shell_change(
+        &self,
+        target: &Target,
+        mut made: ShellChange,
+        change: &Change,
+        (open, watch): (&BTreeMap<Target, Rope>, &Watch),
+        in_hunks: bool,
+    ) -> bool {
+        let document = self.workspace.open_document(target).await;
+        let after = self.text_of(&made.after).await;
+        let saved = watch.saved(target);
+        if let (Some(saved), Some(after)) = (&saved, &after)
+            && *saved == **after
+        {
+            // The user saved it while the command ran.
+            return false;
+        }
+        if let Some(saved) = &saved {
+            // The command found what was saved, not what was there when it began.
+            let mode = match made.before {
+                Image::Kept { mode, .. } => mode,
+                Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => SAVED_MODE,
+            };
+            made.before =
+                Image::Kept { blob: self.keep_bytes(saved.to_string().as_bytes().into()).await, mode };
+        }
+        let before = self.text_of(&made.before).await;
+        {
+            let (turn, image) = (change.turn.clone(), made.before.clone());
+            let entry = Entry::Before { turn, target: target.clone(), before: Before::Image { image } };
+            let mut book = self.sync_changes();
+            if book.ledger.before(&change.turn).is_none_or(|files| !files.contains_key(target)) {
+                self.enter(&mut book, entry, None);
+            }
+        }
+        if matches!(made.before, Image::NotKept { .. }) {
+            return false;
+        }
+        let began = saved.as_ref().or_else(|| open.get(target));
+        let shown = document.as_ref().map(|document| match (&before, &after) {
+            (Some(before), Some(after)) if document.target() == *target => {
+                shown(document, began, before, after)
+            }
+            _ => Shown::Apart,
+        });
+        let is_text = in_hunks && after.is_some() && keeps_mode(&made.before, &made.after);
+        let (Some(before), Some(after)) = (before.as_deref(), after.as_deref()) else {
+            self.enter_whole(target, made, change, before.as_deref(), document.is_none());
+            return true;
+        };
+        match shown {
+            None if is_text => {
+                let base = self.base_before(&made, before).await;
+                let mut book = self.sync_changes();
+                self.follow(&mut book, target, base, before);
+                self.enter_lines(&mut book, target, change, &made, (before, after));
+            }
+            Some(Shown::Reloaded) if is_text => {
+                let base = self.base_before(&made, before).await;
+                self.enter_reloaded(target, base, change, &made, (before, after));
+            }
+            Some(Shown::NotYet) => {
+                let base = self.base_before(&made, before).await;
+                self.follow(&mut self.sync_changes(), target, base, before);
+                self.enter_whole(target, made, change, Some(before), false);
+            }
+            None | Some(Shown::Reloaded | Shown::Apart) => {
+                self.enter_whole(target, made, change, Some(before), document.is_none());
+            }
+        }
+        true
+    }
+
+    /// Enters what a command has changed and the editor has shown by now; what the user did since is taken in after it.
+    fn enter_reloaded(
+        &self,
+        target: &Target,
+        base: BlobId,
+        change: &Change,
+        made: &ShellChange,
+        (before, after): (&str, &str),
+    ) {
+        let mut book = self.sync_changes();
+        let mut events = self.changes.feed.take(target);
+        let is_it = |event: &DocumentEvent| match event {
+            DocumentEvent::Changed { after: now, .. } => now.text == *after,
+            DocumentEvent::Opened(_) | DocumentEvent::Saved { .. } | DocumentEvent::Closed(_) => false,
+        };
+        let later = match events.iter().rposition(is_it) {
+            Some(at) => events.split_off(at + 1),
+            None => std::mem::take(&mut events),
+        };
+        self.follow(&mut book, target, base, before);
+        self.enter_lines(&mut book, target, change, made, (before, after));
+        if let Some(reload) = events.last() {
+            book.versions.insert(target.clone(), reload.document().version);
+        }
+        later.into_iter().for_each(|event| self.take_in(&mut book, event));
+    }
+
+    /// Enters a file as a whole. What was followed as the text of a closed file is no more; a document goes on whatever
+    /// becomes of its file.
+    fn enter_whole(
+        &self,
+        target: &Target,
+        made: ShellChange,
+        change: &Change,
+        before: Option<&str>,
+        is_closed: bool,
+    ) {
+        let change = Change { kind: kind_of(&made.before, &made.after), ..change.clone() };
+        let sets_aside = is_closed && content(&made.before) != content(&made.after);
+        let mut book = self.sync_changes();
+        if let (Some(before), true) = (before, sets_aside) {
+            self.reconcile(&mut book, target, &Rope::from_str(before));
+        }
+        let ShellChange { before, after, .. } = made;
+        let (target, hunk) = (target.clone(), HunkId::generate());
+        self.enter(&mut book, Entry::Replaced { target, change, hunk, before, after, sets_aside }, None);
+    }
+
+    /// The text a file is followed from. Mostly the bytes are the text, and kept already.
+    async fn base_before(&self, made: &ShellChange, before: &str) -> BlobId {
+        match &made.before {
+            Image::Kept { blob, .. } if *blob == BlobId::of(before.as_bytes()) => *blob,
+            _ => self.keep_bytes(before.as_bytes().into()).await,
+        }
+    }
+
+    /// Follows a text from before a command on.
+    fn follow(&self, book: &mut Book, target: &Target, base: BlobId, before: &str) {
+        if !book.ledger.is_tracked(target) {
+            self.changes.feed.follow(target);
+            self.enter(book, Entry::Tracked { target: target.clone(), base }, Some(before));
+        }
+        self.reconcile(book, target, &Rope::from_str(before));
+    }
+
+    fn enter_lines(
+        &self,
+        book: &mut Book,
+        target: &Target,
+        change: &Change,
+        made: &ShellChange,
+        (before, after): (&str, &str),
+    ) {
+        let kind = if made.before == Image::Absent { HunkKind::Created } else { change.kind };
+        let hunks = split(before, &line_changes(before, after)).into_iter();
+        let hunks = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
+        let change = Change { kind, ..change.clone() };
+        self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
+    }
+
+    /// Enters that the editor has loaded a file again that a command has replaced: its lines are the agent's. Answers
+    /// whether it was so.
+    pub(super) fn enter_reload(&self, book: &mut Book, target: &Target, event: &DocumentEvent) -> bool {
+        let DocumentEvent::Changed { before, after, .. } = event else { return false };
+        let Some((hunk, change)) = book.ledger.reload_of(target, &before.text, &after.text) else {
+            return false;
+        };
+        let is_kept = book.ledger.state(&hunk) == Some(HunkState::Kept);
+        let (before, now) = (before.text.to_string(), after.text.to_string());
+        let hunks: Vec<NewHunk> = split(&before, &line_changes(&before, &now))
+            .into_iter()
+            .map(|edits| NewHunk { id: HunkId::generate(), edits })
+            .collect();
+        let moves = hunks.iter().map(|hunk| (hunk.id.clone(), HunkState::Kept)).collect();
+        let target = target.clone();
+        self.enter(book, Entry::Withdrawn { target: target.clone(), hunks: vec![hunk] }, None);
+        self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        if is_kept {
+            let moved = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+            self.enter(book, moved, None);
+        }
+        book.ledger.adopt(&target, &after.text);
+        book.versions.insert(target.clone(), after.version);
+        true
+    }
+}
+
+fn shown(document: &DocumentSnapshot, began: Option<&Rope>, before: &str, after: &str) -> Shown {
+    let was_clean = began.is_none_or(|began| *began == *before);
+    match was_clean {
+        true if document.text == *after => Shown::Reloaded,
+        true if document.text == *before => Shown::NotYet,
+        true | false => Shown::Apart,
+    }
+}
+
+/// What becomes of a file as a whole.
+pub(super) fn kind_of(before: &Image, after: &Image) -> HunkKind {
+    match (before, after) {
+        (Image::Absent, _) => HunkKind::Created,
+        (_, Image::Absent) => HunkKind::Deleted,
+        _ => HunkKind::Binary,
+    }
+}
+
+/// The bytes of an image, if it has any.
+pub(super) fn content(image: &Image) -> Option<BlobId> {
+    match image {
+        Image::Kept { blob, .. } => Some(*blob),
+        Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => None,
+    }
+}
+
+/// Whether the mode bits are the same, or there is nothing to compare.
+fn keeps_mode(before: &Image, after: &Image) -> bool {
+    match (before, after) {
+        (Image::Kept { mode, .. }, Image::Kept { mode: now, .. }) => mode == now,
+        (Image::Absent, Image::Kept { .. }) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,49 @@
+//! A session folded from the lines of its journal, with the newest events that they tell.
+//!
+//! Rule: the events are those that were told live, under the same numbers; what was told without a record is gone, and what
+//! it changed is in the items of the records.
+
+use crate::session::SessionState;
+use kode_journal::Stamp;
+use kode_record::event::{Event, Kept};
+use kode_record::record::Record;
+
+/// A session folded from the lines of its journal.
+#[derive(Debug)]
+pub struct Replay {
+    /// What the records add up to.
+    pub state: SessionState,
+    /// The newest events that they tell.
+    pub kept: Kept,
+}
+
+impl Replay {
+    /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
+    #[must_use]
+    pub fn of(lines: impl IntoIterator<Item = (Stamp, Record)>) -> Option<Self> {
+        let mut lines = lines.into_iter();
+        let mut before = Vec::new();
+        let state = lines.find_map(|line| {
+            let state = SessionState::open(&line.1);
+            before.push(line);
+            state
+        })?;
+        let mut replay = Self { state, kept: Kept::default() };
+        before.into_iter().chain(lines).for_each(|(stamp, record)| replay.add(stamp, record));
+        Some(replay)
+    }
+
+    /// Folds one more line.
+    pub fn add(&mut self, stamp: Stamp, record: Record) {
+        let told = self.state.apply(record);
+        self.note(stamp, told);
+    }
+
+    /// Notes what a line tells that is folded elsewhere.
+    pub fn note(&mut self, stamp: Stamp, told: Vec<Event>) {
+        if stamp.after_damage {
+            self.kept.forget();
+        }
+        self.kept.add_line(&self.state.id, stamp.seq, stamp.written, told);
+    }
+}

@@ -1,0 +1,105 @@
+//! What files of the workspace ask for, and the user's yes to it.
+//!
+//! Rule: only what was shown before is approved, word by word; what has come into a file since is shown first.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::session::lock;
+use crate::session::slash::Bench;
+use kode_base::blocking;
+use kode_config::command::Report;
+use kode_config::settings::Wish;
+
+/// So many characters of one wish are shown.
+const MAX_SHOWN: usize = 2_000;
+
+impl Bench<'_> {
+    pub(super) async fn trust(&self) -> Report {
+        if self.in_turn || !self.session.is_busy() {
+            self.session.look_for_extensions().await;
+        }
+        let waiting = self.waiting().await;
+        if self.arguments.is_empty() {
+            lock(&self.session.wishes_shown).clone_from(&waiting);
+            return self.list(&waiting);
+        }
+        let shown = lock(&self.session.wishes_shown).clone();
+        let is_meant = |wish: &&Wish| {
+            let path = self.path(&wish.file);
+            self.arguments == "all" || self.arguments == path || self.arguments == wish.file.to_string()
+        };
+        let meant: Vec<Wish> = waiting.iter().filter(is_meant).cloned().collect();
+        if meant.is_empty() {
+            return Report::failure(format!(
+                "Nothing of `{}` waits; `/trust` lists what does.",
+                self.arguments
+            ));
+        }
+        if let Some(long) = meant.iter().find(|wish| wish.text.chars().count() > MAX_SHOWN) {
+            return Report::failure(format!(
+                "Nothing was approved: `{}` of {} is too long to be shown here; `kode-ls trust` shows it whole.",
+                long.key,
+                self.path(&long.file)
+            ));
+        }
+        if !meant.iter().all(|wish| shown.contains(wish)) {
+            lock(&self.session.wishes_shown).extend(meant.iter().cloned());
+            let list = self.list(&meant);
+            let text = format!("Read this first, and then say it again:\n\n{}", list.text);
+            return Report { text, failed: true, ..list };
+        }
+        match self.approve(meant.clone()).await {
+            Ok(()) => {
+                let count = meant.len();
+                Report::text(format!("{count} approved; a change of the text asks again."))
+                    .with(json!({ "approved": count }))
+            }
+            Err(error) => Report::failure(format!("Nothing was approved: {error}")),
+        }
+    }
+
+    /// What files of the workspace ask for and the user has not approved.
+    pub(super) async fn waiting(&self) -> Vec<Wish> {
+        let in_force = self.session.in_force();
+        let catalog = self.session.catalog();
+        let of_settings = in_force.policy.withheld.iter().map(|withheld| withheld.wish.clone());
+        let agents = self.session.agents.types();
+        let of_files = catalog.wishes().chain(agents.wishes()).cloned().collect();
+        let of_files = self.session.unapproved(of_files).await;
+        of_settings.chain(of_files).collect()
+    }
+
+    fn list(&self, wishes: &[Wish]) -> Report {
+        if wishes.is_empty() {
+            return Report::text("Nothing in this workspace waits for your approval.")
+                .with(json!({ "wishes": [] }));
+        }
+        let mut text = String::new();
+        let mut file = None;
+        for wish in wishes {
+            if file != Some(&wish.file) {
+                let _ = writeln!(text, "\n**{}** asks for", self.path(&wish.file));
+                file = Some(&wish.file);
+            }
+            let shown: String = wish.shown().chars().take(MAX_SHOWN).collect();
+            let _ = writeln!(text, "\n{}:\n\n~~~text\n{}\n~~~", wish.key, shown.replace("~~~", "~ ~ ~"));
+        }
+        text.push_str("\n`/trust FILE` approves what a file asks for, `/trust all` everything above.");
+        let wishes: Vec<_> = wishes
+            .iter()
+            .map(|wish| json!({ "file": wish.file.to_string(), "key": wish.key, "text": wish.shown() }))
+            .collect();
+        Report::text(text.trim_start()).with(json!({ "wishes": wishes }))
+    }
+
+    async fn approve(&self, wishes: Vec<Wish>) -> Result<(), String> {
+        let source = self.session.policy_source();
+        blocking(move || source.approve_wishes(&wishes)).await.map_err(|error| error.to_string())?;
+        // What has waited for it need not wait for the next prompt.
+        self.session.look().await;
+        self.session.servers().refresh().await;
+        Ok(())
+    }
+}

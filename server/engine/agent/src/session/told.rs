@@ -1,0 +1,88 @@
+//! The events that records tell, put together.
+//!
+//! Rule: what is told follows from the record and the state it is folded into, and from nothing else: so a replay tells
+//! what was told live.
+
+use kode_base::call::ToolErrorKind;
+use kode_base::ids::{AgentId, CallId, CheckpointId, TaskId, TurnId};
+use kode_model::price::Cost;
+use kode_model::{Block, Usage};
+use kode_record::background::{BackgroundTask, TaskEntry};
+use kode_record::compaction::Compaction;
+use kode_record::event::{CallOutcome, CallState, CompressionStep, Event, RunState, SealedCall, TurnEnd};
+use kode_record::record::{Executed, TurnFigures};
+use kode_text::edit::ledger::Entry;
+
+/// A turn began; `shown` is its prompt.
+pub(super) fn begun(turn: TurnId, shown: Vec<Event>) -> Vec<Event> {
+    let started =
+        [Event::StateChanged { state: RunState::Working }, Event::TurnStarted { turn: turn.clone() }];
+    let checkpoint = Event::CheckpointCreated { checkpoint: CheckpointId::before(&turn), turn };
+    started.into_iter().chain(shown).chain([checkpoint]).collect()
+}
+
+/// A turn ended.
+pub(super) fn done(turn: TurnId, reason: TurnEnd, usage: Usage, cost: Cost, figures: TurnFigures) -> Event {
+    let TurnFigures { duration_ms, model_calls, tool_calls, phases } = figures;
+    Event::Done { turn, reason, usage, cost, duration_ms, model_calls, tool_calls, phases }
+}
+
+/// A conversation was compacted; without an agent it is the session's own.
+pub(super) fn compacted(agent: Option<AgentId>, compaction: &Compaction) -> Event {
+    let step = CompressionStep::Done { compaction: Box::new(compaction.clone()) };
+    Event::ContextCompression { turn: compaction.turn.clone(), agent, step }
+}
+
+/// What is told before a call's end, and after it, where the call was carried out or refused.
+pub(super) fn execution(
+    outcome: &CallOutcome,
+    result: &Block,
+    executed: Option<Executed>,
+) -> (Option<Event>, Option<Event>) {
+    let (Some(Executed { name, duration_ms }), Block::ToolResult { tool_use_id, content, is_error, .. }) =
+        (executed, result)
+    else {
+        return (None, None);
+    };
+    let call = CallId::from_external(tool_use_id);
+    let refused = match outcome.error {
+        Some(ToolErrorKind::Denied) => {
+            Some(Event::ToolDenied { call: call.clone(), name: name.clone(), reason: content.clone() })
+        }
+        Some(ToolErrorKind::Timeout) => Some(Event::ToolTimeout { call: call.clone(), name: name.clone() }),
+        _ => None,
+    };
+    (refused, Some(Event::ToolExecuted { call, name, duration_ms, ok: !is_error }))
+}
+
+/// The file or document whose hunks are others since an entry.
+pub(super) fn of_edits(entry: &Entry) -> Option<Event> {
+    let target = match entry {
+        Entry::Changed { target, .. }
+        | Entry::Replaced { target, .. }
+        | Entry::Moved { target, .. }
+        | Entry::Withdrawn { target, .. } => target,
+        Entry::Tracked { .. } | Entry::Typed { .. } | Entry::Before { .. } | Entry::Told { .. } => {
+            return None;
+        }
+    };
+    Some(Event::EditsChanged { targets: vec![target.clone()] })
+}
+
+/// The calls that were sealed; where an older journal does not say in which states they were, that is not known.
+pub(super) fn sealed(calls: Vec<CallId>, states: Vec<CallState>) -> Vec<SealedCall> {
+    let states = states.into_iter().map(Some).chain(std::iter::repeat(None));
+    calls.into_iter().zip(states).map(|(call, state)| SealedCall { call, state }).collect()
+}
+
+/// What makes an event of a background command.
+type OfTask = fn(BackgroundTask) -> Event;
+
+/// Which background command an entry tells of, and how.
+pub(super) fn of_task(entry: &TaskEntry) -> Option<(TaskId, OfTask)> {
+    match entry {
+        TaskEntry::Started { task, .. } => Some((task.clone(), |task| Event::BackgroundStarted { task })),
+        TaskEntry::Ended { task, .. } => Some((task.clone(), |task| Event::BackgroundEnded { task })),
+        TaskEntry::Told { .. } => None,
+    }
+}

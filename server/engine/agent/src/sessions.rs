@@ -1,0 +1,215 @@
+//! The stored sessions of a user: what there is, what is in it, how large it is, and how it is put away or deleted.
+//!
+//! Rule: the journals are the truth, and everything kept beside them is made from them again when it is missing, damaged or
+//! old. A session that cannot be read costs itself alone, and what another process has open is left alone.
+
+mod cleanup;
+mod digest;
+mod index;
+mod lines;
+mod list;
+mod locks;
+mod remove;
+mod search;
+mod size;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::engine::{JOURNAL, SessionError};
+use crate::session::title::tidy;
+use index::Folder;
+use kode_base::ids::SessionId;
+use kode_base::paths::AbsPath;
+use kode_journal::Journal;
+use kode_journal::disk::{self, Open};
+use kode_record::event::log::LIFE_JUMP;
+use kode_record::record::Record;
+use kode_record::title::TitledBy;
+
+pub use cleanup::{Cleaned, CleanupOptions};
+pub use digest::title;
+pub use list::{Archived, BadCursor, ListSessions, Presence, SessionPage, SessionSummary, Totals};
+pub use search::{BadQuery, Hit, HitKind, MAX_HITS, SearchPage, SearchSessions};
+pub use size::SessionSize;
+pub(crate) use sweep::sweep;
+
+/// The folder of all sessions in that of the user's state.
+const SESSIONS: &str = "sessions";
+
+/// How names of folders and files begin that are on their way out.
+const TRASH_PREFIX: &str = ".trash-";
+
+/// The stored sessions of a user. Reading them blocks: call it from a thread that may wait.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// The folder of all sessions.
+    root: PathBuf,
+    /// What is known of the sessions of each workspace.
+    folders: Mutex<HashMap<PathBuf, Folder>>,
+}
+
+/// Whose sessions are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workspaces {
+    /// Those of sessions that work in one of these folders.
+    These(Vec<AbsPath>),
+    /// All there are.
+    All,
+}
+
+/// So many sessions are named in words where several are meant.
+const NAMED: usize = 5;
+
+/// Why the beginning of an id names no session.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// None begins so.
+    #[error("there is no session `{0}` here")]
+    None(String),
+    /// Several do.
+    #[error("several sessions begin with `{wanted}`: {}", found.get(..NAMED).unwrap_or(found).join(", "))]
+    Several {
+        /// What was wanted.
+        wanted: String,
+        /// Their ids.
+        found: Vec<String>,
+    },
+}
+
+impl Catalogue {
+    /// The sessions in the folder of the user's state. Nothing is read yet.
+    #[must_use]
+    pub fn new(home: &AbsPath) -> Self {
+        Self { root: home.join(SESSIONS).as_path().to_path_buf(), folders: Mutex::default() }
+    }
+
+    /// The folder of the sessions of a workspace folder.
+    pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
+        self.root.join(crate::engine::slug(workspace))
+    }
+
+    /// The folder of a stored session.
+    ///
+    /// # Errors
+    /// [`SessionError::Unknown`].
+    pub fn find(&self, workspaces: &Workspaces, id: &SessionId) -> Result<PathBuf, SessionError> {
+        let unknown = || SessionError::Unknown(id.clone());
+        if !is_session_id(id.as_str()) {
+            return Err(unknown());
+        }
+        let folders = self.folders_of(workspaces).into_iter();
+        folders.map(|folder| folder.join(id.as_str())).find(|folder| folder.is_dir()).ok_or_else(unknown)
+    }
+
+    /// The one session whose id begins with `wanted`, with or without what all ids begin with.
+    ///
+    /// # Errors
+    /// [`FindError`].
+    pub fn complete(&self, workspaces: &Workspaces, wanted: &str) -> Result<SessionId, FindError> {
+        let names = self.folders_of(workspaces).into_iter().flat_map(|folder| session_names(&folder));
+        let is_meant = |name: &String| {
+            name.starts_with(wanted) || name.strip_prefix("ses_").is_some_and(|id| id.starts_with(wanted))
+        };
+        let mut found: Vec<String> = names.filter(is_meant).collect();
+        if found.iter().any(|name| name == wanted) {
+            return Ok(SessionId::from_external(wanted));
+        }
+        match found.len() {
+            1 => Ok(SessionId::from_external(found.remove(0))),
+            0 => Err(FindError::None(wanted.to_owned())),
+            _ => {
+                found.sort();
+                Err(FindError::Several { wanted: wanted.to_owned(), found })
+            }
+        }
+    }
+
+    /// Gives a session that is open nowhere a title of the user's.
+    ///
+    /// # Errors
+    /// [`SessionError`]: a title that cannot be taken, unknown, or open elsewhere.
+    pub fn rename(&self, workspaces: &Workspaces, id: &SessionId, title: &str) -> Result<(), SessionError> {
+        let title = tidy(title)?;
+        self.append(workspaces, id, &Record::Titled { title, by: TitledBy::User })
+    }
+
+    /// Puts a session that is open nowhere away, or takes it out again.
+    ///
+    /// # Errors
+    /// [`SessionError`]: unknown, or open elsewhere.
+    pub fn archive(
+        &self,
+        workspaces: &Workspaces,
+        id: &SessionId,
+        archived: bool,
+    ) -> Result<(), SessionError> {
+        self.append(workspaces, id, &Record::Archived { archived })
+    }
+
+    /// Adds a fact to the journal of a session, under its lock.
+    fn append(&self, workspaces: &Workspaces, id: &SessionId, record: &Record) -> Result<(), SessionError> {
+        let path = self.find(workspaces, id)?.join(JOURNAL);
+        let storage = |source| SessionError::Storage { path: path.clone(), source };
+        if !path.is_file() {
+            return Err(storage(io::Error::new(io::ErrorKind::NotFound, "there is no journal")));
+        }
+        let journal = Journal::open_patiently(disk::real(), &path, Open::Existing, None).map_err(storage)?;
+        // Like a life of the session that does nothing else: nobody can have seen its numbers.
+        let seq = index::refresh(&path).map_or(0, |digest| digest.seq.saturating_add(LIFE_JUMP));
+        let append = |line| journal.append_line(line, seq);
+        journal.prepare(record).and_then(append).map_err(|error| storage(error.source))?;
+        disk::real().open(&path, Open::Existing).and_then(|file| file.sync()).map_err(storage)?;
+        index::refresh(&path);
+        journal.release();
+        Ok(())
+    }
+
+    /// The folders in which there are sessions, for these workspaces.
+    fn folders_of(&self, workspaces: &Workspaces) -> Vec<PathBuf> {
+        match workspaces {
+            Workspaces::These(folders) => {
+                let mut found: Vec<_> = folders.iter().map(|folder| self.folder(folder)).collect();
+                found.sort();
+                found.dedup();
+                found
+            }
+            Workspaces::All => {
+                let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+                let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+                entries.filter(is_folder).map(|entry| entry.path()).collect()
+            }
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Folder>> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what the list says of a session beside its journal.
+pub(crate) fn refresh(journal: &Path) {
+    index::refresh(journal);
+}
+
+/// Whether a text can be the id of a session. It is looked up as one path component: it must not be able to name anything
+/// else.
+pub(crate) fn is_session_id(id: &str) -> bool {
+    !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+}
+
+/// The names of the sessions in the folder of a workspace.
+fn session_names(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        // Where the file system does not say what it is, finding a journal in it does.
+        let is_folder = entry.file_type().map_or(true, |kind| kind.is_dir());
+        (is_folder && is_session_id(&name)).then_some(name)
+    })
+}

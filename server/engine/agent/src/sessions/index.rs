@@ -1,0 +1,272 @@
+//! What was found out about sessions before: one file beside each journal, and one for all sessions of a workspace.
+//!
+//! Rule: an entry counts as long as length and time of its journal are those it was made at. Where a journal has only
+//! grown, reading goes on where it ended; everything else is read anew. What cannot be read of these files is made again.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::digest::{Digest, FOLDED_AT_ONCE, Reading};
+use super::session_names;
+use crate::engine::JOURNAL;
+use kode_journal::disk::TEMPORARY_PREFIX;
+
+/// Version of both files; others are not read.
+const VERSION: u32 = 2;
+
+/// The file beside a journal.
+const SUMMARY: &str = "summary.json";
+
+/// The file for all sessions of a workspace.
+const INDEX: &str = "index.json";
+
+/// Once so many entries have changed, the index is written: fewer are found quickly by their own files.
+const WRITTEN_FROM: usize = 32;
+
+/// An index larger than this is not read.
+const MAX_INDEX_BYTES: u64 = 256 << 20;
+
+/// A summary larger than this is not read.
+const MAX_SUMMARY_BYTES: u64 = 1 << 20;
+
+/// So many bytes before the end of what was read tell whether it is still the same journal.
+const CHECKED: u64 = 256;
+
+/// What was found out about a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    seen: Seen,
+    /// Where the last whole line ended.
+    folded: u64,
+    /// What stood before that place.
+    check: String,
+    /// Why nothing can be said of it, if nothing can.
+    pub(super) problem: Option<String>,
+    pub(super) digest: Digest,
+}
+
+/// What the system says of a journal without its being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    length: u64,
+    /// When it was last written, in nanoseconds.
+    modified: i128,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Summary<T> {
+    version: u32,
+    entry: T,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Index<T> {
+    version: u32,
+    sessions: T,
+}
+
+/// What is known of the sessions of a workspace.
+#[derive(Debug, Default)]
+pub(super) struct Folder {
+    entries: HashMap<String, Entry>,
+    /// Whether the index was looked for.
+    is_read: bool,
+    /// Entries that the index on the disk does not have.
+    unwritten: usize,
+}
+
+impl Folder {
+    /// Looks at all sessions in the folder, and reads what has changed.
+    pub(super) fn look(&mut self, folder: &Path) {
+        if !self.is_read {
+            self.is_read = true;
+            self.entries = read_index(folder).unwrap_or_default();
+        }
+        let mut entries = HashMap::with_capacity(self.entries.len());
+        for name in session_names(folder) {
+            let journal = journal_of(folder, &name);
+            let known = self.entries.remove(&name);
+            let seen = Seen::of(&journal);
+            let entry = match (known, seen) {
+                (Some(known), Ok(seen)) if known.is_of(seen) && !known.digest.has_gap => known,
+                (known, seen) => {
+                    self.unwritten += 1;
+                    look_again(&journal, known, seen)
+                }
+            };
+            entries.insert(name, entry);
+        }
+        self.unwritten += self.entries.len();
+        self.entries = entries;
+        if self.unwritten >= WRITTEN_FROM {
+            let index = Index { version: VERSION, sessions: &self.entries };
+            match write(&folder.join(INDEX), &index) {
+                Ok(()) => self.unwritten = 0,
+                Err(error) => tracing::debug!(%error, "the index of sessions was not written"),
+            }
+        }
+    }
+
+    /// What is known, by the names of the sessions' folders.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// Forgets a session.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.entries.remove(name);
+    }
+}
+
+impl Entry {
+    /// When something last happened in it; of one that says nothing, when it was last written.
+    pub(super) fn updated(&self) -> Timestamp {
+        let modified = || Timestamp::from_nanosecond(self.seen.modified).unwrap_or_default();
+        self.digest.updated.or(self.digest.created).unwrap_or_else(modified)
+    }
+
+    /// When the journal was last written.
+    pub(super) fn modified(&self) -> Timestamp {
+        Timestamp::from_nanosecond(self.seen.modified).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Whether the journal is as it was when this was found out.
+    fn is_of(&self, seen: Seen) -> bool {
+        self.seen == seen
+    }
+
+    /// Whether reading can go on where this entry ends.
+    fn can_go_on(&self, file: &mut File, length: u64, reading: Reading) -> bool {
+        let is_enough = reading == Reading::Bounded || !self.digest.has_gap;
+        // Written without having grown: somebody may have changed it. What is short is read again.
+        let is_rewritten = self.seen.length == length && length <= FOLDED_AT_ONCE;
+        let mut is_same = || check(file, self.folded).is_ok_and(|check| check == self.check);
+        is_enough
+            && !is_rewritten
+            && self.problem.is_none()
+            && self.folded > 0
+            && self.folded <= length
+            && is_same()
+    }
+
+    fn unreadable(seen: Seen, problem: String) -> Self {
+        let (check, digest) = (String::new(), Digest::default());
+        Self { seen, folded: 0, check, problem: Some(problem), digest }
+    }
+}
+
+impl Seen {
+    fn of(journal: &Path) -> io::Result<Self> {
+        Ok(Self::from(&journal.metadata()?))
+    }
+
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = modified.and_then(|time| i128::try_from(time.as_nanos()).ok()).unwrap_or_default();
+        Self { length: metadata.len(), modified }
+    }
+}
+
+/// Finds out about a session whose entry is missing, old or not of the whole journal.
+fn look_again(journal: &Path, known: Option<Entry>, seen: io::Result<Seen>) -> Entry {
+    let unread = Seen { length: 0, modified: 0 };
+    let seen = match seen {
+        Ok(seen) => seen,
+        Err(error) => return Entry::unreadable(unread, format!("the journal cannot be read: {error}")),
+    };
+    // The one that knows more of it.
+    let both = [known, read_summary(journal)].into_iter().flatten();
+    match both.max_by_key(|entry| (!entry.digest.has_gap, entry.folded)) {
+        Some(entry) if entry.is_of(seen) => entry,
+        newest => read(journal, newest, Reading::Bounded)
+            .unwrap_or_else(|error| Entry::unreadable(seen, format!("the journal cannot be read: {error}"))),
+    }
+}
+
+/// Reads of a journal what is new since `known`, or from its beginning.
+fn read(journal: &Path, known: Option<Entry>, reading: Reading) -> io::Result<Entry> {
+    let mut file = File::open(journal)?;
+    let seen = Seen::from(&file.metadata()?);
+    let known = known.filter(|known| known.can_go_on(&mut file, seen.length, reading));
+    let read = match known {
+        Some(known) => known.digest.go_on(file.try_clone()?, known.folded, seen.length, reading),
+        None => Digest::read(file.try_clone()?, seen.length, reading),
+    };
+    let (digest, folded) = read?;
+    // One whose beginning is lost can be loaded all the same.
+    let is_readable = digest.id.is_some() || digest.updated.is_some();
+    let problem = match seen.length {
+        _ if is_readable => None,
+        0 => Some("the journal is empty".to_owned()),
+        _ => Some("the journal is damaged: no line of it can be read".to_owned()),
+    };
+    Ok(Entry { seen, folded, check: check(&mut file, folded)?, problem, digest })
+}
+
+/// Brings the file beside a journal up to date, and answers what it says. What fails costs time later, and nothing else.
+pub(super) fn refresh(journal: &Path) -> Option<Digest> {
+    let entry = match read(journal, read_summary(journal), Reading::Whole) {
+        Ok(entry) => entry,
+        Err(error) => {
+            tracing::debug!(%error, path = %journal.display(), "a journal cannot be read");
+            return None;
+        }
+    };
+    if let Err(error) = write(&summary_of(journal), &Summary { version: VERSION, entry: &entry }) {
+        tracing::debug!(%error, path = %journal.display(), "the summary of a session was not written");
+    }
+    Some(entry.digest)
+}
+
+/// A hash of what stands before a place.
+fn check(file: &mut File, end: u64) -> io::Result<String> {
+    let start = end.saturating_sub(CHECKED);
+    file.seek(SeekFrom::Start(start))?;
+    let mut before = Vec::new();
+    file.take(end - start).read_to_end(&mut before)?;
+    Ok(Sha256::digest(&before).iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn read_summary(journal: &Path) -> Option<Entry> {
+    let Summary { version, entry } = read_json::<Summary<Entry>>(&summary_of(journal), MAX_SUMMARY_BYTES)?;
+    (version == VERSION).then_some(entry)
+}
+
+fn read_index(folder: &Path) -> Option<HashMap<String, Entry>> {
+    let Index { version, sessions } = read_json(&folder.join(INDEX), MAX_INDEX_BYTES)?;
+    (version == VERSION).then_some(sessions)
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path, limit: u64) -> Option<T> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Puts a file in the place of another at once. It is not waited for the disk: what a power cut damages is made again.
+fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;
+    temporary.write_all(&serde_json::to_vec(value)?)?;
+    temporary.persist(path)?;
+    Ok(())
+}
+
+fn summary_of(journal: &Path) -> PathBuf {
+    journal.with_file_name(SUMMARY)
+}
+
+fn journal_of(folder: &Path, name: &str) -> PathBuf {
+    let mut path = folder.join(name);
+    path.push(JOURNAL);
+    path
+}

@@ -1,0 +1,302 @@
+//! The list of sessions: what each is, in pages, the one last used first.
+//!
+//! Rule: every session is in it, also one that cannot be read, and says why. A page begins after a session's time and
+//! id, so that whatever changes between two pages, the next one can be had.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::index::Entry;
+use super::locks::Locks;
+use super::size::{SessionSize, bytes_in};
+use super::{Catalogue, Workspaces};
+use crate::engine::JOURNAL;
+use kode_base::ids::SessionId;
+use kode_base::mode::Mode;
+use kode_base::paths::AbsPath;
+use kode_record::event::RunState;
+use kode_record::title::TitledBy;
+
+/// What is listed.
+#[derive(Clone, Debug)]
+pub struct ListSessions {
+    /// Whose sessions.
+    pub workspaces: Workspaces,
+    /// Whether sessions that were put away are listed.
+    pub archived: Archived,
+    /// The most sessions of a page.
+    pub limit: usize,
+    /// [`SessionPage::next`] of the page before.
+    pub cursor: Option<String>,
+    /// Whether it is counted what all of them take together.
+    pub totals: bool,
+    /// Whether large journals that nobody has read yet are read as a whole, however long it takes.
+    pub thorough: bool,
+}
+
+/// Whether sessions that were put away are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Archived {
+    /// They are left out.
+    #[default]
+    Hide,
+    /// They alone.
+    Only,
+    /// They as well.
+    Include,
+}
+
+/// Where a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Live in this process.
+    Live(RunState),
+    /// On the disk.
+    Stored,
+    /// Live in another process.
+    Elsewhere,
+    /// On the disk, and cannot be read; the text says why.
+    Unreadable(String),
+}
+
+/// A session in the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionSummary {
+    /// The session.
+    pub id: SessionId,
+    /// What people call it; empty before the first prompt.
+    pub title: String,
+    /// Who named it so; `None` for the first line of its first prompt.
+    pub titled: Option<TitledBy>,
+    /// Whether it was put away.
+    pub archived: bool,
+    /// Where it is.
+    pub presence: Presence,
+    /// Its working directory; `None` where its journal does not say.
+    pub folder: Option<AbsPath>,
+    /// When it began; `None` where its journal does not say.
+    pub created: Option<Timestamp>,
+    /// When something last happened in it.
+    pub updated: Timestamp,
+    /// Its turns so far; `None` where a large journal was not read as a whole yet.
+    pub turns: Option<u64>,
+    /// The name of its model profile; empty where its journal does not say.
+    pub model: String,
+    /// Its mode; `None` where its journal does not say.
+    pub mode: Option<Mode>,
+    /// What it takes on the disk.
+    pub size: SessionSize,
+    /// What it cost in US dollars; `None` where a part is not known.
+    pub cost: Option<f64>,
+    /// The first words of its last answer; empty where there is none.
+    pub answer: String,
+}
+
+/// What sessions take together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How many there are, those that were put away included.
+    pub sessions: u64,
+    /// The room they take on the disk, in bytes.
+    pub bytes: u64,
+}
+
+/// A page of the list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionPage {
+    /// The sessions, the one last used first.
+    pub sessions: Vec<SessionSummary>,
+    /// What the next page begins after; `None` on the last.
+    pub next: Option<String>,
+    /// What all sessions take together, if that was asked for.
+    pub totals: Option<Totals>,
+    /// Whether there are large journals that were not read as a whole yet.
+    pub has_gaps: bool,
+}
+
+/// A text that no page of the list was answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this cursor is of no page of the list; begin without one")]
+pub struct BadCursor;
+
+/// The place of a session in the list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) updated: Reverse<Timestamp>,
+    pub(super) id: String,
+}
+
+impl Place {
+    pub(super) fn parse(cursor: &str) -> Option<Self> {
+        let (updated, id) = cursor.split_once('_')?;
+        let updated = Reverse(Timestamp::from_nanosecond(updated.parse().ok()?).ok()?);
+        super::is_session_id(id).then(|| Self { updated, id: id.to_owned() })
+    }
+
+    pub(super) fn cursor(&self) -> String {
+        format!("{}_{}", self.updated.0.as_nanosecond(), self.id)
+    }
+}
+
+/// A session as the index has it.
+pub(super) struct Found {
+    pub(super) place: Place,
+    pub(super) folder: PathBuf,
+    pub(super) entry: Entry,
+}
+
+impl Catalogue {
+    /// A page of the list. `presence` says what this process knows of a session: nothing means that it is not live here.
+    ///
+    /// # Errors
+    /// [`BadCursor`].
+    pub fn list(
+        &self,
+        query: &ListSessions,
+        presence: &dyn Fn(&SessionId) -> Option<Presence>,
+    ) -> Result<SessionPage, BadCursor> {
+        let after =
+            query.cursor.as_deref().map(|cursor| Place::parse(cursor).ok_or(BadCursor)).transpose()?;
+        if query.thorough {
+            self.close_gaps(&query.workspaces);
+        }
+        let limit = query.limit.max(1);
+        let (page, next, has_gaps) = self.page(query, after.as_ref(), limit);
+        let locks = Locks::now();
+        let sessions = page.into_iter().map(|found| summary(found, &locks, presence)).collect();
+        let totals = query.totals.then(|| self.totals(&query.workspaces));
+        Ok(SessionPage { sessions, next, totals, has_gaps })
+    }
+
+    /// Reads large journals as a whole of which only head and tail were read.
+    pub fn close_gaps(&self, workspaces: &Workspaces) {
+        for found in self.all(workspaces).into_iter().filter(|found| found.entry.digest.has_gap) {
+            // Not under the lock: it may take long.
+            super::refresh(&found.folder.join(JOURNAL));
+        }
+    }
+
+    /// What the sessions of workspaces take together.
+    #[must_use]
+    pub fn totals(&self, workspaces: &Workspaces) -> Totals {
+        /// Deep enough for what is in a session's folders.
+        const DEPTH: usize = 6;
+        let mut totals = Totals::default();
+        for folder in self.folders_of(workspaces) {
+            totals.sessions += super::session_names(&folder).count() as u64;
+            totals.bytes += bytes_in(&folder, DEPTH);
+        }
+        totals
+    }
+
+    /// The sessions of a page; they alone are copied out of the index.
+    fn page(
+        &self,
+        query: &ListSessions,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> (Vec<Found>, Option<String>, bool) {
+        let folders = self.folders_of(&query.workspaces);
+        let mut known = self.known();
+        for folder in &folders {
+            known.entry(folder.clone()).or_default().look(folder);
+        }
+        let all = folders.iter().filter_map(|folder| Some((folder, known.get(folder)?)));
+        let all =
+            all.flat_map(|(path, folder)| folder.entries().map(move |(name, entry)| (path, name, entry)));
+        let mut has_gaps = false;
+        let mut listed: Vec<(Reverse<Timestamp>, &String, &PathBuf, &Entry)> = Vec::new();
+        for (path, name, entry) in all {
+            has_gaps |= entry.digest.has_gap;
+            if !query.archived.is_listed(entry.digest.archived) {
+                continue;
+            }
+            let key = (Reverse(entry.updated()), name);
+            if after.is_none_or(|after| key > (after.updated, &after.id)) {
+                listed.push((key.0, key.1, path, entry));
+            }
+        }
+        // What comes after the page need not be in order.
+        if listed.len() > limit {
+            listed.select_nth_unstable_by_key(limit, |(updated, name, ..)| (*updated, *name));
+        }
+        let more = listed.len() > limit;
+        listed.truncate(limit);
+        listed.sort_unstable_by_key(|(updated, name, ..)| (*updated, *name));
+        let copied = listed.into_iter().map(|(updated, name, path, entry)| Found {
+            place: Place { updated, id: name.clone() },
+            folder: path.join(name),
+            entry: entry.clone(),
+        });
+        let page: Vec<Found> = copied.collect();
+        let next = page.last().filter(|_| more).map(|last| last.place.cursor());
+        (page, next, has_gaps)
+    }
+
+    /// All sessions, the one last used first.
+    pub(super) fn all(&self, workspaces: &Workspaces) -> Vec<Found> {
+        let query = ListSessions {
+            workspaces: workspaces.clone(),
+            archived: Archived::Include,
+            limit: usize::MAX,
+            cursor: None,
+            totals: false,
+            thorough: false,
+        };
+        self.page(&query, None, usize::MAX).0
+    }
+}
+
+impl Archived {
+    fn is_listed(self, is_archived: bool) -> bool {
+        match self {
+            Self::Hide => !is_archived,
+            Self::Only => is_archived,
+            Self::Include => true,
+        }
+    }
+}
+
+impl ListSessions {
+    /// The newest sessions of workspaces, but for those that were put away.
+    #[must_use]
+    pub fn newest(workspaces: Workspaces, limit: usize) -> Self {
+        let (archived, cursor) = (Archived::Hide, None);
+        Self { workspaces, archived, limit, cursor, totals: false, thorough: false }
+    }
+}
+
+fn summary(found: Found, locks: &Locks, presence: &dyn Fn(&SessionId) -> Option<Presence>) -> SessionSummary {
+    let Found { place, folder, entry } = found;
+    let id = SessionId::from_external(place.id);
+    let presence = presence(&id).unwrap_or_else(|| on_disk(&folder, &entry, locks));
+    let digest = entry.digest;
+    SessionSummary {
+        id,
+        presence,
+        updated: place.updated.0,
+        turns: (entry.problem.is_none() && !digest.has_gap).then_some(digest.turns),
+        cost: digest.cost().filter(|_| entry.problem.is_none()),
+        size: SessionSize::of(&folder),
+        title: digest.title,
+        titled: digest.titled,
+        archived: digest.archived,
+        folder: digest.folder,
+        created: digest.created,
+        model: digest.model,
+        mode: digest.mode,
+        answer: digest.answer,
+    }
+}
+
+fn on_disk(folder: &Path, entry: &Entry, locks: &Locks) -> Presence {
+    if locks.is_held(&folder.join(JOURNAL)) {
+        return Presence::Elsewhere;
+    }
+    match &entry.problem {
+        Some(problem) => Presence::Unreadable(problem.clone()),
+        None => Presence::Stored,
+    }
+}

@@ -1,0 +1,83 @@
+//! Deleting sessions.
+//!
+//! Rule: a session that somebody has open is not deleted. Its folder is renamed first and emptied then, so that after a crash
+//! all of it is there, or nothing; what a crash has left is emptied later.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::{Catalogue, TRASH_PREFIX, Workspaces};
+use crate::engine::{JOURNAL, SessionError};
+use kode_base::ids::SessionId;
+
+impl Catalogue {
+    /// Deletes a session that is open nowhere, with all that was kept for it. One that cannot be read is deleted too.
+    ///
+    /// # Errors
+    /// [`SessionError`]: unknown, open, or a disk that refuses; then the session is as it was.
+    pub fn delete(&self, workspaces: &Workspaces, id: &SessionId) -> Result<(), SessionError> {
+        let folder = self.find(workspaces, id)?;
+        let journal = folder.join(JOURNAL);
+        let held = hold(&journal).map_err(|source| SessionError::Storage { path: journal, source })?;
+        self.discard(&folder).map_err(|source| SessionError::Storage { path: folder, source })?;
+        drop(held);
+        Ok(())
+    }
+
+    /// Takes the folder of a session away, whose journal the caller holds.
+    pub(super) fn discard(&self, folder: &Path) -> io::Result<()> {
+        let (Some(workspace), Some(name)) =
+            (folder.parent(), folder.file_name().and_then(|name| name.to_str()))
+        else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let trash = workspace.join(format!("{TRASH_PREFIX}{name}-{}", Uuid::now_v7().simple()));
+        std::fs::rename(folder, &trash)?;
+        if let Some(known) = self.known().get_mut(workspace) {
+            known.forget(name);
+        }
+        empty(&trash);
+        Ok(())
+    }
+}
+
+/// Holds a journal, so that nobody else opens it; nothing when there is none, or it must not be opened.
+///
+/// # Errors
+/// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when somebody has it open.
+pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
+    let file = match File::open(journal) {
+        Ok(file) => file,
+        // Any other error says nothing of whether somebody has it.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            tracing::debug!(%error, path = %journal.display(), "a journal that cannot be opened is nobody's");
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another kode-ls has this session open"))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// What has a name that begins so: what was renamed and not emptied, or begun and not finished.
+pub(super) fn trash(workspace: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
+    let is_trash =
+        |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
+    entries.filter(is_trash).map(|entry| entry.path()).collect()
+}
+
+/// Removes what was renamed. What refuses is tried again with the next cleaning.
+pub(super) fn empty(trash: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(trash) {
+        tracing::warn!(%error, path = %trash.display(), "what was deleted still takes room");
+    }
+}

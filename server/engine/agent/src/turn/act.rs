@@ -1,0 +1,201 @@
+//! What the pipeline carries out for a tool that wants the session itself: a question, a mode, the todo list.
+//!
+//! Rule: a tool only says what it wants; what the model is told of it is written here from what really happened.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::session::Session;
+use crate::session::conversation::Conversation;
+use crate::turn::pipeline::cancelled;
+use crate::turn::sample::Call;
+use crate::turn::taken_up::Again;
+use kode_base::call::{ToolError, ToolErrorKind};
+use kode_base::mode::Mode;
+use kode_base::question::{Draft, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Picked, Question, QuestionKind, Reply};
+use kode_base::todo::{self, Todo, TodoCounts};
+use kode_record::event::NoticeLevel;
+use kode_tool::ToolOutput;
+
+/// Asks the user and tells the model what they said.
+pub(super) async fn ask(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    title: &str,
+    draft: Draft,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let (session, kind) = (conversation.session, draft.kind);
+    if kind == QuestionKind::Plan {
+        own(conversation)?;
+    }
+    if kind == QuestionKind::Plan && session.mode() != Mode::Plan {
+        return Err(ToolError::new(
+            ToolErrorKind::Failed,
+            "There is no plan to accept: the session is not in plan mode.",
+            "Carry the work out, or call EnterPlanMode first if it is to be planned.",
+        ));
+    }
+    let again = match &call.again {
+        Some(Again::Question(question)) => Some(question.clone()),
+        Some(Again::Permission(..) | Again::Agent(..)) | None => None,
+    };
+    let (question, reply) = conversation.ask((&call.id, &call.item, title), again, draft, cancel).await;
+    let Some(mut reply) = reply else { return Err(cancelled()) };
+    let feedback = reply.feedback.take().filter(|text| !text.trim().is_empty());
+    match (kind, reply.answers.take()) {
+        (QuestionKind::Choice, Some(answers)) => Ok(chosen(&question, &answers, feedback)),
+        (QuestionKind::Plan, Some(answers)) => plan(conversation, call, &question, &answers, feedback, reply),
+        (QuestionKind::Choice, None) => {
+            let hint = match feedback {
+                Some(words) => format!("They said: {words}"),
+                None => {
+                    "Go on with what seems best and say what you assumed, or stop if you cannot.".to_owned()
+                }
+            };
+            Err(ToolError::new(ToolErrorKind::Denied, "The user did not answer.", hint))
+        }
+        (QuestionKind::Plan, None) => Err(kept_planning(conversation, call, &question, feedback)),
+        // No tool asks these.
+        (QuestionKind::TurnLimit | QuestionKind::Candidates, _) => Err(cancelled()),
+    }
+}
+
+fn chosen(question: &Question, answers: &[Picked], feedback: Option<String>) -> ToolOutput {
+    let told = question.told(answers);
+    let mut model_text = format!("The user answered:\n{told}");
+    if let Some(words) = feedback {
+        model_text.push_str(&format!("They added: {words}\n"));
+    }
+    let display = told.lines().map(|line| line.trim_start_matches("- ")).collect::<Vec<_>>().join("; ");
+    let structured = json!({ "questions": question.draft.questions, "answers": answers });
+    ToolOutput {
+        model_text: model_text.trim_end().to_owned(),
+        display,
+        structured: Some(structured),
+        ..ToolOutput::default()
+    }
+}
+
+/// Leaves plan mode, or stays in it, as the user said.
+fn plan(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    question: &Question,
+    answers: &[Picked],
+    feedback: Option<String>,
+    reply: Reply,
+) -> Result<ToolOutput, ToolError> {
+    let picked = answers.first().cloned().unwrap_or_default();
+    let label = picked.labels.first().map(String::as_str).unwrap_or_default();
+    let words: Vec<_> = [picked.words().map(str::to_owned), feedback].into_iter().flatten().collect();
+    let words = (!words.is_empty()).then(|| words.join("\n"));
+    let mode = match label {
+        PLAN_ACCEPT => reply.mode,
+        PLAN_ACCEPT_EDITS => reply.mode.or(Some(Mode::AcceptEdits)),
+        _ => return Err(kept_planning(conversation, call, question, words)),
+    };
+    let mode = conversation.session.leave_plan_mode(mode);
+    let presented = question.draft.plan.clone().unwrap_or_default();
+    let changed = reply.plan.filter(|plan| *plan != presented);
+    let mut model_text = format!(
+        "The user accepted the plan. Plan mode is over, the mode is now {}. Carry the plan out, step by step; keep a \
+        todo list if it has several steps.",
+        mode.name()
+    );
+    if let Some(changed) = &changed {
+        model_text
+            .push_str(&format!("\nThey have changed it before. This is the plan they accepted:\n{changed}"));
+    }
+    if let Some(words) = words {
+        model_text.push_str(&format!("\nThey added: {words}"));
+    }
+    let edited = changed.is_some();
+    let display = if edited { "Accepted with changes" } else { "Accepted" };
+    let plan = changed.unwrap_or(presented);
+    let structured = json!({ "accepted": true, "mode": mode.name(), "plan": plan, "edited": edited });
+    Ok(ToolOutput {
+        model_text,
+        display: format!("{display}; mode {}", mode.name()),
+        structured: Some(structured),
+        ..ToolOutput::default()
+    })
+}
+
+/// The plan was not accepted. Where the user says nothing of why, the turn ends so that they can.
+fn kept_planning(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    question: &Question,
+    words: Option<String>,
+) -> ToolError {
+    let hint = match words {
+        Some(words) => format!("They said: {words}\nChange the plan accordingly and present it again."),
+        None => {
+            conversation.ask_to_stop();
+            let hint = "Write what to change, or change the mode.".to_owned();
+            let text = "The plan was not accepted; plan mode goes on.".to_owned();
+            conversation.notice(&call.turn, NoticeLevel::Info, text, Some(hint));
+            "Plan mode goes on. Wait for what the user says next, and change the plan accordingly.".to_owned()
+        }
+    };
+    let structured = json!({ "accepted": false, "plan": question.draft.plan, "edited": false });
+    ToolError {
+        structured: Some(Box::new(structured)),
+        ..ToolError::new(ToolErrorKind::Denied, "The user did not accept the plan.", hint)
+    }
+}
+
+/// Changes the session's mode.
+pub(super) fn set_mode(conversation: &Conversation<'_>, mode: Mode) -> Result<ToolOutput, ToolError> {
+    let session = own(conversation)?;
+    if session.mode() == mode {
+        let hint = if mode == Mode::Plan {
+            "Go on planning, and call ExitPlanMode with the whole plan when it is ready."
+        } else {
+            "Go on with the work."
+        };
+        let message = format!("The session is in mode {} already.", mode.name());
+        return Err(ToolError::new(ToolErrorKind::Failed, message, hint));
+    }
+    session.configure(Some(mode), None);
+    let model_text = if mode == Mode::Plan {
+        "Plan mode is on: look and think, and change nothing; edits are refused. When the plan is ready, call \
+            ExitPlanMode with the whole of it, and the user decides."
+            .to_owned()
+    } else {
+        format!("The mode is now {}.", mode.name())
+    };
+    Ok(ToolOutput {
+        model_text,
+        display: format!("Mode {}", mode.name()),
+        structured: None,
+        ..ToolOutput::default()
+    })
+}
+
+/// Replaces the todo list.
+pub(super) fn set_todos(conversation: &Conversation<'_>, todos: Vec<Todo>) -> Result<ToolOutput, ToolError> {
+    let session = own(conversation)?;
+    let counts = TodoCounts::of(&todos);
+    let output = ToolOutput {
+        model_text: todo::render(&todos),
+        display: format!("{} of {} done", counts.completed, counts.total),
+        structured: Some(json!({ "todos": todos, "counts": counts })),
+        ..ToolOutput::default()
+    };
+    session.set_todos(todos);
+    Ok(output)
+}
+
+/// The session, if it is its own conversation that wants it: a sub-agent neither plans for it nor keeps its list.
+fn own<'a>(conversation: &Conversation<'a>) -> Result<&'a Session, ToolError> {
+    match conversation.agent {
+        None => Ok(conversation.session),
+        Some(_) => Err(ToolError::new(
+            ToolErrorKind::Forbidden,
+            "The mode and the todo list are the main conversation's.",
+            "Go on without; say in your answer what is left to do.",
+        )),
+    }
+}

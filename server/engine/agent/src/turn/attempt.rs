@@ -1,0 +1,68 @@
+//! What every attempt to ask a model has in common, for an answer as for a summary.
+//!
+//! Rule: what an attempt took is charged when it ends, whatever becomes of it; that it is tried again is said, and waits
+//! are spread.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::session::conversation::Conversation;
+use crate::turn::Spent;
+use kode_base::ids::TurnId;
+use kode_model::profile::Profile;
+use kode_model::retry::RetryPolicy;
+use kode_model::{ModelError, Usage};
+use kode_record::context::ContextUse;
+use kode_record::event::{Event, ModelRetry};
+
+/// Charges tokens of a turn that no answer of its own counts: of what broke off, was not taken, or is a summary.
+pub(super) fn charge_beside(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    profile: &Profile,
+    usage: Usage,
+    context: impl FnOnce() -> Option<ContextUse>,
+) {
+    if usage != Usage::default() {
+        conversation.spend(Spent { usage, ..Spent::default() });
+        conversation.charge(turn, profile, usage, context());
+    }
+}
+
+/// What an attempt took that failed.
+pub(super) fn usage_of(error: &ModelError) -> Usage {
+    error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default()
+}
+
+/// Says that a model is asked again, for the `attempt`th time, after `delay`; `waited` was spent on it before.
+pub(super) fn tell_retry(
+    conversation: &Conversation<'_>,
+    model: &str,
+    error: &ModelError,
+    attempt: u32,
+    (delay, waited): (Duration, Duration),
+    policy: &RetryPolicy,
+) {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let next =
+        SignedDuration::try_from(delay).ok().and_then(|delay| Timestamp::now().checked_add(delay).ok());
+    let retry = ModelRetry {
+        attempt,
+        of: policy.max_retries,
+        delay_ms: millis(delay),
+        next: next.unwrap_or(Timestamp::MAX),
+        left_ms: millis(policy.total_wait.saturating_sub(waited)),
+        kind: error.kind,
+        reason: error.to_string(),
+        model: model.to_owned(),
+    };
+    conversation.session.publish(Event::ModelRetry { retry });
+}
+
+/// A number between 0 and 1 that differs from process to process and call to call.
+pub(super) fn jitter() -> f64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let random = RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}

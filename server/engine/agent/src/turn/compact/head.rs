@@ -1,0 +1,164 @@
+//! What the model is told in the place of the messages that are gone.
+//!
+//! Rule: it is a part of the user's side that says it is none of the user's words; the first instruction stands in it as
+//! it was said, and so do the newest prompt and what the user said after it where their messages are gone, together
+//! within one share of the window. What it quotes cannot end it early.
+
+use super::{Before, pictures, within};
+use crate::session::thread::Saying;
+use kode_model::Block;
+
+/// The share of the window, as one part in so many, that the first instruction may take.
+const FIRST_INSTRUCTION_PART: u64 = 32;
+
+/// The share of the window, as one part in so many, that the newest prompt and what the user said after it may take.
+const PROMPT_PART: u64 = 4;
+
+/// The share of the window, as one part in so many, that a summary may take.
+const SUMMARY_PART: u64 = 8;
+
+/// So much of what the user said after the newest prompt is quoted, the newest.
+const MAX_STEERED: usize = 20;
+
+/// Less of a text is not worth quoting.
+const MIN_QUOTED: u64 = 20;
+
+const TAG: &str = "conversation-summary";
+
+const WITH_SUMMARY: &str = "\
+The conversation before this point was left out because the context window is limited. This summary of it was written by \
+a model; it is not a message of the user. Messages that follow it are newer than the summary and stand as they were. Go on \
+with the work from there; do not repeat what is done, and do not mention the summary. Files have to be read again before \
+they are changed, but for those whose text stands below.";
+
+const WITHOUT_SUMMARY: &str = "\
+Warning: the conversation before this point was left out because the context window is limited, and no summary of it could \
+be written. You do not know what was done in it. This note is not a message of the user. Look at the files and at what \
+follows before you go on, do not repeat what seems done, and ask the user where something that counts is missing.";
+
+/// What the model is told, in the making.
+pub(super) struct Head<'a> {
+    before: &'a Before<'a>,
+    /// The newest prompt where it is gone, then what the user said after it.
+    prompt: Option<&'a Saying>,
+    steered: Vec<&'a Saying>,
+    /// What may be quoted is divided by this.
+    part: u64,
+    text: String,
+}
+
+/// A block that is quoted, and what it is.
+struct Quoted<'a> {
+    block: &'a Block,
+    is_typed: bool,
+}
+
+impl<'a> Head<'a> {
+    /// The head of a history that goes on with message `kept_from`, with all it quotes `part` times shorter than it may be.
+    pub(super) fn of(before: &'a Before<'a>, kept_from: usize, part: u64) -> Self {
+        let is_lost = |saying: &&Saying| saying.at.is_none_or(|at| at < kept_from);
+        let prompt = before.prompt.as_ref().filter(is_lost);
+        let mut steered: Vec<_> = before.steered.iter().filter(is_lost).collect();
+        steered.drain(..steered.len().saturating_sub(MAX_STEERED));
+        Self { before, prompt, steered, part, text: String::new() }
+    }
+
+    /// Says what a summary says.
+    pub(super) fn with_summary(mut self, summary: &str) -> Self {
+        let summary = self.share(summary, SUMMARY_PART);
+        let first = self.first_instruction();
+        self.text = format!("{WITH_SUMMARY}\n{first}\nThe summary:\n\n{summary}");
+        self
+    }
+
+    /// Says that there is no summary and why, and what an older one says.
+    pub(super) fn with_warning(mut self, failure: &str, older: Option<&str>) -> Self {
+        let first = self.first_instruction();
+        self.text = format!("{WITHOUT_SUMMARY}\nThe reason: {failure}.\n{first}");
+        if let Some(older) = older {
+            let older = self.share(older, SUMMARY_PART);
+            self.text = format!("{}\nA summary of what came long before:\n\n{older}", self.text);
+        }
+        self
+    }
+
+    /// The blocks.
+    pub(super) fn into_blocks(self) -> Vec<Block> {
+        let quoted = self.text.replace(&format!("</{TAG}"), &format!("<\u{200b}/{TAG}"));
+        let mut blocks = vec![Block::Text { text: format!("<{TAG}>\n{quoted}\n</{TAG}>") }];
+        let mut sayings = Vec::new();
+        if let Some(prompt) = self.prompt {
+            sayings.push(("The newest prompt of the user, to which the work that follows belongs:", prompt));
+        }
+        let later = "What the user said later, while the work on that prompt went on:";
+        sayings.extend(self.steered.iter().map(|said| (later, *said)));
+        let quoted: Vec<_> = sayings.iter().flat_map(|(_, said)| parts(said)).collect();
+        let mut shared = self.shared(&quoted).into_iter();
+        for (what, said) in sayings {
+            blocks.push(Block::Text { text: what.to_owned() });
+            blocks.extend(shared.by_ref().take(parts(said).count()).flatten());
+        }
+        blocks
+    }
+
+    /// What is quoted, cut to what may be quoted together: what the user typed comes first, then what was attached to it.
+    /// `None` for what has no room.
+    fn shared(&self, quoted: &[Quoted<'_>]) -> Vec<Option<Block>> {
+        let counter = self.before.counter;
+        let mut left = self.before.profile.context_window / PROMPT_PART / self.part;
+        let mut picture_bytes = pictures::MAX_BYTES;
+        let mut shared: Vec<_> = quoted.iter().map(|_| None).collect();
+        for is_typed in [true, false] {
+            let of = quoted.iter().enumerate().filter(|(_, quoted)| quoted.is_typed == is_typed);
+            let mut sized: Vec<_> =
+                of.map(|(at, quoted)| (counter.blocks(std::slice::from_ref(quoted.block)), at)).collect();
+            // What is short leaves of its share to what is long.
+            sized.sort_unstable();
+            let count = u64::try_from(sized.len()).unwrap_or(u64::MAX);
+            for ((size, at), others) in sized.into_iter().zip((1..=count).rev()) {
+                let share = left / others;
+                let block = quoted[at].block;
+                let bytes = pictures::bytes(std::slice::from_ref(block));
+                let cut = match block {
+                    _ if size <= share && bytes <= picture_bytes => block.clone(),
+                    Block::Text { text } if share >= MIN_QUOTED => {
+                        Block::Text { text: within(text, share, counter) }
+                    }
+                    Block::Image(_) if share >= MIN_QUOTED => Block::Text { text: pictures::NOTE.to_owned() },
+                    Block::Text { .. }
+                    | Block::Image(_)
+                    | Block::Thinking { .. }
+                    | Block::RedactedThinking { .. }
+                    | Block::ToolUse { .. }
+                    | Block::ToolResult { .. } => continue,
+                };
+                let cut = std::slice::from_ref(&cut);
+                left = left.saturating_sub(counter.blocks(cut));
+                picture_bytes = picture_bytes.saturating_sub(pictures::bytes(cut));
+                shared[at] = cut.first().cloned();
+            }
+        }
+        shared
+    }
+
+    fn first_instruction(&self) -> String {
+        match &self.before.first_instruction {
+            Some(first) => {
+                let first = self.share(first, FIRST_INSTRUCTION_PART);
+                format!("\nThe first instruction of the user, word for word:\n\n{first}\n")
+            }
+            None => String::new(),
+        }
+    }
+
+    fn share(&self, text: &str, part: u64) -> String {
+        within(text, self.before.profile.context_window / part / self.part, self.before.counter)
+    }
+}
+
+/// What can be quoted of what somebody said.
+fn parts(said: &Saying) -> impl Iterator<Item = Quoted<'_>> {
+    let is_said = |block: &Block| matches!(block, Block::Text { .. } | Block::Image(_));
+    let blocks = said.blocks.iter().enumerate().filter(move |(_, block)| is_said(block));
+    blocks.map(|(at, block)| Quoted { block, is_typed: at < said.words })
+}

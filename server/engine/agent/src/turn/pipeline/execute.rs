@@ -1,0 +1,246 @@
+//! The execution: a call that may run takes its place and does what its plan says.
+//!
+//! Rule: that a call has begun is safe on disk before it changes anything, and what became of it before the model hears of
+//! it; a tool that heeds neither a cancel nor its time is given up.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::Pipeline;
+use super::refusal::cancelled;
+use crate::turn::sample::Call;
+use crate::turn::taken_up::Again;
+use crate::turn::uses::{self, Used};
+use crate::turn::{act, delegate};
+use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
+use kode_base::ids::{ChangeId, HunkId, PermissionId};
+use kode_base::question::{Draft, Reply};
+use kode_record::event::Event;
+use kode_text::edit::ledger::Change;
+use kode_text::edit::ledger::review::HunkKind;
+use kode_tool::report::report;
+use kode_tool::{Action, Asker, CallContext, ErasedTool, Plan, RunFn, ToolOutput};
+
+/// After a cancel a tool has so long to stop by itself and hand over what it has.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// A question of a running call, with where the answer goes.
+pub(super) type Ask = (Draft, oneshot::Sender<Option<Reply>>);
+
+impl Pipeline<'_> {
+    /// Whose a change of this call is.
+    pub(super) fn change(&self, permission: Option<&PermissionId>) -> Change {
+        Change {
+            id: ChangeId::generate(),
+            turn: self.call.turn.clone(),
+            call: self.call.id.clone(),
+            kind: HunkKind::Text,
+            permission: permission.cloned(),
+        }
+    }
+
+    /// Notes in the transcript that the call begins to run.
+    fn begins(&self, title: &str) {
+        if self.embedded.is_none() {
+            self.conversation.call_begins(&self.call.item, title);
+        }
+    }
+
+    pub(super) async fn execute(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: Plan,
+        names: &[HunkId],
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let Plan { title, touches: _, action } = plan;
+        let (action, delegation) = match action {
+            // These take no place: what comes of them has its own.
+            Action::Delegate(delegation) => {
+                if !self.goes_on() {
+                    self.begins(&title);
+                }
+                (None, Some(*delegation))
+            }
+            Action::Use(wanted) => {
+                self.begins(&title);
+                match uses::expand(self.conversation, self.call, &wanted, self.cancel).await? {
+                    Used::Told(output) => return Ok(output),
+                    Used::Delegated(delegation) => (None, Some(*delegation)),
+                }
+            }
+            Action::Run(_)
+            | Action::Change(_)
+            | Action::Ask(_)
+            | Action::SetMode(_)
+            | Action::SetTodos(_) => (Some(action), None),
+        };
+        if let Some(delegation) = delegation {
+            let progress = Arc::clone(&context.progress);
+            return delegate::run(self.conversation, self.call, delegation, progress, self.cancel).await;
+        }
+        let Some(action) = action else { return Err(fault(self.call)) };
+        let kind = tool.facts().kind;
+        // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
+        // command has changed is told from what was there before.
+        let _alone = match kind {
+            ToolKind::ReadOnly => None,
+            ToolKind::Write | ToolKind::Execute => tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(cancelled()),
+                alone = self.session.agents.alone() => Some(alone),
+            },
+        };
+        // Only what runs takes a place; a call that waits for the user holds back nobody.
+        let place = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(cancelled()),
+            place = self.session.places.take() => place,
+        };
+        // A question that is asked again has begun nothing.
+        if !matches!(self.call.again, Some(Again::Question(_))) {
+            self.begins(&title);
+        }
+        if kind != ToolKind::ReadOnly {
+            // After a power cut it must be known that this call had begun, and who allowed it.
+            self.session.sync().await;
+        }
+        match action {
+            Action::Change(change) => {
+                let summary = change.summary.clone();
+                let workspace = self.conversation.workspace();
+                let change_of = self.change(None);
+                let applied =
+                    self.session.apply_change_in(workspace, change, &change_of, names, self.cancel).await;
+                // What became of the files is safe before the model hears of it, also when only some were changed.
+                self.session.sync().await;
+                let applied = applied?;
+                Ok(report(&summary, &applied, workspace))
+            }
+            Action::Run(work) if kind == ToolKind::Execute => {
+                let _until_its_changes_are_entered = self.session.command_runs();
+                let scan = self.session.before_command().await;
+                let result = self.work(work, context, tool.timeout()).await;
+                // Whatever became of the command: what it changed until then it changed.
+                self.session.after_command(scan, &self.change(None)).await;
+                self.session.sync().await;
+                result
+            }
+            Action::Run(work) => self.work(work, context, tool.timeout()).await,
+            Action::Ask(draft) => {
+                drop(place);
+                act::ask(self.conversation, self.call, &title, *draft, self.cancel).await
+            }
+            Action::SetMode(mode) => act::set_mode(self.conversation, mode),
+            Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
+            Action::Delegate(_) | Action::Use(_) => Err(fault(self.call)),
+        }
+    }
+
+    /// Runs the work in a task of its own, so that it can be given up when it heeds neither a cancel nor its time.
+    async fn work(
+        &self,
+        work: RunFn,
+        context: CallContext,
+        limit: Option<Duration>,
+    ) -> Result<ToolOutput, ToolError> {
+        let stop = context.cancel.clone();
+        let mut task = tokio::spawn(async move { work(context).await });
+        let over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut asked = self.asked.lock().await;
+        let mut over = pin!(over);
+        let ended = loop {
+            break tokio::select! {
+            biased;
+            ended = &mut task => ended,
+            () = self.cancel.cancelled() => match within_grace(&mut task).await {
+                Some(ended) => ended,
+                None => {
+                    task.abort();
+                    return Err(cancelled());
+                }
+            },
+            ask = asked.recv() => {
+                if let Some((draft, answer)) = ask {
+                    let reply = self.conversation.ask_beside(&self.call.id, &self.call.item, draft, self.cancel);
+                    // Who asked may have given up meanwhile.
+                    drop(answer.send(reply.await));
+                }
+                continue;
+            }
+            () = &mut over => {
+                stop.cancel();
+                if within_grace(&mut task).await.is_none() {
+                    task.abort();
+                }
+                return Err(timed_out(self.call, limit.unwrap_or_default()));
+            }
+            };
+        };
+        ended.unwrap_or_else(|_| Err(fault(self.call)))
+    }
+
+    pub(super) fn context(&self) -> CallContext {
+        let (session, call) = (self.session, self.call);
+        let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(session.events()));
+        let latest = Mutex::new(String::new());
+        let asks = self.asks.clone();
+        let ask: Asker = Arc::new(move |draft| {
+            let asks = asks.clone();
+            Box::pin(async move {
+                let (sender, receiver) = oneshot::channel();
+                asks.send((draft, sender)).await.ok()?;
+                receiver.await.ok()?
+            })
+        });
+        CallContext {
+            call_id: call.id.clone(),
+            workspace: Arc::clone(self.conversation.workspace()),
+            shell: Arc::clone(&self.conversation.shell),
+            sandbox: self.conversation.in_force().policy.sandbox.clone(),
+            agents: Arc::new(session.known_agents()),
+            catalog: session.catalog(),
+            may_read: self.conversation.may_read(),
+            cancel: self.cancel.child_token(),
+            text_limit: None,
+            ask: Some(ask),
+            progress: Arc::new(move |text| {
+                let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+                if *latest != text {
+                    latest.clone_from(&text);
+                    events.publish(Event::ToolProgress { item: item.clone(), call: id.clone(), text });
+                }
+            }),
+        }
+    }
+}
+
+async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
+    tokio::time::timeout(CANCEL_GRACE, task).await.ok()
+}
+
+pub(super) fn fault(call: &Call) -> ToolError {
+    tracing::error!(call = %call.id, tool = %call.name, "the tool panicked");
+    ToolError::new(
+        ToolErrorKind::Failed,
+        format!("{} failed because of a fault in kode-ls itself.", call.name),
+        "Do not repeat the same call; the log has the details.",
+    )
+}
+
+fn timed_out(call: &Call, limit: Duration) -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Timeout,
+        format!("{} was stopped after {} ms, the time it is given.", call.name, limit.as_millis()),
+        "Ask for less in one call, for example a smaller folder or a narrower pattern.",
+    )
+}

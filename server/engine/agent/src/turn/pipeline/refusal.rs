@@ -1,0 +1,65 @@
+//! What the model is told of a call that does not run, or not as it was written.
+//!
+//! Rule: each text says what happened and what to do next, and a refusal never invites another way around it.
+
+use serde_json::Value;
+
+use crate::session::guard::Judged;
+use kode_base::call::{ToolError, ToolErrorKind};
+use kode_permission::GateDecision;
+use kode_tool::Plan;
+
+pub(in crate::turn) fn cancelled() -> ToolError {
+    ToolError::new(
+        ToolErrorKind::Cancelled,
+        "The user cancelled this call.",
+        "Do not repeat it unless asked to.",
+    )
+}
+
+/// The judgment, unless it refuses the call.
+pub(super) fn unless_refused(plan: &Plan, judged: Judged) -> Result<Judged, ToolError> {
+    match judged.verdict.decision {
+        GateDecision::Allow | GateDecision::Ask => Ok(judged),
+        GateDecision::Deny => Err(ToolError::new(
+            ToolErrorKind::Denied,
+            format!("{} was refused: {}.", plan.title, judged.verdict.reason),
+            "Do not try it another way; go on without it.",
+        )),
+    }
+}
+
+/// What the model is told where a hook has changed a call.
+pub(super) fn changed_by_hook(input: &Value) -> String {
+    format!("A hook changed the arguments to {input}\n")
+}
+
+/// An error that comes of what a hook has made of a call.
+pub(super) fn of_hook(input: &Value, error: ToolError) -> ToolError {
+    ToolError { message: format!("{}{}", changed_by_hook(input), error.message), ..error }
+}
+
+pub(super) fn refused_by_hook(title: &str, reason: &str, told: &[String]) -> ToolError {
+    let mut hint = "Do not try it another way; do what the hook asks for, or go on without it.".to_owned();
+    for text in told {
+        hint.push_str(&format!("\n\n{text}"));
+    }
+    ToolError::new(ToolErrorKind::Denied, format!("A hook refused: {title}. Its reason: {reason}"), hint)
+}
+
+pub(super) fn stopped(title: &str) -> ToolError {
+    let hint = "Wait for what the user says next.";
+    ToolError::new(
+        ToolErrorKind::Denied,
+        format!("A hook stopped the turn, so this does not run: {title}."),
+        hint,
+    )
+}
+
+pub(super) fn refused(title: &str, feedback: Option<&str>) -> ToolError {
+    let hint = match feedback.map(str::trim) {
+        Some(feedback) if !feedback.is_empty() => format!("They said: {feedback}"),
+        _ => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
+    };
+    ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
+}

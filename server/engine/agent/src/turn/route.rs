@@ -1,0 +1,217 @@
+//! Which model is asked: the conversation's own, or its fallback.
+//!
+//! Rule: a fallback is asked only where the profile of the own model names it for what happened, and each time that
+//! happens it is said. The own model then rests for [`REST`], and is tried again with the first call after it, or when
+//! the fallback fails: an answer fails only when both were asked, or there is no fallback.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::session::conversation::Conversation;
+use kode_base::ids::TurnId;
+use kode_model::fallback::Trigger;
+use kode_model::models::Models;
+use kode_model::retry::WAIT_CEILING;
+use kode_model::{ModelError, ModelErrorKind};
+use kode_record::event::{NoticeKind, NoticeLevel};
+
+/// So long a model is not asked after another was asked in its place, unless its server names a longer time.
+pub(crate) const REST: Duration = Duration::from_secs(120);
+
+/// The profiles whose models are not asked for a while.
+#[derive(Default)]
+pub(crate) struct Resting {
+    until: Mutex<HashMap<String, Instant>>,
+}
+
+impl fmt::Debug for Resting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Resting").finish_non_exhaustive()
+    }
+}
+
+impl Resting {
+    fn rests(&self, profile: &str) -> bool {
+        self.lock().get(profile).is_some_and(|until| Instant::now() < *until)
+    }
+
+    fn rest(&self, profile: &str, time: Duration) {
+        self.lock().insert(profile.to_owned(), Instant::now() + time);
+    }
+
+    fn wake(&self, profile: &str) {
+        self.lock().remove(profile);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which profile is asked for one answer.
+pub(super) struct Route<'a> {
+    conversation: &'a Conversation<'a>,
+    turn: &'a TurnId,
+    own: String,
+    asked: String,
+    /// Whether the other of the two was asked before, so that nothing is left to turn to.
+    has_turned: bool,
+}
+
+impl<'a> Route<'a> {
+    /// Begins with the conversation's own model, or with its fallback while the own rests or where `fallback_first` says
+    /// so and there is one.
+    ///
+    /// # Errors
+    /// When there is no such profile.
+    pub(super) fn begin(
+        conversation: &'a Conversation<'a>,
+        turn: &'a TurnId,
+        fallback_first: bool,
+    ) -> Result<Self, ModelError> {
+        let own = conversation.model();
+        conversation.session.models().profile(&own)?;
+        let mut route = Self { conversation, turn, asked: own.clone(), own, has_turned: false };
+        if fallback_first && route.fall_back(Trigger::IncompleteIntent, None) {
+            // The own model was not asked for this answer.
+            route.has_turned = false;
+        } else if conversation.session.resting.rests(&route.own)
+            && let Some(fallback) = route.fallback(None)
+        {
+            route.say_rest(&fallback);
+            route.asked = fallback;
+        }
+        Ok(route)
+    }
+
+    /// The profile that is asked.
+    pub(super) fn profile(&self) -> &str {
+        &self.asked
+    }
+
+    /// Turns to the fallback and says so; false when there is none for this, or it was asked already.
+    pub(super) fn fall_back(&mut self, trigger: Trigger, error: Option<&ModelError>) -> bool {
+        // The user may want the fallback for announcements although the profile does not name them.
+        let named = (trigger != Trigger::IncompleteIntent).then_some(trigger);
+        let Some(fallback) = self.fallback(named).filter(|_| self.asked == self.own && !self.has_turned)
+        else {
+            return false;
+        };
+        let (from, to) = (self.model_of(&self.own), self.model_of(&fallback));
+        let what = match trigger {
+            Trigger::Overloaded => "is overloaded",
+            Trigger::RateLimited => "takes no more requests for now",
+            Trigger::ServerError => "failed",
+            Trigger::Network => "cannot be reached",
+            Trigger::ContextTooLong => "cannot read so much",
+            Trigger::IncompleteIntent => "only announced what to do",
+            Trigger::Refusal => "declined to answer",
+        };
+        let hint = error.map(ToString::to_string).unwrap_or_default();
+        let text = format!("{from} {what}, asking {to}.");
+        self.conversation.notice_of(NoticeKind::Fallback, self.turn, (NoticeLevel::Warning, &text, &hint));
+        // What is too long for it is no fault of the model: it can read the next request that is shorter.
+        if let Some(error) = error.filter(|_| trigger != Trigger::ContextTooLong) {
+            self.conversation.rest_told.store(true, Ordering::Relaxed);
+            let asked_for = error.retry_after.unwrap_or_default().min(WAIT_CEILING);
+            self.conversation.session.resting.rest(&self.own, REST.max(asked_for));
+        }
+        (self.asked, self.has_turned) = (fallback, true);
+        true
+    }
+
+    /// Says once in a turn that the fallback is asked because the own model rests.
+    fn say_rest(&self, fallback: &str) {
+        if !self.conversation.rest_told.swap(true, Ordering::Relaxed) {
+            let (from, to) = (self.model_of(&self.own), self.model_of(fallback));
+            let text = format!("{from} failed shortly before and is not asked for a while, asking {to}.");
+            self.conversation.notice_of(NoticeKind::Fallback, self.turn, (NoticeLevel::Warning, &text, ""));
+        }
+    }
+
+    /// Turns to the model that was not asked yet and says so: to the fallback if the fault triggers it, or back to the own
+    /// that was passed over; false when there is none.
+    pub(super) fn turn_from(&mut self, error: &ModelError) -> bool {
+        if self.asked == self.own || self.has_turned || error.kind == ModelErrorKind::Cancelled {
+            return self.fall_back_from(error);
+        }
+        let (from, to) = (self.model_of(&self.asked), self.model_of(&self.own));
+        let text = format!("{from} failed as well, asking {to} all the same.");
+        let hint = error.to_string();
+        self.conversation.notice_of(NoticeKind::Fallback, self.turn, (NoticeLevel::Warning, &text, &hint));
+        self.conversation.session.resting.wake(&self.own);
+        (self.asked, self.has_turned) = (self.own.clone(), true);
+        true
+    }
+
+    /// Turns to the fallback after a fault, if it is one that triggers it.
+    fn fall_back_from(&mut self, error: &ModelError) -> bool {
+        match error.kind {
+            ModelErrorKind::Cancelled => false,
+            ModelErrorKind::Configuration
+            | ModelErrorKind::Authentication
+            | ModelErrorKind::BadRequest
+            | ModelErrorKind::ContextTooLong
+            | ModelErrorKind::RateLimited
+            | ModelErrorKind::Server
+            | ModelErrorKind::Network
+            | ModelErrorKind::Interrupted
+            | ModelErrorKind::Protocol => {
+                Trigger::of(error).is_some_and(|trigger| self.fall_back(trigger, Some(error)))
+            }
+        }
+    }
+
+    /// The profile to ask instead of the own, if it is named for this trigger, or for any where none is given.
+    fn fallback(&self, trigger: Option<Trigger>) -> Option<String> {
+        fallback(&self.conversation.session.models(), &self.own, trigger)
+    }
+
+    /// The model of a profile as the provider knows it.
+    fn model_of(&self, profile: &str) -> String {
+        let models = self.conversation.session.models();
+        let known = models.profile(profile);
+        known.map_or_else(|_| profile.to_owned(), |profile| profile.model.clone())
+    }
+}
+
+/// The profiles of `names` in the order in which they are asked: for one that rests its fallback is, and itself only when
+/// all others have failed.
+pub(super) fn by_rest(conversation: &Conversation<'_>, names: &[&str]) -> Vec<String> {
+    let session = conversation.session;
+    let (mut order, mut resting) = (Vec::new(), Vec::new());
+    for name in names {
+        if session.resting.rests(name) {
+            let fallback = fallback(&session.models(), name, None);
+            order.extend(fallback.filter(|fallback| !session.resting.rests(fallback)));
+            resting.push((*name).to_owned());
+        } else {
+            order.push((*name).to_owned());
+        }
+    }
+    order.append(&mut resting);
+    let mut known = HashSet::new();
+    order.retain(|name| known.insert(name.clone()));
+    order
+}
+
+/// The profile to ask instead of `own`, if it is named for this trigger, or for any where none is given.
+fn fallback(models: &Models, own: &str, trigger: Option<Trigger>) -> Option<String> {
+    let profile = models.profile(own).ok()?;
+    let fallback = profile.fallback.as_ref()?;
+    if trigger.is_some_and(|trigger| !fallback.triggers.contains(&trigger)) {
+        return None;
+    }
+    match models.resolve(&fallback.profile) {
+        Ok(name) => Some(name).filter(|name| name != own),
+        Err(error) => {
+            tracing::warn!(profile = %own, %error, "the fallback cannot be asked");
+            None
+        }
+    }
+}

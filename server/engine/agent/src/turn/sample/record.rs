@@ -1,0 +1,173 @@
+//! An answer in the history and in the transcript.
+//!
+//! Rule: the message for the model and the items for people are one record. What a fault left behind stays on the screen;
+//! of it only text that was said for good becomes history.
+
+use serde_json::Value;
+
+use crate::session::conversation::Conversation;
+use crate::turn::next::Cut;
+use crate::turn::sample::stream::pending_call;
+use crate::turn::sample::{Answer, Asker, Call, Given, Shown, canonical};
+use kode_base::ids::CallId;
+use kode_model::{Block, Message, ModelError, ModelResponse, Origin, StopReason, Usage};
+use kode_record::event::{Item, ItemBody};
+use kode_record::record::Record;
+use kode_tool::names::THINK;
+
+/// Records a whole answer.
+pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
+    let (conversation, turn) = (asker.conversation, asker.turn);
+    let Given { response, mut shown, other: _, spared_by } = given;
+    let cut = cut(&response, &shown);
+    let mut items = Vec::new();
+    let mut calls = Vec::new();
+    let last = response.content.len().saturating_sub(1);
+    for (at, block) in response.content.iter().enumerate() {
+        let broke_off = at == last && response.stop_reason == StopReason::MaxTokens;
+        let Some(body) = body(asker, block, broke_off) else { continue };
+        let known = shown.take(conversation, block);
+        let streamed = known.is_some();
+        let mut item = conversation.new_item(turn, body);
+        if let Some(id) = known {
+            item.id = id;
+        }
+        if let Block::ToolUse { id, name, input, input_error } = block {
+            calls.push(Call {
+                turn: turn.clone(),
+                id: CallId::from_external(id),
+                item: item.id.clone(),
+                name: canonical(conversation, name),
+                input: input.clone(),
+                input_error: input_error.clone(),
+                spared_by: spared_by.clone(),
+                again: None,
+            });
+        }
+        items.push((item, streamed));
+    }
+    let duration_ms = shown.took_ms();
+    note_duration(items.iter_mut().map(|(item, _)| item), duration_ms);
+    // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
+    items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
+    // What was shown while it grew stands where it was shown, also when the session is folded from its journal.
+    let place = |item: &Item| conversation.read(|thread| thread.place_of(&item.id).unwrap_or(usize::MAX));
+    items.sort_by_cached_key(|(item, _)| place(item));
+    let ModelResponse { id, content, stop_reason, usage: reported } = response;
+    let text = content.iter().rev().find_map(|block| match block {
+        Block::Text { text } => Some(text.clone()),
+        Block::Image(_)
+        | Block::Thinking { .. }
+        | Block::RedactedThinking { .. }
+        | Block::ToolUse { .. }
+        | Block::ToolResult { .. } => None,
+    });
+    let origin = Origin { wire: asker.model.wire(), model: asker.model.name().to_owned(), response_id: id };
+    let record = Record::Answer {
+        turn: turn.clone(),
+        message: Message { origin: Some(origin), ..Message::assistant(content) },
+        streamed: items.iter().filter(|(_, streamed)| *streamed).map(|(item, _)| item.id.clone()).collect(),
+        items: items.into_iter().map(|(item, _)| item).collect(),
+        usage: reported,
+        duration_ms,
+    };
+    conversation.commit(record);
+    Answer { stop_reason, usage, calls, cut, text: text.unwrap_or_default() }
+}
+
+/// Leaves what was shown of an attempt on the screen, and out of the history.
+pub(super) fn leave(conversation: &Conversation<'_>, shown: &mut Shown) {
+    for item in shown.interrupted(conversation) {
+        conversation.commit(Record::Item { item, streamed: true });
+    }
+}
+
+/// Keeps what had arrived of an answer that broke off for good: on the screen, and its text in the history.
+pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Shown) {
+    let mut items = shown.interrupted(asker.conversation);
+    let duration_ms = shown.took_ms();
+    note_duration(items.iter_mut(), duration_ms);
+    let content: Vec<_> = error
+        .partial
+        .iter()
+        .flat_map(|partial| &partial.content)
+        // Thinking goes back to the model only whole and signed; a call only when it can be run.
+        .filter(|block| matches!(block, Block::Text { .. }))
+        .cloned()
+        .collect();
+    if items.is_empty() && content.is_empty() {
+        return;
+    }
+    let message = Message::assistant(content);
+    let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
+    let streamed = items.iter().map(|item| item.id.clone()).collect();
+    let turn = asker.turn.clone();
+    asker.conversation.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms });
+}
+
+/// Notes with the last text of an answer how long it took.
+fn note_duration<'a>(items: impl DoubleEndedIterator<Item = &'a mut Item>, took: Option<u64>) {
+    let last = items.rev().find_map(|item| match &mut item.body {
+        ItemBody::AgentMessage { duration_ms, .. } => Some(duration_ms),
+        ItemBody::UserMessage { .. }
+        | ItemBody::Thinking { .. }
+        | ItemBody::ToolCall(_)
+        | ItemBody::Notice { .. }
+        | ItemBody::Command { .. } => None,
+    });
+    if let Some(duration_ms) = last {
+        *duration_ms = took;
+    }
+}
+
+/// What the end of an answer cut off, if it did.
+fn cut(response: &ModelResponse, shown: &Shown) -> Cut {
+    let is_whole = |begun: &String| {
+        response.content.iter().any(|block| matches!(block, Block::ToolUse { id, .. } if id == begun))
+    };
+    let says = |block: &Block| matches!(block, Block::Text { text } if !text.trim().is_empty());
+    if !shown.begun().iter().all(is_whole) {
+        Cut::Call
+    } else if response.content.iter().any(says) {
+        Cut::Text
+    } else {
+        Cut::Thinking
+    }
+}
+
+fn body(asker: &Asker<'_>, block: &Block, broke_off: bool) -> Option<ItemBody> {
+    match block {
+        Block::Text { text } if text.is_empty() => None,
+        Block::Text { text } => {
+            let (text, model) = (text.clone(), Some(asker.model.name().to_owned()));
+            Some(ItemBody::AgentMessage {
+                text,
+                complete: true,
+                interrupted: broke_off,
+                model,
+                duration_ms: None,
+            })
+        }
+        Block::Thinking { thinking, .. } if thinking.is_empty() => None,
+        Block::Thinking { thinking, .. } => {
+            Some(ItemBody::Thinking { text: thinking.clone(), complete: true })
+        }
+        Block::ToolUse { id, name, input, .. } => {
+            let name = canonical(asker.conversation, name);
+            let thought = thought(&name, input);
+            // The call stays one for the model, which waits for its result; for people it is thinking.
+            Some(thought.map_or_else(
+                || pending_call(asker.conversation, id, &name, input.clone()),
+                |text| ItemBody::Thinking { text, complete: true },
+            ))
+        }
+        Block::Image(_) | Block::RedactedThinking { .. } | Block::ToolResult { .. } => None,
+    }
+}
+
+/// The thought in a call of Think; `None` for a call of another tool, and for arguments that Think refuses.
+fn thought(tool: &str, input: &Value) -> Option<String> {
+    let fields = input.as_object().filter(|fields| tool == THINK && fields.len() == 1)?;
+    let thought = fields.get("thought")?.as_str()?;
+    (!thought.trim().is_empty()).then(|| thought.to_owned())
+}

@@ -1,0 +1,192 @@
+//! An answer on the screen while it streams.
+//!
+//! Rule: what streams is shown at once, at most [`FLUSHES_PER_SECOND`] times a second; each time what is shown is a record
+//! first, so nothing that was seen is lost; an item that was shown gets an end, whatever becomes of its answer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::session::conversation::Conversation;
+use kode_base::ids::{CallId, ItemId, TurnId};
+use kode_model::{Block, Delta, Model, ModelError, ModelRequest, ModelResponse};
+use kode_record::event::{Item, ItemBody, ToolCallItem};
+use kode_record::record::Record;
+use kode_tool::names::THINK;
+
+/// Streamed text is told so often at most.
+const FLUSHES_PER_SECOND: u64 = 60;
+
+/// What has been shown of an answer: the items by number of their block.
+pub(in crate::turn) struct Shown {
+    items: BTreeMap<usize, ItemId>,
+    /// The calls that have begun.
+    begun: Vec<String>,
+    /// The model that answers, as the provider knows it.
+    model: String,
+    /// When it was asked, and how long it took when it has answered or failed.
+    asked: Instant,
+    took: Option<Duration>,
+}
+
+#[derive(Default)]
+struct Buffer {
+    deltas: VecDeque<Delta>,
+}
+
+/// Asks once, and shows what comes.
+pub(super) async fn stream(
+    conversation: &Conversation<'_>,
+    turn: &TurnId,
+    model: &dyn Model,
+    request: &ModelRequest,
+    shown: &mut Shown,
+    cancel: &CancellationToken,
+) -> Result<ModelResponse, ModelError> {
+    if !model.capabilities().streaming {
+        return model.complete(request, cancel).await;
+    }
+    let buffer = Mutex::new(Buffer::default());
+    let arrived = Notify::new();
+    let mut sink = |delta: Delta| {
+        buffer.lock().unwrap_or_else(PoisonError::into_inner).push(delta);
+        arrived.notify_one();
+    };
+    let take = || std::mem::take(&mut buffer.lock().unwrap_or_else(PoisonError::into_inner).deltas);
+    let answer = model.stream(request, &mut sink, cancel);
+    tokio::pin!(answer);
+    let mut next_flush = Instant::now();
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => break answer,
+            () = arrived.notified() => {
+                // The first piece goes out at once; what follows within the interval is gathered.
+                tokio::select! {
+                    biased;
+                    answer = &mut answer => break answer,
+                    () = sleep_until(next_flush) => {}
+                }
+                next_flush = Instant::now() + Duration::from_millis(1_000 / FLUSHES_PER_SECOND);
+                take().into_iter().for_each(|delta| shown.tell(conversation, turn, delta));
+            }
+        }
+    };
+    take().into_iter().for_each(|delta| shown.tell(conversation, turn, delta));
+    answer
+}
+
+impl Buffer {
+    fn push(&mut self, delta: Delta) {
+        match (self.deltas.back_mut(), &delta) {
+            (Some(Delta::Text { index: last, text }), Delta::Text { index, text: more })
+            | (Some(Delta::Thinking { index: last, text }), Delta::Thinking { index, text: more })
+                if *last == *index =>
+            {
+                text.push_str(more);
+            }
+            _ => self.deltas.push_back(delta),
+        }
+    }
+}
+
+impl Shown {
+    /// Nothing yet of an answer of this model.
+    pub(super) fn of(model: &str) -> Self {
+        let (items, begun) = (BTreeMap::new(), Vec::new());
+        Self { items, begun, model: model.to_owned(), asked: Instant::now(), took: None }
+    }
+
+    /// Notes that the answer has ended.
+    pub(super) fn end(&mut self) {
+        self.took = Some(self.asked.elapsed());
+    }
+
+    /// Milliseconds that the answer took, once it has ended.
+    pub(super) fn took_ms(&self) -> Option<u64> {
+        self.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The calls that have begun, in order.
+    pub(super) fn begun(&self) -> &[String] {
+        &self.begun
+    }
+
+    fn tell(&mut self, conversation: &Conversation<'_>, turn: &TurnId, delta: Delta) {
+        let index = match &delta {
+            Delta::Text { index, .. } | Delta::Thinking { index, .. } | Delta::ToolUse { index, .. } => {
+                *index
+            }
+        };
+        if let Some(id) = self.items.get(&index).cloned() {
+            match delta {
+                Delta::Text { text, .. } | Delta::Thinking { text, .. } => {
+                    conversation.commit(Record::Grown { item: id, text });
+                }
+                // A second beginning of one block says nothing new.
+                Delta::ToolUse { .. } => {}
+            }
+            return;
+        }
+        if let Delta::ToolUse { id, .. } = &delta {
+            self.begun.push(id.clone());
+        }
+        let body = match delta {
+            Delta::Text { text, .. } => {
+                let model = Some(self.model.clone());
+                ItemBody::AgentMessage { text, complete: false, interrupted: false, model, duration_ms: None }
+            }
+            Delta::Thinking { text, .. } => ItemBody::Thinking { text, complete: false },
+            // A thought is shown when it is whole: its text stands in arguments that are not readable before.
+            Delta::ToolUse { name, .. } if canonical(conversation, &name) == THINK => return,
+            Delta::ToolUse { id, name, .. } => pending_call(conversation, &id, &name, Value::Null),
+        };
+        let item = conversation.new_item(turn, body);
+        self.items.insert(index, item.id.clone());
+        conversation.commit(Record::Streamed { item });
+    }
+
+    /// The shown items as they are left behind by an answer that broke off.
+    pub(super) fn interrupted(&mut self, conversation: &Conversation<'_>) -> Vec<Item> {
+        let items = std::mem::take(&mut self.items);
+        let now = Timestamp::now();
+        conversation.read(|thread| {
+            let items = items.into_values().filter_map(|id| thread.item(&id).cloned());
+            items.map(|item| item.broken_off(now)).collect()
+        })
+    }
+
+    /// Takes the item shown for a block of the answer: for a call the one of its id, else the next of its kind.
+    pub(super) fn take(&mut self, conversation: &Conversation<'_>, block: &Block) -> Option<ItemId> {
+        let is_it = |item: &Item| match (&item.body, block) {
+            (ItemBody::AgentMessage { .. }, Block::Text { .. }) => true,
+            (ItemBody::Thinking { .. }, Block::Thinking { .. }) => true,
+            (ItemBody::ToolCall(call), Block::ToolUse { id, .. }) => call.call.as_str() == id,
+            _ => false,
+        };
+        let index = conversation.read(|thread| {
+            let mut shown = self.items.iter();
+            shown.find(|(_, id)| thread.item(id).is_some_and(is_it)).map(|(index, _)| *index)
+        })?;
+        self.items.remove(&index)
+    }
+}
+
+/// A tool's own name for whatever name the model has used.
+pub(in crate::turn) fn canonical(conversation: &Conversation<'_>, name: &str) -> String {
+    conversation.tools.find(name).map_or(name, |tool| tool.facts().name).to_owned()
+}
+
+/// The body of a call that is known and not more.
+pub(super) fn pending_call(conversation: &Conversation<'_>, id: &str, name: &str, input: Value) -> ItemBody {
+    let kind = conversation.tools.find(name).map(|tool| tool.facts().kind);
+    let name = canonical(conversation, name);
+    let call = ToolCallItem::pending(CallId::from_external(id), name, kind, input, Timestamp::now());
+    ItemBody::ToolCall(Box::new(call))
+}

@@ -1,0 +1,114 @@
+//! A skill or command that the model uses.
+//!
+//! Rule: the same text, made by the same rules, as when the user types its name; what it asks for beyond that it gets
+//! only by the rules that hold for everybody, and in the conversation that uses it alone.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::session::agents::MAX_DEPTH;
+use crate::session::conversation::Conversation;
+use crate::session::expand::Expanded;
+use crate::turn::pipeline::cancelled;
+use crate::turn::sample::Call;
+use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_config::agents::TASK;
+use kode_permission::GateDecision;
+use kode_permission::equipment::Equipment;
+use kode_permission::gate::Case;
+use kode_record::event::NoticeLevel;
+use kode_tool::delegation::Delegation;
+use kode_tool::{ToolOutput, Use};
+
+/// What comes of a skill or command.
+pub(super) enum Used {
+    /// The model reads it.
+    Told(ToolOutput),
+    /// A sub-agent carries it out.
+    Delegated(Box<Delegation>),
+}
+
+/// Makes the text of a skill or command that the model wants.
+pub(super) async fn expand(
+    conversation: &Conversation<'_>,
+    call: &Call,
+    wanted: &Use,
+    cancel: &CancellationToken,
+) -> Result<Used, ToolError> {
+    let (session, name) = (conversation.session, &wanted.extension.name);
+    let expanded =
+        session.expand(conversation, &call.turn, &wanted.extension, &wanted.arguments, cancel).await;
+    if cancel.is_cancelled() {
+        return Err(cancelled());
+    }
+    let Expanded { extension, mut text, words, equipment, notes } = expanded.map_err(|reason| {
+        let hint = "Tell the user; they can change the file, or approve what it asks for.";
+        ToolError::new(
+            ToolErrorKind::Failed,
+            format!("{}: `{name}` cannot be used: {reason}.", call.name),
+            hint,
+        )
+    })?;
+    if !extension.model_may_call {
+        let hint = "Do without it, or ask the user to call it.";
+        let message = format!("{}: `{name}` is for the user alone by now.", call.name);
+        return Err(ToolError::new(ToolErrorKind::Forbidden, message, hint));
+    }
+    if !notes.is_empty() {
+        let said = format!("`{name}`: {}.", notes.join("; "));
+        conversation.notice(&call.turn, NoticeLevel::Warning, said, None);
+    }
+    conversation.bring_hooks(&call.turn, extension.hooks);
+    if let Some(kind) = extension.agent {
+        may_delegate(conversation, call, &kind)?;
+        let model = equipment.model.clone();
+        conversation.equip(&call.turn, Equipment { model: None, effort: None, ..equipment });
+        let description = format!("/{name}");
+        return Ok(Used::Delegated(Box::new(Delegation {
+            kind,
+            description,
+            prompt: text,
+            model,
+            resume: None,
+            is_isolated: false,
+            may_run_foreign: false,
+            in_background: extension.background,
+            carried: Equipment::default(),
+        })));
+    }
+    conversation.equip(&call.turn, equipment);
+    if let Some(mentioned) = session.mentioned(&words, cancel).await {
+        text.push_str("\n\n");
+        text.push_str(&mentioned);
+    }
+    let structured = json!({ "name": name, "path": extension.path.to_string() });
+    Ok(Used::Told(ToolOutput {
+        model_text: text,
+        display: format!("Read {name}"),
+        structured: Some(structured),
+        ..ToolOutput::default()
+    }))
+}
+
+/// Whether a sub-agent of this type may be given the work.
+fn may_delegate(conversation: &Conversation<'_>, call: &Call, kind: &str) -> Result<(), ToolError> {
+    let refused = |reason: String| {
+        let hint = "Go on without it.";
+        ToolError::new(
+            ToolErrorKind::Denied,
+            format!("{}: no sub-agent may do it: {reason}.", call.name),
+            hint,
+        )
+    };
+    if conversation.depth() >= MAX_DEPTH {
+        return Err(refused("sub-agents call no more of them".to_owned()));
+    }
+    let input = json!({ "subagent_type": kind });
+    let touches = [Touch::Named { tool: TASK, name: kind.to_owned() }];
+    let case = Case { tool: TASK, kind: ToolKind::ReadOnly, input: &input, touches: &touches };
+    let verdict = conversation.judge(&case).verdict;
+    match verdict.decision {
+        GateDecision::Allow => Ok(()),
+        GateDecision::Ask | GateDecision::Deny => Err(refused(verdict.reason)),
+    }
+}

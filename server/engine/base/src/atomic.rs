@@ -1,0 +1,186 @@
+//! Writing a file so that it holds the old bytes or the new ones at every moment, whatever happens.
+//!
+//! Rule: new bytes go to a temporary file beside the old one, are synced, and take its name in one step; mode and
+//! owner stay. The check that nothing changed meanwhile is the last thing before that step.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::path::Path;
+
+use tempfile::{Builder, NamedTempFile};
+
+/// Replaces the contents of an existing file, given with all links followed. Returns whether it was replaced: not
+/// when `is_unchanged` says no at the last moment. A file with several hard links is cut from the others.
+pub fn replace(
+    path: &Path,
+    bytes: &[u8],
+    metadata: &Metadata,
+    is_unchanged: impl FnOnce() -> bool,
+) -> io::Result<bool> {
+    let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
+    keep_owner(temporary.as_file(), metadata);
+    temporary.as_file().set_permissions(metadata.permissions())?;
+    take_place(temporary, path, is_unchanged)
+}
+
+/// The same with mode bits of its own; a link at `path` is itself replaced.
+pub fn replace_as(
+    path: &Path,
+    bytes: &[u8],
+    metadata: &Metadata,
+    mode: u32,
+    is_unchanged: impl FnOnce() -> bool,
+) -> io::Result<bool> {
+    let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
+    keep_owner(temporary.as_file(), metadata);
+    set_mode(temporary.as_file(), mode)?;
+    take_place(temporary, path, is_unchanged)
+}
+
+/// Creates a file that must not exist yet, with the permissions the user's umask gives new files.
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut builder = Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let temporary = write_beside(path, bytes, &mut builder)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist_noclobber(path)?;
+    sync_folder(path);
+    Ok(())
+}
+
+/// Creates a file that must not exist yet, readable by this user alone until it has its mode bits.
+pub fn create_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
+    set_mode(temporary.as_file(), mode)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist_noclobber(path)?;
+    sync_folder(path);
+    Ok(())
+}
+
+/// Puts a symbolic link in the place of the file or link that is there, or of nothing. Returns whether it did, as
+/// [`replace`] does.
+pub fn link(path: &Path, target: &Path, is_unchanged: impl FnOnce() -> bool) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        let make = |temporary: &Path| std::os::unix::fs::symlink(target, temporary);
+        let temporary = Builder::new().prefix(TEMPORARY_PREFIX).make_in(folder_of(path)?, make)?;
+        if !is_unchanged() {
+            return Ok(false);
+        }
+        temporary.persist(path)?;
+        sync_folder(path);
+        Ok(true)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, target, is_unchanged);
+        Err(io::Error::new(io::ErrorKind::Unsupported, "symbolic links are not made on this system"))
+    }
+}
+
+/// Whether this user may write the file. Asks for the mode bits too: to the superuser every file is writable, but
+/// one that was made read-only was made so on purpose.
+pub fn is_writable(path: &Path, metadata: &Metadata) -> bool {
+    #[cfg(unix)]
+    let is_allowed = rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    #[cfg(not(unix))]
+    let is_allowed = path.exists();
+    is_allowed && !metadata.permissions().readonly()
+}
+
+const TEMPORARY_PREFIX: &str = ".kode-";
+
+fn write_beside(path: &Path, bytes: &[u8], builder: &mut Builder<'_, '_>) -> io::Result<NamedTempFile> {
+    let mut temporary = builder.tempfile_in(folder_of(path)?)?;
+    temporary.write_all(bytes)?;
+    Ok(temporary)
+}
+
+fn folder_of(path: &Path) -> io::Result<&Path> {
+    path.parent().ok_or_else(|| io::Error::other("the root is not a file"))
+}
+
+fn take_place(
+    temporary: NamedTempFile,
+    path: &Path,
+    is_unchanged: impl FnOnce() -> bool,
+) -> io::Result<bool> {
+    temporary.as_file().sync_all()?;
+    if !is_unchanged() {
+        return Ok(false);
+    }
+    temporary.persist(path)?;
+    sync_folder(path);
+    Ok(true)
+}
+
+/// Where there are no mode bits, those for writing decide whether the file is read-only.
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    #[cfg(unix)]
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    #[cfg(not(unix))]
+    let permissions = {
+        let mut permissions = file.metadata()?.permissions();
+        permissions.set_readonly(mode & 0o222 == 0);
+        permissions
+    };
+    file.set_permissions(permissions)
+}
+
+/// Only the superuser can give files away, so failing is the usual case when the owner is somebody else.
+fn keep_owner(file: &File, metadata: &Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let is_same = |own: &Metadata| (own.uid(), own.gid()) == (metadata.uid(), metadata.gid());
+        if !file.metadata().is_ok_and(|own| is_same(&own)) {
+            let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (file, metadata);
+}
+
+/// Makes the new name survive a power loss. The file is written by now, so failing is only worth a note.
+fn sync_folder(path: &Path) {
+    #[cfg(unix)]
+    if let Some(Err(error)) = path.parent().map(|folder| File::open(folder)?.sync_all()) {
+        tracing::warn!(path = %path.display(), %error, "The folder could not be synced after a write");
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_at_the_last_moment_keeps_the_file_and_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        std::fs::write(&path, "old").unwrap();
+        let metadata = path.metadata().unwrap();
+        assert!(!replace(&path, b"new", &metadata, || false).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert!(replace(&path, b"new", &metadata, || true).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn creating_takes_nobodys_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        create(&path, b"first").unwrap();
+        assert_eq!(create(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

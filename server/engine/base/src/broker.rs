@@ -1,0 +1,169 @@
+//! What waits for the user, and the one answer each of it gets: permission prompts and questions alike.
+//!
+//! Rule: the first answer wins and the others are told who gave it; cancelling answers too; what nobody answers
+//! blocks nothing but its own call.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// So many closed ones are remembered, to tell late answers who was first.
+const CLOSED_REMEMBERED: usize = 256;
+
+/// Something the user is asked.
+pub trait Asked: Clone + fmt::Debug {
+    /// Names it in the answer.
+    type Id: Clone + Ord + fmt::Debug + fmt::Display;
+    /// What the user says to it.
+    type Answer: fmt::Debug;
+    /// Why an answer does not fit it.
+    type Unfit: fmt::Debug + fmt::Display;
+
+    /// Its id.
+    fn id(&self) -> &Self::Id;
+
+    /// Checks an answer before it is taken.
+    ///
+    /// # Errors
+    /// Why the answer does not fit; what is asked stays open then.
+    fn check(&self, answer: &Self::Answer) -> Result<(), Self::Unfit>;
+
+    /// Who has closed it; without an answer it was cancelled.
+    fn closed_by(&self, answer: Option<&Self::Answer>) -> String;
+}
+
+/// Publishes that something is asked, and that it is closed.
+pub trait Announcer<A: Asked>: Send + Sync {
+    /// It is asked.
+    fn asked(&self, asked: &A);
+
+    /// It is closed; without an answer it was cancelled.
+    fn closed(&self, asked: &A, answer: Option<&A::Answer>);
+}
+
+/// What one session asks of one kind.
+pub struct Broker<A: Asked> {
+    announcer: Arc<dyn Announcer<A>>,
+    state: Mutex<State<A>>,
+}
+
+#[derive(Debug)]
+struct State<A: Asked> {
+    pending: BTreeMap<A::Id, Pending<A>>,
+    closed: VecDeque<(A::Id, String)>,
+}
+
+#[derive(Debug)]
+struct Pending<A: Asked> {
+    asked: A,
+    answer: oneshot::Sender<A::Answer>,
+}
+
+/// How asking ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered<T> {
+    /// The user answered.
+    By(T),
+    /// The call was cancelled first.
+    Cancelled,
+}
+
+/// Why an answer was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RespondError<I: fmt::Debug + fmt::Display, U: fmt::Debug + fmt::Display> {
+    /// Nothing of that id was ever asked here, or it is long closed.
+    #[error("nothing waits for an answer under the id `{0}`")]
+    Unknown(I),
+    /// Somebody was first.
+    #[error("`{id}` was already answered by {by}")]
+    AlreadyResolved {
+        /// What was answered.
+        id: I,
+        /// Who was first.
+        by: String,
+    },
+    /// The answer does not fit what is asked.
+    #[error("{0}")]
+    Unfit(U),
+}
+
+impl<A: Asked> fmt::Debug for Broker<A> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Broker").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl<A: Asked> Broker<A> {
+    /// A broker that publishes what it asks through `announcer`.
+    #[must_use]
+    pub fn new(announcer: Arc<dyn Announcer<A>>) -> Self {
+        Self { announcer, state: Mutex::new(State { pending: BTreeMap::new(), closed: VecDeque::new() }) }
+    }
+
+    /// What waits, oldest first.
+    #[must_use]
+    pub fn pending(&self) -> Vec<A> {
+        self.lock().pending.values().map(|pending| pending.asked.clone()).collect()
+    }
+
+    /// Asks, and waits for the first answer or for `cancel`.
+    pub async fn ask(&self, asked: A, cancel: &CancellationToken) -> Answered<A::Answer> {
+        let id = asked.id().clone();
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            // Published under the lock, so that no reader sees an answer before its question.
+            self.announcer.asked(&asked);
+            state.pending.insert(id.clone(), Pending { asked, answer: sender });
+        }
+        tokio::select! {
+            biased;
+            answer = receiver => answer.map_or(Answered::Cancelled, Answered::By),
+            () = cancel.cancelled() => {
+                let mut state = self.lock();
+                if let Some(pending) = state.pending.remove(&id) {
+                    self.close(&mut state, &pending.asked, None);
+                }
+                Answered::Cancelled
+            }
+        }
+    }
+
+    /// Takes an answer.
+    ///
+    /// # Errors
+    /// [`RespondError`]; what is asked is then as it was.
+    pub fn respond(&self, id: &A::Id, answer: A::Answer) -> Result<(), RespondError<A::Id, A::Unfit>> {
+        let mut state = self.lock();
+        let Some(pending) = state.pending.remove(id) else {
+            let by = state.closed.iter().find(|(closed, _)| closed == id).map(|(_, by)| by.clone());
+            return Err(match by {
+                Some(by) => RespondError::AlreadyResolved { id: id.clone(), by },
+                None => RespondError::Unknown(id.clone()),
+            });
+        };
+        if let Err(unfit) = pending.asked.check(&answer) {
+            state.pending.insert(id.clone(), pending);
+            return Err(RespondError::Unfit(unfit));
+        }
+        self.close(&mut state, &pending.asked, Some(&answer));
+        // The asker is gone only when its call was cancelled at this very moment; the cancel then wins.
+        drop(pending.answer.send(answer));
+        Ok(())
+    }
+
+    fn close(&self, state: &mut State<A>, asked: &A, answer: Option<&A::Answer>) {
+        state.closed.push_back((asked.id().clone(), asked.closed_by(answer)));
+        if state.closed.len() > CLOSED_REMEMBERED {
+            state.closed.pop_front();
+        }
+        self.announcer.closed(asked, answer);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<A>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

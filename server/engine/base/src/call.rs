@@ -1,0 +1,150 @@
+//! A tool call as the permission gate sees it: what the call touches, what kind of tool makes it, and how it can fail.
+//!
+//! Rule: plain data. A tool declares these facts before anything runs; the gate and the loop act on them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+
+use crate::paths::{AbsPath, Target};
+
+/// What a tool does to the world; drives the permission matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolKind {
+    /// Looks only.
+    ReadOnly,
+    /// Changes files through change sets.
+    Write,
+    /// Runs something whose effects are not known beforehand.
+    Execute,
+}
+
+/// Something a call touches, so that the gate can judge it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// Reads a file, document or folder.
+    Read(Target),
+    /// Changes or creates a file or document.
+    Write(Target),
+    /// Runs a command line in a folder.
+    Command {
+        /// The command line, exactly.
+        command: String,
+        /// The folder it starts in.
+        directory: AbsPath,
+        /// Whether it is to run outside the sandbox, where there is one.
+        outside_sandbox: bool,
+    },
+    /// Fetches a web page.
+    Fetch {
+        /// The page.
+        url: Url,
+    },
+    /// Uses something by its name: a kind of agent, a skill, a command, a search of the web.
+    Named {
+        /// The canonical name of the tool that uses it.
+        tool: &'static str,
+        /// The name, or the words searched for.
+        name: String,
+    },
+    /// Has somebody else do something whose effects are known to nobody here: a tool of an MCP server.
+    Foreign {
+        /// The canonical name of the tool.
+        tool: String,
+        /// Whose it is and what it is given, exactly, for people.
+        shown: String,
+        /// Whether it is believed to look only.
+        only_looks: bool,
+    },
+}
+
+impl Touch {
+    /// What is written, if it lies within this folder.
+    #[must_use]
+    pub fn write_within(&self, folder: &Target) -> Option<&Target> {
+        match (self, folder) {
+            (Self::Write(target @ Target::File(path)), Target::File(folder)) if path != folder => {
+                path.is_within(folder).then_some(target)
+            }
+            (
+                Self::Read(_)
+                | Self::Write(_)
+                | Self::Command { .. }
+                | Self::Fetch { .. }
+                | Self::Named { .. }
+                | Self::Foreign { .. },
+                _,
+            ) => None,
+        }
+    }
+}
+
+/// The classes of a failed call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolErrorKind {
+    /// No tool has this name.
+    UnknownTool,
+    /// The arguments are not JSON or do not fit the schema.
+    InvalidInput,
+    /// The file, folder or document is not there.
+    NotFound,
+    /// The file cannot be read or written by this user, or lies where it must not.
+    Forbidden,
+    /// The text is not what the call took it for: unread, changed, no match, several matches.
+    Mismatch,
+    /// The user's typing and the edit overlap.
+    Conflict,
+    /// A rule, a mode or the user said no.
+    Denied,
+    /// It took too long.
+    Timeout,
+    /// It was cancelled.
+    Cancelled,
+    /// It ran and failed.
+    Failed,
+}
+
+/// A failed call: what happened, where, and what to do next.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// The class.
+    pub kind: ToolErrorKind,
+    /// What happened and where.
+    pub message: String,
+    /// What to do next; never empty.
+    pub hint: String,
+    /// A number some clients and reminders know: 1 means more than one match.
+    pub code: Option<u32>,
+    /// What is known of the failure, for machines: the exit code of a command.
+    pub structured: Option<Box<Value>>,
+}
+
+impl ToolError {
+    /// An error with its hint.
+    pub fn new(kind: ToolErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: hint.into(), code: None, structured: None }
+    }
+
+    /// The text for the model.
+    #[must_use]
+    pub fn model_text(&self) -> String {
+        format!("{}\n{}", self.message, self.hint)
+    }
+}
+
+/// What of a file a search shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// That it exists.
+    Name,
+    /// What is in it.
+    Content,
+}
+
+/// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
+pub type MayRead = Arc<dyn Fn(&Target, Look) -> bool + Send + Sync>;

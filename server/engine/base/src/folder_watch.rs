@@ -1,0 +1,265 @@
+//! One watch of the system over the folders of all who want to hear of them.
+//!
+//! Rule: the system gives a user few watches and tells each of everything in its folders; so this program has one, whoever asks,
+//! as long as anybody does. A folder that is known by several names, by way of links, is heard of under each of them. Nobody is
+//! told of mere reading.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+/// Who hears of what happens. Called on the system's thread: it must neither wait nor take long.
+type Hear = dyn Fn(notify::Result<Event>) + Send + Sync;
+
+/// What tells a folder from another of its name.
+type Identity = (u64, u64);
+
+/// The watch of this program, while there is one.
+static SHARED: LazyLock<Mutex<Weak<Shared>>> = LazyLock::new(Mutex::default);
+
+/// The folders that somebody hears of; not what is in folders in them. Dropping it ends that.
+pub struct FolderWatch {
+    id: u64,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Held while the system is asked, for which its thread is needed: never taken on that thread, nor together with `known`.
+    watcher: Mutex<RecommendedWatcher>,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    hearers: HashMap<u64, Arc<Hear>>,
+    next: u64,
+    folders: HashMap<PathBuf, Folder>,
+    /// The names of each folder.
+    names: HashMap<Identity, Vec<PathBuf>>,
+}
+
+struct Folder {
+    identity: Option<Identity>,
+    hearers: Vec<u64>,
+}
+
+impl FolderWatch {
+    /// Watches nothing yet.
+    ///
+    /// # Errors
+    /// When the system lets nobody watch, such as for too many watches.
+    pub fn new(hear: impl Fn(notify::Result<Event>) + Send + Sync + 'static) -> notify::Result<Self> {
+        let shared = {
+            let mut running = lock(&SHARED);
+            match running.upgrade() {
+                Some(shared) => shared,
+                None => {
+                    let shared = Arc::new(Shared::start()?);
+                    *running = Arc::downgrade(&shared);
+                    shared
+                }
+            }
+        };
+        let id = {
+            let mut known = lock(&shared.known);
+            known.next += 1;
+            let id = known.next;
+            known.hearers.insert(id, Arc::new(hear));
+            id
+        };
+        Ok(Self { id, shared })
+    }
+
+    /// Hears of a folder from now on. Asked again, it hears of whatever folder has that name by now. Waits for the system's thread:
+    /// no lock may be held that the hearer takes.
+    ///
+    /// # Errors
+    /// When the folder is not there or cannot be watched.
+    pub fn watch(&self, folder: &Path) -> notify::Result<()> {
+        let mut watcher = lock(&self.shared.watcher);
+        // Known before it is watched, so that nothing is missed.
+        let left = lock(&self.shared.known).enter(self.id, folder);
+        settle(&mut watcher, folder, left);
+        let watched = watcher.watch(folder, RecursiveMode::NonRecursive);
+        if watched.is_err() {
+            // What the system watched under that name is gone.
+            lock(&self.shared.known).leave(self.id, folder);
+        }
+        watched
+    }
+
+    /// Hears of a folder no longer.
+    pub fn unwatch(&self, folder: &Path) {
+        let mut watcher = lock(&self.shared.watcher);
+        let left = lock(&self.shared.known).leave(self.id, folder);
+        settle(&mut watcher, folder, left);
+    }
+}
+
+impl Drop for FolderWatch {
+    fn drop(&mut self) {
+        let mut watcher = lock(&self.shared.watcher);
+        let left = lock(&self.shared.known).end(self.id);
+        left.into_iter().for_each(|(folder, left)| settle(&mut watcher, &folder, left));
+    }
+}
+
+/// What becomes of a folder that is left under one of its names.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Others hear of it by that name.
+    Heard,
+    /// It is heard of by this name.
+    Otherwise(PathBuf),
+    /// Nobody hears of it.
+    Unheard,
+}
+
+/// Has the system do what follows. It may have ended a watch itself, with the folder.
+fn settle(watcher: &mut RecommendedWatcher, folder: &Path, left: Left) {
+    let done = match left {
+        Left::Heard => Ok(()),
+        // The system calls a folder by the name that was given last.
+        Left::Otherwise(name) => watcher.watch(&name, RecursiveMode::NonRecursive),
+        Left::Unheard => watcher.unwatch(folder),
+    };
+    if let Err(error) = done {
+        tracing::debug!(folder = %folder.display(), %error, "a folder was no longer watched");
+    }
+}
+
+impl Shared {
+    fn start() -> notify::Result<Self> {
+        let known = Arc::<Mutex<Known>>::default();
+        let heard_by = Arc::clone(&known);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if event.as_ref().is_ok_and(is_reading) {
+                return;
+            }
+            let told = lock(&heard_by).told(event);
+            told.into_iter().for_each(|(hear, event)| hear(event));
+        })?;
+        Ok(Self { watcher: Mutex::new(watcher), known })
+    }
+}
+
+/// Reading changes nothing; that a file that was written is closed says that something has.
+fn is_reading(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write))
+}
+
+impl Known {
+    /// What becomes of the folder that had that name before.
+    fn enter(&mut self, hearer: u64, name: &Path) -> Left {
+        let identity = identity_of(name);
+        let folder =
+            self.folders.entry(name.to_path_buf()).or_insert(Folder { identity: None, hearers: Vec::new() });
+        if !folder.hearers.contains(&hearer) {
+            folder.hearers.push(hearer);
+        }
+        let before = std::mem::replace(&mut folder.identity, identity);
+        if before == identity {
+            return Left::Heard;
+        }
+        let left = self.forget_name(before, name);
+        if let Some(identity) = identity {
+            self.names.entry(identity).or_default().push(name.to_path_buf());
+        }
+        if before.is_some() { left } else { Left::Heard }
+    }
+
+    fn leave(&mut self, hearer: u64, name: &Path) -> Left {
+        let Some(folder) = self.folders.get_mut(name) else { return Left::Heard };
+        folder.hearers.retain(|other| *other != hearer);
+        if !folder.hearers.is_empty() {
+            return Left::Heard;
+        }
+        let identity = self.folders.remove(name).and_then(|folder| folder.identity);
+        self.forget_name(identity, name)
+    }
+
+    /// Forgets who heard; what becomes of the folders.
+    fn end(&mut self, hearer: u64) -> Vec<(PathBuf, Left)> {
+        self.hearers.remove(&hearer);
+        let is_heard = |(_, folder): &(&PathBuf, &Folder)| folder.hearers.contains(&hearer);
+        let heard: Vec<_> = self.folders.iter().filter(is_heard).map(|(name, _)| name.clone()).collect();
+        let leave = |name: PathBuf| {
+            let left = self.leave(hearer, &name);
+            (name, left)
+        };
+        heard.into_iter().map(leave).collect()
+    }
+
+    /// What becomes of a folder without this name.
+    fn forget_name(&mut self, identity: Option<Identity>, name: &Path) -> Left {
+        let Some(identity) = identity else { return Left::Unheard };
+        let Some(names) = self.names.get_mut(&identity) else { return Left::Unheard };
+        names.retain(|other| other != name);
+        if let Some(other) = names.first() {
+            return Left::Otherwise(other.clone());
+        }
+        self.names.remove(&identity);
+        Left::Unheard
+    }
+
+    /// Who is told, and what: of the folders they hear of, and by the names they know them by.
+    fn told(&self, event: notify::Result<Event>) -> Vec<(Arc<Hear>, notify::Result<Event>)> {
+        let event = match event {
+            Ok(event) if event.need_rescan() => return self.all(|| Ok(event.clone())),
+            Ok(event) => event,
+            Err(error) => return self.all(|| Err(notify::Error::generic(&error.to_string()))),
+        };
+        let mut paths: HashMap<u64, Vec<PathBuf>> = HashMap::new();
+        for path in &event.paths {
+            let within = path.parent().zip(path.file_name()).map(|(folder, name)| (folder, Some(name)));
+            for (folder, name) in within.into_iter().chain([(path.as_path(), None)]) {
+                for known in self.names_of(folder) {
+                    let path = name.map_or_else(|| known.to_path_buf(), |name| known.join(name));
+                    for hearer in self.folders.get(known).into_iter().flat_map(|folder| &folder.hearers) {
+                        paths.entry(*hearer).or_default().push(path.clone());
+                    }
+                }
+            }
+        }
+        let told = paths.into_iter().filter_map(|(hearer, paths)| {
+            let event = Event { paths, ..event.clone() };
+            Some((Arc::clone(self.hearers.get(&hearer)?), Ok(event)))
+        });
+        told.collect()
+    }
+
+    fn all(&self, event: impl Fn() -> notify::Result<Event>) -> Vec<(Arc<Hear>, notify::Result<Event>)> {
+        self.hearers.values().map(|hear| (Arc::clone(hear), event())).collect()
+    }
+
+    /// All names of a folder that the system calls by one of them.
+    fn names_of<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let identity = self.folders.get(name).and_then(|folder| folder.identity);
+        let names = identity.and_then(|identity| self.names.get(&identity));
+        let alone = names.is_none().then_some(name);
+        alone.into_iter().chain(names.into_iter().flatten().map(PathBuf::as_path))
+    }
+}
+
+/// What tells a folder from another that took its name; `None` where it is not there.
+pub fn identity_of(folder: &Path) -> Option<Identity> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        folder.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        folder.metadata().ok().map(|_| (0, 0))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

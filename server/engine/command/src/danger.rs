@@ -1,0 +1,305 @@
+//! The floor: commands that no mode runs.
+//!
+//! Rule: judged by the program a command really names, never by text; a word in a message is only a word.
+
+use super::lexer::RawWord;
+use super::reader::{Node, Part, RawCommand, Script, read};
+use super::wrappers::{is_shell, program};
+use super::{Access, FileTouch, SimpleCommand, TouchedPath, Word};
+use crate::place::Place;
+
+const FETCHERS: [&str; 2] = ["curl", "wget"];
+/// Folders right below the root that a system does not live without.
+const SYSTEM: [&str; 20] = [
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "opt",
+    "proc",
+    "root",
+    "sbin",
+    "srv",
+    "sys",
+    "usr",
+    "var",
+    "Applications",
+    "Library",
+    "System",
+    "Users",
+];
+const DISKS: [&str; 14] = [
+    "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "dm-", "mapper/", "md", "loop", "nbd", "mem",
+];
+
+/// Whether a path names a disk.
+pub(super) fn is_disk(path: &str) -> bool {
+    let Ok(path) = kode_base::paths::AbsPath::new(path) else { return false };
+    let path = path.to_string();
+    path.strip_prefix("/dev/").is_some_and(|device| DISKS.iter().any(|disk| device.starts_with(disk)))
+}
+
+/// What of the rest of the line bears on a command.
+pub(super) struct Around<'a> {
+    /// Whether a `cd` before it may have led to the root or a home folder.
+    pub strays: bool,
+    /// What variables may stand for.
+    pub values: &'a [String],
+}
+
+/// Whether a `cd` leads to the root or a home folder.
+pub(super) fn strays(argv: &[Word], place: &Place) -> bool {
+    let operands: Vec<&Word> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
+    argv.first().is_some_and(|name| matches!(name.text.as_str(), "cd" | "pushd"))
+        && operands.iter().all(|word| is_precious(word, place))
+}
+
+/// What no mode lets this command do.
+pub(super) fn of_command(
+    argv: &[Word],
+    touches: &[FileTouch],
+    place: &Place,
+    around: &Around<'_>,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let Some((name, arguments)) = argv.split_first() else { return found };
+    let name = program(name);
+    let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.text.as_str()));
+    match name {
+        "sudo" | "doas" | "su" | "pkexec" | "run0" => {
+            found.push(format!("`{name}` runs commands as another user"))
+        }
+        "shutdown" | "reboot" | "halt" | "poweroff" => found.push(format!("`{name}` stops the machine")),
+        "init" | "telinit" if has(&["0", "6"]) => found.push(format!("`{name}` stops the machine")),
+        "systemctl" if has(&["reboot", "poweroff", "halt", "kexec"]) => {
+            found.push("stops the machine".to_owned())
+        }
+        "mkswap" | "swapon" | "mke2fs" => found.push(format!("`{name}` changes a disk")),
+        _ if name == "mkfs" || name.starts_with("mkfs.") => found.push(format!("`{name}` formats a disk")),
+        "dd" => {
+            let output = arguments.iter().filter_map(|word| word.text.strip_prefix("of="));
+            found.extend(
+                output
+                    .filter(|file| !matches!(*file, "/dev/null" | "/dev/stdout"))
+                    .map(|file| format!("`dd` overwrites {file}")),
+            );
+        }
+        "wipefs" | "blkdiscard" | "sfdisk" | "cfdisk" | "gdisk" | "sgdisk" | "parted" => {
+            found.push(format!("`{name}` changes a disk"));
+        }
+        "fdisk" if !has(&["-l", "--list"]) => found.push("`fdisk` changes a disk".to_owned()),
+        "rm" if is_recursive(arguments) && arguments.iter().any(|word| deletes_all(word, place, around)) => {
+            found.push("deletes the root or a home folder with all that is in it".to_owned());
+        }
+        "find" if deletes(arguments) && roots(arguments).any(|word| deletes_all(word, place, around)) => {
+            found.push("deletes the root or a home folder with all that is in it".to_owned());
+        }
+        "chmod" | "chown" | "chgrp"
+            if is_recursive(arguments) && arguments.iter().any(|word| is_root(word, place)) =>
+        {
+            found.push(format!("`{name}` changes who may use all files there are"));
+        }
+        "chmod"
+            if has(&["777", "0777", "a+rwx", "ugo+rwx", "+rwx", "a=rwx"])
+                && arguments.iter().any(|word| is_root(word, place)) =>
+        {
+            found.push("opens the root folder to everyone".to_owned());
+        }
+        _ => {}
+    }
+    for touch in touches {
+        match (&touch.access, &touch.path) {
+            (Access::Write, TouchedPath::Known(path)) if is_disk(&path.to_string()) => {
+                found.push(format!("writes onto the disk device {path}"));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn is_recursive(arguments: &[Word]) -> bool {
+    arguments.iter().any(|word| {
+        let text = word.text.as_str();
+        text == "--no-preserve-root"
+            || (text.len() > 3 && "--recursive".starts_with(text))
+            || (text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R']))
+    })
+}
+
+fn is_root(word: &Word, place: &Place) -> bool {
+    let text = word.text.trim_matches('"');
+    let text = text.strip_suffix("{,.}*").unwrap_or(text).trim_end_matches(['*', '.']);
+    let text = if text.is_empty() { word.text.trim_end_matches('*') } else { text };
+    if word.text.starts_with('-') {
+        return false;
+    }
+    if text.starts_with('/') {
+        return kode_base::paths::AbsPath::new(text).is_ok_and(|path| path.parent().is_none());
+    }
+    // `*`, `.` and `../..` mean the root where the command runs in it or near it.
+    let around = word.text.chars().all(|c| matches!(c, '.' | '/' | '*'));
+    let folder = word.text.trim_end_matches('*');
+    around && place.directory.as_ref().is_some_and(|directory| directory.join(folder).parent().is_none())
+}
+
+/// The folders a `find` begins with.
+fn roots(arguments: &[Word]) -> impl Iterator<Item = &Word> {
+    let flags = |word: &&Word| matches!(word.text.as_str(), "-L" | "-P" | "-H");
+    arguments.iter().skip_while(flags).take_while(|word| !word.text.starts_with(['-', '(', '!']))
+}
+
+/// Whether a `find` deletes what it finds.
+fn deletes(arguments: &[Word]) -> bool {
+    let runs = |word: &Word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+    arguments.iter().any(|word| word.text == "-delete")
+        || arguments.windows(2).any(|pair| runs(&pair[0]) && matches!(program(&pair[1]), "rm" | "shred"))
+}
+
+/// Whether deleting a word deletes what is never to be deleted.
+fn deletes_all(word: &Word, place: &Place, around: &Around<'_>) -> bool {
+    let bare = word.text.replace(['"', '{', '}'], "");
+    let variable = bare.strip_prefix('$').filter(|name| super::reader::is_variable(name)).is_some();
+    let valued = |value: &String| is_precious(&Word::literal(value.clone()), place);
+    let everything = word.text.chars().all(|c| matches!(c, '.' | '/' | '*')) && !word.text.starts_with('/');
+    is_precious(word, place)
+        || variable && around.values.iter().any(valued)
+        || around.strays && place.directory.is_none() && everything && !word.text.is_empty()
+}
+
+/// Whether a word names the root, a home or a folder of the system, or all that is in one.
+fn is_precious(word: &Word, place: &Place) -> bool {
+    let text = word.text.replace(['"', '\''], "");
+    let text = text.strip_suffix("{,.}*").unwrap_or(&text);
+    let text = text.trim_end_matches('*');
+    let ends = text.strip_suffix("/.").unwrap_or(text).trim_end_matches('/');
+    let user = ends.strip_prefix('~').is_some_and(|user| {
+        user.is_empty()
+            || user.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+                && !user.starts_with('-')
+    });
+    if user || matches!(ends, "$HOME" | "${HOME}") || is_root(word, place) {
+        return true;
+    }
+    // `*` and `.` mean the folder the command runs in.
+    let around = !text.starts_with('/') && text.chars().all(|c| matches!(c, '.' | '/'));
+    let path = match (&place.directory, text.starts_with('/')) {
+        (_, true) => kode_base::paths::AbsPath::new(text).ok(),
+        (Some(directory), false) if around && !word.text.is_empty() => Some(directory.join(text)),
+        _ => None,
+    };
+    let Some(path) = path.map(|path| path.to_string()) else { return false };
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [] => true,
+        [top] => SYSTEM.contains(top),
+        // A home is given by its name: a session may run in one and delete what it made there.
+        ["home" | "Users", _] => text.starts_with('/'),
+        _ => false,
+    }
+}
+
+/// Whether the command added last runs, as a shell, what one before it in the pipeline fetched.
+pub(super) fn feeds_a_shell(commands: &[SimpleCommand], first: usize, begin: usize) -> bool {
+    let named = |command: &SimpleCommand| {
+        command.argv.first().map(|word| program(word).to_owned()).unwrap_or_default()
+    };
+    let fetched = commands[first..begin].iter().any(|command| FETCHERS.contains(&named(command).as_str()));
+    let script =
+        |command: &SimpleCommand| {
+            command.argv.iter().skip(1).any(|word| {
+                word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
+            })
+        };
+    let runs =
+        |command: &SimpleCommand| is_shell(&named(command)) && !script(command) || reads_program(command);
+    fetched && commands[begin..].iter().any(runs)
+}
+
+/// Whether an interpreter takes its program from what is piped into it.
+fn reads_program(command: &SimpleCommand) -> bool {
+    let Some((name, arguments)) = command.argv.split_first() else { return false };
+    let name = program(name);
+    let interprets = name.starts_with("python")
+        || matches!(name, "node" | "perl" | "ruby" | "php" | "deno" | "bun" | "lua");
+    let given = |text: &str| {
+        text.starts_with("--")
+            || text.starts_with('-')
+                && text.len() > 1
+                && text.contains(['c', 'm', 'e', 'E', 'p', 'n', 'r', 'v', 'V'])
+    };
+    let first = arguments
+        .iter()
+        .map(|word| word.text.as_str())
+        .find(|text| *text == "-" || !text.starts_with('-') || given(text));
+    interprets && matches!(first, None | Some("-"))
+}
+
+/// The scripts that `echo` and `printf` write for a shell further on in the pipeline.
+pub(super) fn echoed(commands: &[SimpleCommand], first: usize, begin: usize) -> Vec<String> {
+    let named = |command: &SimpleCommand| {
+        command.argv.first().map(|word| program(word).to_owned()).unwrap_or_default()
+    };
+    if !commands[begin..].iter().any(|command| is_shell(&named(command))) {
+        return Vec::new();
+    }
+    let writers =
+        commands[first..begin].iter().filter(|command| matches!(named(command).as_str(), "echo" | "printf"));
+    let flags = |word: &&Word| word.text.starts_with('-');
+    writers
+        .map(|command| {
+            let words = command.argv.iter().skip(1).skip_while(flags).map(|word| word.text.as_str());
+            words.collect::<Vec<_>>().join(" ").replace("\\n", "\n")
+        })
+        .collect()
+}
+
+/// Whether one of these scripts begins with a fetch from the network.
+pub(super) fn fetches(scripts: &[String]) -> bool {
+    scripts.iter().any(|script| read(script).body.iter().any(|(node, _)| starts_with_fetcher(node)))
+}
+
+/// The words of a script that belong to no command: the values of its loops.
+pub(super) fn loop_values(text: &str, script: &Script) -> Vec<String> {
+    fn starts(node: &Node, found: &mut Vec<usize>) {
+        match node {
+            Node::Command(command) => {
+                found.extend(command.words.iter().chain(&command.assignments).map(|word| word.start));
+            }
+            Node::Pipeline { elements, .. } => elements.iter().for_each(|node| starts(node, found)),
+            Node::Compound { body, .. } => body.iter().for_each(|(node, _)| starts(node, found)),
+        }
+    }
+    let mut taken = Vec::new();
+    script.body.iter().for_each(|(node, _)| starts(node, &mut taken));
+    taken.sort_unstable();
+    let free = script.spans.iter().filter(|span| span.part == Part::Argument);
+    free.filter(|span| taken.binary_search(&span.start).is_err())
+        .filter_map(|span| text.get(span.start..span.end).map(str::to_owned))
+        .collect()
+}
+
+/// Whether a shell or `eval` is given what a substitution fetches.
+pub(super) fn fetches_a_script(command: &RawCommand) -> bool {
+    let runs = |word: &RawWord| {
+        let name = word.text.rsplit('/').next().unwrap_or_default();
+        is_shell(name) || matches!(name, "eval" | "source" | ".")
+    };
+    command.words.iter().take(3).any(runs) && command.words.iter().any(|word| fetches(&word.scripts))
+}
+
+fn starts_with_fetcher(node: &Node) -> bool {
+    match node {
+        Node::Command(command) => command
+            .words
+            .iter()
+            .take(3)
+            .any(|word| FETCHERS.contains(&word.text.rsplit('/').next().unwrap_or_default())),
+        Node::Pipeline { elements, .. } => elements.iter().any(starts_with_fetcher),
+        Node::Compound { body, .. } => body.iter().any(|(node, _)| starts_with_fetcher(node)),
+    }
+}

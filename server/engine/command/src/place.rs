@@ -1,0 +1,73 @@
+//! The folder that a command runs in, as far as the text tells, and the files that its operands mean there.
+//!
+//! Rule: a path is known only when no link on the way could make its text lie.
+
+use std::path::{Component, Path};
+
+use crate::{TouchedPath, Word};
+use kode_base::paths::AbsPath;
+
+/// A folder that commands run in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The folder; `None` when it is not known.
+    pub directory: Option<AbsPath>,
+    /// Whether a `cd` led there by a name that could be a link, so that its `..` is not what the text says.
+    pub by_name: bool,
+}
+
+impl Place {
+    pub(crate) const NOWHERE: Self = Self { directory: None, by_name: true };
+
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        if self == other { self.clone() } else { Self::NOWHERE }
+    }
+}
+
+/// Where a `cd` leads.
+pub(crate) fn destination(argv: &[Word], place: &Place) -> Place {
+    let operands: Vec<&Word> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
+    let [operand] = operands.as_slice() else { return Place::NOWHERE };
+    let text = operand.text.as_str();
+    if !operand.literal || text.is_empty() || text.starts_with('-') {
+        return Place::NOWHERE;
+    }
+    let only_up = std::path::Path::new(text)
+        .components()
+        .all(|part| matches!(part, std::path::Component::ParentDir | std::path::Component::CurDir));
+    let root = text.starts_with('/').then(|| kode_base::paths::AbsPath::new("/").ok()).flatten();
+    let directory = place.directory.clone().or(root).map(|directory| directory.join(text));
+    Place { directory, by_name: place.by_name || !only_up }
+}
+
+/// Files that stand for the command's own input and output.
+pub(crate) fn is_harmless(path: &str) -> bool {
+    matches!(path, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+}
+
+/// The file an operand means to a command that runs in `place`.
+pub(crate) fn locate(word: &Word, place: &Place) -> TouchedPath {
+    known(word, place).unwrap_or_else(|| TouchedPath::Unknown(word.text.clone()))
+}
+
+pub(crate) fn known(word: &Word, place: &Place) -> Option<TouchedPath> {
+    if !word.literal || word.text.is_empty() {
+        return None;
+    }
+    let path = Path::new(&word.text);
+    let directory = match &place.directory {
+        Some(directory) => directory.clone(),
+        None if path.is_absolute() => kode_base::paths::AbsPath::new("/").ok()?,
+        None => return None,
+    };
+    // `link/..` is the parent of what the link leads to, and not what the text says.
+    let mut by_name = !path.is_absolute() && place.by_name;
+    for component in path.components() {
+        match component {
+            Component::Normal(_) => by_name = true,
+            Component::ParentDir if by_name => return None,
+            Component::ParentDir | Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Some(TouchedPath::Known(directory.join(path)))
+}

@@ -1,0 +1,375 @@
+//! One type of agent as a Markdown file: what it is in the head between two lines of `---`, its prompt below.
+//!
+//! Rule: unknown keys are left alone, and a key of ours with a value that makes no sense is an error that names it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agents::{AgentMemory, AgentType};
+use crate::extension::front_matter;
+use crate::extension::head::HeadFile;
+use crate::extension::places::{Origin, Place, check_within};
+use crate::extension::problem::Fault;
+use crate::extension::template::model_wish;
+use crate::hooks::declared::FileHooks;
+use crate::mcp::file_servers::FileServers;
+use crate::settings::Wish;
+use kode_base::effort::Effort;
+use kode_base::mode::Mode;
+use kode_base::paths::AbsPath;
+use kode_base::regular;
+use kode_permission::rules::Problem;
+
+/// The most bytes of a file.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// The most files of a folder.
+const MAX_FILES: usize = 200;
+
+/// So many folders deep files are looked for.
+const MAX_DEPTH: usize = 6;
+
+/// The most characters of a name.
+const MAX_NAME: usize = 64;
+
+/// The most characters of the name of a color.
+const MAX_COLOR: usize = 32;
+
+/// What `isolation` says where each sub-agent works in a worktree of its own.
+const WORKTREE: &str = "worktree";
+
+/// As it is written.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    name: Option<String>,
+    description: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    tools: Option<Names>,
+    #[serde(default, alias = "disallowed-tools")]
+    disallowed_tools: Option<Names>,
+    model: Option<String>,
+    #[serde(rename = "model_name")]
+    model_name: Option<String>,
+    permission_mode: Option<String>,
+    effort: Option<String>,
+    #[serde(alias = "max-turns")]
+    max_turns: Option<u32>,
+    color: Option<String>,
+    skills: Option<Names>,
+    mcp_servers: Option<Value>,
+    hooks: Option<Value>,
+    memory: Option<String>,
+    background: Option<bool>,
+    isolation: Option<String>,
+    initial_prompt: Option<String>,
+    #[serde(alias = "fork-context")]
+    fork_context: Option<bool>,
+}
+
+/// Names as a list or as one text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Names {
+    Many(Vec<String>),
+    One(String),
+}
+
+/// What came of a file: the type, with what of it does not count, or why there is none.
+pub(super) struct FromFile {
+    pub(super) file: AbsPath,
+    pub(super) agent: Option<AgentType>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Reads the files of a place and the folders in it, in the order of their paths.
+pub(super) fn read_all(place: &Place) -> Vec<FromFile> {
+    let mut paths = Vec::new();
+    // A plugin may name a file itself.
+    if place.folder.as_path().is_file() {
+        paths.push(place.folder.clone().into());
+    }
+    collect(place.folder.as_path(), 0, &mut paths);
+    paths.sort();
+    let files = paths.into_iter().filter_map(|path| AbsPath::new(path).ok());
+    files.map(|file| read(file, place)).collect()
+}
+
+fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
+    // Mostly there is no such folder.
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth < MAX_DEPTH {
+            collect(&path, depth + 1, paths);
+        } else if !is_folder && path.extension().is_some_and(|extension| extension == "md") {
+            if paths.len() == MAX_FILES {
+                tracing::warn!(folder = %folder.display(), "only {MAX_FILES} agent files of a folder are read");
+                return;
+            }
+            paths.push(path);
+        }
+    }
+}
+
+fn read(file: AbsPath, place: &Place) -> FromFile {
+    let text = text(file.as_path(), place.within.as_ref());
+    // The folder that the folder of settings lies in, in which that of agents does.
+    let root = place.folder.parent().and_then(|settings| settings.parent());
+    let root = root.unwrap_or_else(|| place.folder.clone());
+    let at = HeadFile { file: file.clone(), root, origin: place.origin };
+    let parsed = match &text {
+        Ok(text) => parse(text, &at),
+        Err(reason) => Err(Fault::error(reason.clone())),
+    };
+    let text = text.unwrap_or_default();
+    let (agent, faults) = match parsed {
+        Ok((mut agent, mut faults)) => {
+            if place.plugin.is_some() {
+                faults.extend(of_plugin(&mut agent, &text));
+                agent.name = place.name_of(&agent.name);
+            }
+            agent.wishes = wishes(&agent, &at);
+            (Some(agent), faults)
+        }
+        Err(fault) => {
+            let message = format!("This agent is left out: {}.", fault.message);
+            (None, vec![Fault { message, ..fault }])
+        }
+    };
+    let of_hooks = agent.iter().filter_map(|agent| agent.hooks.as_ref()).flat_map(FileHooks::problems);
+    let problems = faults.into_iter().map(|fault| fault.of(&file, &text)).chain(of_hooks).collect();
+    FromFile { agent, problems, file }
+}
+
+/// What the file of a project asks for.
+fn wishes(agent: &AgentType, at: &HeadFile) -> Vec<Wish> {
+    if at.origin != Origin::Project {
+        return Vec::new();
+    }
+    let model = model_wish(&at.root, &at.file, agent.model.as_deref(), agent.effort);
+    let hooks = agent.hooks.iter().flat_map(FileHooks::wishes);
+    let servers = agent.own_servers.iter().flat_map(FileServers::wishes);
+    model.into_iter().chain(hooks).chain(servers).collect()
+}
+
+/// Takes from an agent of a plugin what only the user's own files may give: hooks, servers of its own, and a mode.
+fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<Fault> {
+    let head = front_matter::split(text).0.unwrap_or_default();
+    let mut faults = Vec::new();
+    let mut warn = |key: &str| {
+        let message = format!("`{key}` of an agent that a plugin brings does not count.");
+        faults.push(Fault::warning(message).at_key(head, key));
+    };
+    if agent.hooks.take().is_some() {
+        warn("hooks");
+    }
+    if let Some(own) = agent.own_servers.take() {
+        agent.servers.retain(|name| !own.names().any(|own| own == name));
+        warn("mcpServers");
+    }
+    if agent.mode.take().is_some() {
+        warn("permissionMode");
+    }
+    faults
+}
+
+fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
+    check_within(path, within)?;
+    regular::read_text(path, MAX_BYTES).map_err(unreadable)
+}
+
+/// The type that a file describes, and what of it does not count.
+pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault>), Fault> {
+    let (head, body) = front_matter::split(text);
+    let at_first = |message: &str| Fault { line: Some(0), ..Fault::error(message) };
+    let head = head.ok_or_else(|| at_first("it does not begin with a head between two lines of `---`"))?;
+    let written: Written = serde_saphyr::from_str(head).map_err(|error| Fault::of_head(&error))?;
+    let at = |key: &'static str| move |message: String| Fault::error(message).at_key(head, key);
+    let name = written.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| at("name")("its head has no `name`".to_owned()))?.to_owned();
+    if name.chars().count() > MAX_NAME
+        || name.contains(|char: char| char.is_control() || char.is_whitespace())
+    {
+        let message = format!("its `name` has blanks or more than {MAX_NAME} characters");
+        return Err(at("name")(message));
+    }
+    let description =
+        written.description.as_deref().map(|text| text.replace("\\n", "\n")).unwrap_or_default();
+    if description.trim().is_empty() {
+        return Err(at("description")("its head has no `description`".to_owned()));
+    }
+    let mut faults = written.faults(head);
+    let hooks = written.hooks.map(|hooks| FileHooks::read(&hooks, head, file.clone()));
+    let hooks = hooks.and_then(|read| {
+        read.map_err(|reason| faults.push(Fault::warning(format!("{reason}.")).at_key(head, "hooks"))).ok()
+    });
+    let mut names = written.mcp_servers.as_ref().map(servers).unwrap_or_default();
+    let read = written.mcp_servers.as_ref().map(|servers| FileServers::read(servers, head, file));
+    let (own_servers, of_servers) = read.unwrap_or_default();
+    faults.extend(of_servers);
+    names.extend(own_servers.iter().flat_map(FileServers::names).map(str::to_owned));
+    let tools = written.tools.map(Names::tools);
+    let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
+    let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
+    let agent = AgentType {
+        name,
+        description: description.trim().to_owned(),
+        prompt: body.trim().to_owned(),
+        tools: tools.filter(|tools| !is_all(tools)),
+        disallowed_tools: written.disallowed_tools.map(Names::tools).unwrap_or_default(),
+        model: model.filter(|model| !model.is_empty() && model != "inherit"),
+        mode: written.permission_mode.as_deref().map(mode).transpose().map_err(at("permissionMode"))?,
+        effort: written.effort.as_deref().map(effort).transpose().map_err(at("effort"))?.flatten(),
+        max_turns: written.max_turns.map(|turns| turns.max(1)),
+        color: written.color.as_deref().map(color).transpose().map_err(at("color"))?.flatten(),
+        skills: written.skills.map(Names::plain).unwrap_or_default(),
+        servers: names,
+        own_servers,
+        hooks,
+        fork_context: written.fork_context.unwrap_or_default(),
+        background: written.background.unwrap_or_default(),
+        is_isolated: written.isolation.as_deref().is_some_and(|kind| kind.trim() == WORKTREE),
+        memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
+        origin: file.origin,
+        file: Some(file.file.clone()),
+        wishes: Vec::new(),
+    };
+    Ok((agent, faults))
+}
+
+impl Written {
+    /// What of the head is understood and does not count.
+    fn faults(&self, head: &str) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut warn = |key: &str, message: &str| faults.push(Fault::warning(message).at_key(head, key));
+        if let Some(Names::Many(names)) = &self.tools
+            && names.is_empty()
+        {
+            warn("tools", "`tools` is empty: this agent has no tools. Leave the key out for all of them.");
+        }
+        if self.model.is_some() && self.model_name.is_some() {
+            warn("model", "`model` does not count beside `model_name`.");
+        }
+        if let Some(kind) = self.isolation.as_deref().map(str::trim)
+            && !matches!(kind, "" | "none" | WORKTREE)
+        {
+            let message = format!(
+                "`isolation: {kind}` does not count: this agent works in the workspace itself. `{WORKTREE}` is known."
+            );
+            warn("isolation", &message);
+        }
+        if self.initial_prompt.is_some() {
+            warn(
+                "initialPrompt",
+                "`initialPrompt` does not count: a sub-agent begins with the task it is given.",
+            );
+        }
+        faults
+    }
+}
+
+/// A key that stands there with nothing after it is an empty list, not a key left out.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Names>, D::Error> {
+    let names: Option<Names> = Option::deserialize(deserializer)?;
+    Ok(Some(names.unwrap_or(Names::Many(Vec::new()))))
+}
+
+fn mode(name: &str) -> Result<Mode, String> {
+    match name {
+        "delegate" => Ok(Mode::Default),
+        name => Mode::parse(name).ok_or_else(|| {
+            let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+            format!("its `permissionMode` is `{name}` and not one of {}", known.join(", "))
+        }),
+    }
+}
+
+/// Other agents know levels above `high`; it is the highest there is here.
+fn effort(name: &str) -> Result<Option<Effort>, String> {
+    match name.trim().to_lowercase().as_str() {
+        "low" => Ok(Some(Effort::Low)),
+        "medium" => Ok(Some(Effort::Medium)),
+        "high" | "xhigh" | "max" => Ok(Some(Effort::High)),
+        "" | "auto" | "inherit" => Ok(None),
+        _ => Err(format!("its `effort` is `{name}` and not one of low, medium, high")),
+    }
+}
+
+/// The name of a color, for clients that show it.
+fn color(name: &str) -> Result<Option<String>, String> {
+    let name = name.trim();
+    let fits = |char: char| char.is_ascii_alphanumeric() || matches!(char, '#' | '-' | '_');
+    if name.chars().count() > MAX_COLOR || !name.chars().all(fits) {
+        return Err("its `color` is not the name of a color".to_owned());
+    }
+    Ok((!name.is_empty()).then(|| name.to_owned()))
+}
+
+fn memory(name: &str) -> Result<Option<AgentMemory>, String> {
+    match name.trim() {
+        "user" => Ok(Some(AgentMemory::User)),
+        "project" => Ok(Some(AgentMemory::Project)),
+        "local" => Ok(Some(AgentMemory::Local)),
+        "" | "none" => Ok(None),
+        _ => Err(format!("its `memory` is `{name}` and not one of user, project, local")),
+    }
+}
+
+/// The names of servers: a list or one text; of those that are described here nothing.
+fn servers(written: &Value) -> Vec<String> {
+    match written {
+        Value::Array(servers) => servers.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::String(text) => separate(text),
+        _ => Vec::new(),
+    }
+}
+
+impl Names {
+    /// Names that are no tools.
+    fn plain(self) -> Vec<String> {
+        let written = match self {
+            Self::Many(names) => names,
+            Self::One(text) => separate(&text),
+        };
+        written.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The names of tools. What a rule adds in parentheses limits nothing here: the gate judges every call anyway.
+    fn tools(self) -> Vec<String> {
+        let written = match self {
+            Self::Many(names) => names,
+            Self::One(text) => separate(&text),
+        };
+        let name = |written: String| match written.trim().split_once('(') {
+            Some((name, _)) => name.trim().to_owned(),
+            None => written.trim().to_owned(),
+        };
+        let mut names: Vec<String> = Vec::new();
+        for name in written.into_iter().map(name).filter(|name| !name.is_empty()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+/// Splits at commas and blanks that are in no parentheses.
+fn separate(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let parts = text.split(|char: char| {
+        match char {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (char == ',' || char.is_whitespace())
+    });
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}

@@ -1,0 +1,147 @@
+//! Which types are found, which of two of a name wins, and what a file can and cannot say.
+
+use std::fs;
+
+use super::*;
+use crate::extension::head::HeadFile;
+
+fn agent(name: &str, more: &str) -> String {
+    format!("---\nname: {name}\ndescription: Does things.\n{more}---\nYou do things.\n")
+}
+
+fn parse(text: &str) -> Result<(AgentType, Vec<Fault>), Fault> {
+    let root = AbsPath::new("/w").unwrap();
+    let file = root.join(".claude/agents/one.md");
+    file::parse(text, &HeadFile { file, root, origin: Origin::Project })
+}
+
+fn parsed(more: &str) -> Result<AgentType, String> {
+    parse(&agent("one", more)).map(|(agent, _)| agent).map_err(|fault| fault.message)
+}
+
+#[test]
+fn the_nearest_project_wins_over_the_user_and_both_over_what_is_built_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    for (path, name) in [
+        ("home/.claude/agents/a.md", "a"),
+        ("home/.claude/agents/deep/er/b.md", "b"),
+        ("home/.claude/agents/x.md", "Explore"),
+        ("home/repo/.claude/agents/b.md", "b"),
+        ("home/repo/.claude/agents/c.md", "c"),
+        ("home/repo/.kode/agents/c.md", "c"),
+        ("home/repo/app/.blade/agents/d.md", "d"),
+        ("home/repo/.kode-ls/agents/d.md", "d"),
+    ] {
+        let path = place.join(path);
+        fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
+        fs::write(path.as_path(), agent(name, "")).unwrap();
+    }
+    fs::create_dir(place.join("home/repo/.git").as_path()).unwrap();
+    fs::write(place.join("home/repo/.claude/agents/bad.md").as_path(), "---\nname: [\n---\n").unwrap();
+    fs::write(place.join("outside.md").as_path(), agent("secret", "")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(
+        place.join("outside.md").as_path(),
+        place.join("home/repo/.claude/agents/link.md").as_path(),
+    )
+    .unwrap();
+    let types = AgentTypes::load(&Places::at_home(&[place.join("home/repo/app")], Some(&place.join("home"))));
+    let from = |name: &str| {
+        let file = types.find(name).unwrap().file.clone().unwrap();
+        file.as_path().strip_prefix(place.join("home").as_path()).unwrap().to_str().unwrap().to_owned()
+    };
+    assert_eq!(from("a"), ".claude/agents/a.md");
+    assert_eq!(from("b"), "repo/.claude/agents/b.md");
+    assert_eq!(from("c"), "repo/.kode/agents/c.md");
+    assert_eq!(from("d"), "repo/app/.blade/agents/d.md");
+    assert_eq!(from("explore"), ".claude/agents/x.md");
+    let error = types.find("nobody").unwrap_err();
+    assert_eq!(
+        error.hint,
+        "Use one of: a, b, c, d, Explore, general-purpose, Plan, review, statusline-setup."
+    );
+    let hidden: Vec<_> =
+        types.shadowed.iter().map(|hidden| (hidden.name.as_str(), hidden.origin.name())).collect();
+    assert_eq!(hidden, [("d", "project"), ("c", "project"), ("b", "user"), ("Explore", "built-in")]);
+    let mut problems: Vec<_> =
+        types.problems.iter().map(|problem| problem.file.clone().unwrap().file_name()).collect();
+    problems.sort();
+    assert_eq!(problems, if cfg!(unix) { vec!["bad.md", "link.md"] } else { vec!["bad.md"] });
+}
+
+#[test]
+fn a_file_says_tools_model_mode_and_limit_in_any_dialect() {
+    let tools = |more: &str| parsed(more).unwrap().tools;
+    let named = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(tools(""), None);
+    assert_eq!(tools("tools: '*'\n"), None);
+    assert_eq!(tools("tools: []\n"), named(&[]));
+    assert_eq!(tools("tools:\n"), named(&[]));
+    assert_eq!(tools("tools: Read, Bash(git log:*, x) Grep\n"), named(&["Read", "Bash", "Grep"]));
+    assert_eq!(tools("tools: [Read, \"Bash(ls)\"]\n"), named(&["Read", "Bash"]));
+    let all =
+        parsed("model: opus\nmodel_name: quick\npermissionMode: acceptEdits\nmaxTurns: 7\ncolor: red\n");
+    let all = all.unwrap();
+    assert_eq!(
+        (all.model.as_deref(), all.mode, all.max_turns),
+        (Some("quick"), Some(Mode::AcceptEdits), Some(7))
+    );
+    assert_eq!(parsed("model: inherit\n").unwrap().model, None);
+    for (written, expected) in [
+        ("low", Some(Effort::Low)),
+        ("Medium", Some(Effort::Medium)),
+        ("high", Some(Effort::High)),
+        ("max", Some(Effort::High)),
+        ("auto", None),
+    ] {
+        assert_eq!(parsed(&format!("effort: {written}\n")).unwrap().effort, expected, "{written}");
+    }
+    let wrong = parsed("effort: heroic\n").unwrap_err();
+    assert!(wrong.contains("`effort` is `heroic`") && wrong.contains("low, medium, high"), "{wrong}");
+    let broken = parse("---\nname: n\ndescription: One.\\nTwo.\n---\nx").unwrap();
+    assert_eq!(broken.0.description, "One.\nTwo.");
+    for (text, expected, line) in [
+        ("You do things.", "head", 0),
+        ("---\ndescription: d\n---\n", "`name`", 0),
+        ("---\nname: n\n---\n", "`description`", 0),
+        ("---\ndescription: d\nname: two words\n---\n", "blanks", 2),
+        ("---\nname: n\ndescription: d\npermissionMode: never\n---\n", "`never`", 3),
+        ("---\nname: n\ndescription: d\nmemory: all\n---\n", "`all`", 3),
+        ("---\nname: n\ndescription: d\ncolor: \"\\e[31m\"\n---\n", "`color`", 3),
+        ("---\nname: n\ndescription: d\nmaxTurns: many\n---\n", "cannot be read", 3),
+    ] {
+        let fault = parse(text).unwrap_err();
+        assert!(fault.message.contains(expected), "{fault:?}");
+        assert_eq!(fault.line, Some(line), "{text}: {fault:?}");
+    }
+}
+
+#[test]
+fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line() {
+    let all = parsed(
+        "color: cyan\nskills: tidy, test\nmcpServers:\n  - hub\n  - own: {command: x}\nmemory: project\nhooks: {Stop: []}\n",
+    );
+    let all = all.unwrap();
+    assert_eq!(
+        (all.color.as_deref(), all.skills.join(" "), all.servers.join(" ")),
+        (Some("cyan"), "tidy test".to_owned(), "hub own".to_owned())
+    );
+    assert_eq!((all.memory, all.hooks.is_some()), (Some(AgentMemory::Project), true));
+    for (line, key) in [
+        ("hooks: check.sh", "`hooks`"),
+        ("isolation: remote", "`isolation: remote`"),
+        ("initialPrompt: go", "`initialPrompt`"),
+        ("tools: []", "`tools` is empty"),
+        ("mcpServers: [{own: {args: [x]}}]", "`mcpServers`"),
+    ] {
+        let (_, faults) = parse(&agent("one", &format!("{line}\n"))).unwrap();
+        assert_eq!(faults.len(), 1, "{line}: {faults:?}");
+        assert!(faults[0].message.contains(key) && faults[0].line == Some(3), "{faults:?}");
+        assert_eq!(faults[0].severity, kode_permission::rules::Severity::Warning);
+    }
+    assert!(parsed("isolation: worktree\n").unwrap().is_isolated && !all.is_isolated);
+    for nothing in ["background: false", "isolation: none", "isolation: worktree", "forkContext: false"] {
+        assert_eq!(parse(&agent("one", &format!("{nothing}\n"))).unwrap().1, [], "{nothing}");
+    }
+}

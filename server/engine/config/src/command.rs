@@ -1,0 +1,280 @@
+//! The commands that users type after `/`: the built-in ones, and what a command leaves in the transcript.
+//!
+//! Rule: one table says all there is to know of the built-in commands, and a file never takes the name of one of them. A
+//! command that only shows or steers is answered without the model, and the model is told nothing of it.
+
+pub mod compact;
+mod table;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use kode_base::ids::SessionId;
+
+pub use table::BUILT_INS;
+
+/// A built-in command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// Which one it is.
+    pub which: Which,
+    /// What it is called by, without the `/`.
+    pub name: &'static str,
+    /// Other names of it.
+    pub aliases: &'static [&'static str],
+    /// What it takes, for people; may be empty.
+    pub argument_hint: &'static str,
+    /// What it does, for people.
+    pub description: &'static str,
+    /// How it is carried out.
+    pub effect: Effect,
+}
+
+/// How a built-in command is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    /// It shows something, at once.
+    Show,
+    /// It changes something; some of them only show how it stands when nothing is said with them.
+    Control,
+    /// It asks the model something.
+    Prompt,
+    /// It belongs to a terminal: it says what to do in an editor.
+    Elsewhere,
+}
+
+/// The built-in commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each stands with its description in the table")]
+pub enum Which {
+    AddDir,
+    Agents,
+    Clear,
+    Compact,
+    Config,
+    Context,
+    Cost,
+    Doctor,
+    Effort,
+    Elsewhere(&'static str),
+    Export,
+    Fork,
+    Git,
+    Commit,
+    Help,
+    Hooks,
+    Init,
+    Mcp,
+    Memory,
+    Model,
+    OutputStyle,
+    Permissions,
+    Plan,
+    Plugin,
+    PrComments,
+    ReloadSkills,
+    Rename,
+    Resume,
+    Review,
+    Rewind,
+    SecurityReview,
+    Skills,
+    Status,
+    Tasks,
+    Todos,
+    Trust,
+}
+
+impl BuiltIn {
+    /// The built-in command of a name or an alias.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        BUILT_INS.iter().find(|built_in| built_in.name == name || built_in.aliases.contains(&name))
+    }
+
+    /// Whether it is answered at once, while a turn runs as well.
+    #[must_use]
+    pub fn is_at_once(&self, arguments: &str) -> bool {
+        match self.effect {
+            Effect::Show | Effect::Elsewhere => true,
+            Effect::Prompt => false,
+            Effect::Control => match self.which {
+                Which::Model
+                | Which::Effort
+                | Which::OutputStyle
+                | Which::Permissions
+                | Which::Plugin
+                | Which::Resume
+                | Which::Trust => arguments.is_empty(),
+                // They take the conversation as it is, without a turn that has just begun.
+                Which::Rewind | Which::Fork => true,
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether a model has to be asked for it.
+    #[must_use]
+    pub fn asks_model(&self, arguments: &str) -> bool {
+        match self.which {
+            Which::Compact => true,
+            Which::Plan => !arguments.is_empty(),
+            _ => self.effect == Effect::Prompt,
+        }
+    }
+}
+
+/// A command as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Typed<'a> {
+    /// Its name, without the `/`.
+    pub name: &'a str,
+    /// What stands behind it, without blanks around it.
+    pub arguments: &'a str,
+}
+
+impl<'a> Typed<'a> {
+    /// The command in a prompt, if it begins with one. What looks like a path or like code is none.
+    #[must_use]
+    pub fn read(prompt: &'a str) -> Option<Self> {
+        let rest = prompt.trim().strip_prefix('/')?;
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (name, arguments) = (&rest[..end], rest[end..].trim());
+        let is_part = |char: char| char.is_alphanumeric() || "_-:.".contains(char);
+        let is_name = name.starts_with(char::is_alphanumeric) && name.chars().all(is_part);
+        is_name.then_some(Self { name, arguments })
+    }
+
+    /// The built-in command that is meant.
+    #[must_use]
+    pub fn built_in(&self) -> Option<&'static BuiltIn> {
+        BuiltIn::find(self.name)
+    }
+}
+
+/// Whether a prompt is a command of which the model is told nothing, as far as its name says.
+pub fn is_unsaid(prompt: &str) -> bool {
+    let asks = |typed: Typed<'_>| Some(typed.built_in()?.asks_model(typed.arguments));
+    compact::asked(prompt).is_some() || Typed::read(prompt).and_then(asks) == Some(false)
+}
+
+/// The command that a prompt was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandUse {
+    /// Its name, without the `/`.
+    pub name: String,
+    /// What stood behind it.
+    pub arguments: String,
+    /// Where it comes from.
+    pub source: CommandSource,
+}
+
+/// Where a command comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CommandSource {
+    /// It is built in.
+    BuiltIn,
+    /// A Markdown file of commands.
+    Command,
+    /// A skill.
+    Skill,
+}
+
+/// What a command has to say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// For people, in Markdown.
+    pub text: String,
+    /// The same for machines, in the command's own form.
+    pub data: Option<Value>,
+    /// Whether it was not carried out.
+    pub failed: bool,
+    /// The session to go on with from now on.
+    pub go_to: Option<SessionId>,
+}
+
+impl Report {
+    /// Something to read.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Why it was not carried out.
+    pub fn failure(text: impl Into<String>) -> Self {
+        Self { text: text.into(), failed: true, ..Self::default() }
+    }
+
+    /// The same with its form for machines.
+    pub fn with(self, data: Value) -> Self {
+        Self { data: Some(data), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_a_name_behind_a_slash_and_no_path() {
+        for (prompt, expected) in [
+            ("/help", Some(("help", ""))),
+            (" /git:commit  a b \n", Some(("git:commit", "a b"))),
+            ("/review\nall of it", Some(("review", "all of it"))),
+            ("/usr/bin is full", None),
+            ("// a comment", None),
+            ("/* a comment */", None),
+            ("/", None),
+            ("see /help", None),
+        ] {
+            let read = Typed::read(prompt).map(|typed| (typed.name, typed.arguments));
+            assert_eq!(read, expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn no_two_commands_have_a_name_and_each_says_what_it_does() {
+        let mut names = BTreeSet::new();
+        for built_in in BUILT_INS {
+            for name in std::iter::once(&built_in.name).chain(built_in.aliases) {
+                assert!(names.insert(*name), "{name} twice");
+                assert_eq!(
+                    Typed::read(&format!("/{name}")).unwrap().built_in().unwrap().which,
+                    built_in.which
+                );
+            }
+            assert!(!built_in.description.is_empty(), "{}", built_in.name);
+            let is_elsewhere = matches!(built_in.which, Which::Elsewhere(_));
+            assert_eq!(is_elsewhere, built_in.effect == Effect::Elsewhere, "{}", built_in.name);
+        }
+    }
+
+    #[test]
+    fn what_only_shows_is_answered_at_once_and_told_to_no_model() {
+        let at_once = |text: &str| {
+            let typed = Typed::read(text).unwrap();
+            typed.built_in().unwrap().is_at_once(typed.arguments)
+        };
+        for (text, now, unsaid) in [
+            ("/cost", true, true),
+            ("/model", true, true),
+            ("/model quick", false, true),
+            ("/plugin", true, true),
+            ("/plugin enable x", false, true),
+            ("/rewind 1", true, true),
+            ("/clear", false, true),
+            ("/compact", false, true),
+            ("/plan", false, true),
+            ("/plan the move", false, false),
+            ("/init", false, false),
+            ("/login", true, true),
+        ] {
+            assert_eq!((at_once(text), is_unsaid(text)), (now, unsaid), "{text}");
+        }
+        assert!(!is_unsaid("/somebody-s-own") && !is_unsaid("words"));
+    }
+}

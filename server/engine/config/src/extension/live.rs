@@ -1,0 +1,284 @@
+//! What users' files add to the agent in one workspace, kept ready and renewed when a file changes.
+//!
+//! Rule: files are read in the background and only when one of them has come, gone or changed; who needs them gets what was
+//! read. Whoever begins a turn looks at the stamps first, so that no change is missed where nothing can be watched.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::{Mutex, Notify, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::agents::AgentTypes;
+use crate::extension::find::beside;
+use crate::extension::places::{Part, Places};
+use crate::extension::problem::Fault;
+use crate::extension::survey::Survey;
+use crate::extension::watch::{Watch, settled};
+use crate::extension::{Catalog, ExtensionKind};
+use crate::hooks::declared::FileHooks;
+use crate::plugin::Plugin;
+use crate::settings::{Wish, files_named_by};
+use crate::style::Styles;
+use kode_base::blocking;
+use kode_base::paths::AbsPath;
+use kode_permission::rules::Problem;
+
+/// Says whether a name means a model.
+pub type HasModel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The plugins that are on, as settings are now. Blocks on the disk.
+pub type PluginsInUse = Arc<dyn Fn() -> Vec<Arc<Plugin>> + Send + Sync>;
+
+/// What users' files add in one workspace. Clones are the same one; the last one dropped ends the watching.
+#[derive(Clone)]
+pub struct Extensions {
+    shared: Arc<Shared>,
+    stop: Arc<DropGuard>,
+}
+
+/// The same for whoever does not keep it alive.
+#[derive(Debug)]
+pub struct WeakExtensions(Weak<Shared>, Weak<DropGuard>);
+
+/// How many there are of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Types of sub-agents.
+    pub agents: usize,
+    /// Skills.
+    pub skills: usize,
+    /// Commands of files.
+    pub commands: usize,
+    /// Output styles.
+    pub styles: usize,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The types of sub-agents.
+    pub agents: Arc<AgentTypes>,
+    /// The skills and commands.
+    pub catalog: Arc<Catalog>,
+    /// The output styles.
+    pub styles: Arc<Styles>,
+    /// How often files were read before, for this workspace.
+    pub generation: u64,
+    /// The plugins that were on.
+    plugins: Vec<Arc<Plugin>>,
+    survey: Survey,
+}
+
+struct Shared {
+    places: Places,
+    plugins: PluginsInUse,
+    has_model: HasModel,
+    loaded: watch::Sender<Option<Arc<Loaded>>>,
+    /// Held while files are read, so that they are read once.
+    reading: Mutex<()>,
+    changed: Arc<Notify>,
+}
+
+impl Extensions {
+    /// Begins to read and to watch; nothing waits for it. Must be called in a runtime.
+    #[must_use]
+    pub fn begin(places: Places, plugins: PluginsInUse, has_model: HasModel) -> Self {
+        let (loaded, reading) = (watch::Sender::new(None), Mutex::default());
+        let changed = Arc::default();
+        let shared = Arc::new(Shared { places, plugins, has_model, loaded, reading, changed });
+        let stop = CancellationToken::new();
+        let (follower, stopped) = (Arc::clone(&shared), stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = follower.follow() => {}
+            }
+        });
+        Self { shared, stop: Arc::new(stop.drop_guard()) }
+    }
+
+    /// The same for whoever does not keep it alive.
+    pub fn downgrade(&self) -> WeakExtensions {
+        WeakExtensions(Arc::downgrade(&self.shared), Arc::downgrade(&self.stop))
+    }
+
+    /// What there is now: looks whether a file has changed, and reads only then.
+    pub async fn now(&self) -> Arc<Loaded> {
+        self.shared.renew().await
+    }
+
+    /// What was read last; `None` before anything was. Looks at no file.
+    #[must_use]
+    pub fn known(&self) -> Option<Arc<Loaded>> {
+        self.shared.loaded.borrow().clone()
+    }
+
+    /// What is wrong with files, as they were read last. Looks at no file.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.known().map(|loaded| loaded.problems()).unwrap_or_default()
+    }
+
+    /// Looks again soon: settings may say something else of plugins.
+    pub fn look_again(&self) {
+        self.shared.changed.notify_one();
+    }
+
+    /// Is told each time files were read.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Loaded>>> {
+        self.shared.loaded.subscribe()
+    }
+}
+
+impl WeakExtensions {
+    /// The same again, while anybody has it.
+    pub fn upgrade(&self) -> Option<Extensions> {
+        let stop = self.1.upgrade()?;
+        Some(Extensions { shared: self.0.upgrade()?, stop })
+    }
+}
+
+impl Loaded {
+    /// Reads everything. Blocks on the disk.
+    #[must_use]
+    pub fn read(places: &Places, has_model: &dyn Fn(&str) -> bool) -> Self {
+        // The survey comes first: what changes while files are read makes it stale.
+        let mut survey = Survey::of(places);
+        let mut catalog = Catalog::default();
+        let others = || (AgentTypes::load(places), Styles::load(places));
+        let (mut agents, styles) = beside(others, || catalog = Catalog::found_in(places));
+        agents.check(&|skill| is_skill(&catalog, skill), has_model);
+        // A script that is swapped asks anew, as a file does.
+        for file in catalog.wishes().chain(agents.wishes()).flat_map(files_named_by) {
+            survey.look_at(&file);
+        }
+        let (agents, catalog, styles) = (Arc::new(agents), Arc::new(catalog), Arc::new(styles));
+        let plugins = places.plugins.clone();
+        let loaded = Self { agents, catalog, styles, generation: 0, plugins, survey };
+        for problem in loaded.problems() {
+            let file = problem.file.map(|file| file.to_string()).unwrap_or_default();
+            tracing::warn!(file, "{}", problem.message);
+        }
+        loaded
+    }
+
+    /// What files of the workspace ask for that needs the user's approval.
+    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+        self.catalog.wishes().chain(self.agents.wishes())
+    }
+
+    /// How many there are of each kind.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let of_kind = |kind| self.catalog.all().filter(|extension| extension.kind == kind).count();
+        Counts {
+            agents: self.agents.iter().count(),
+            skills: of_kind(ExtensionKind::Skill),
+            commands: of_kind(ExtensionKind::Command),
+            styles: self.styles.iter().count(),
+        }
+    }
+
+    /// What is wrong with files.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        let of_catalog = self.catalog.problems.iter().filter_map(|(path, reason)| {
+            let file = AbsPath::new(path).ok()?;
+            let what = if path.ends_with("SKILL.md") { "skill" } else { "command" };
+            Some(Fault::error(format!("This {what} is left out: {reason}.")).of(&file, ""))
+        });
+        let of_hooks = self.catalog.all().filter_map(|extension| extension.hooks.as_ref());
+        let of_hooks = of_hooks.flat_map(FileHooks::problems);
+        let others = self.agents.problems.iter().chain(&self.styles.problems).cloned();
+        others.chain(of_catalog).chain(of_hooks).collect()
+    }
+}
+
+impl Shared {
+    async fn follow(self: Arc<Self>) {
+        let mut read = self.renew().await;
+        let concerned = self.concerned();
+        let concerns = move |path: &std::path::Path| {
+            concerned.iter().any(|folder| path.starts_with(folder) || folder.starts_with(path))
+        };
+        let mut watch = Watch::new(Arc::clone(&self.changed), concerns);
+        loop {
+            let shared = Arc::clone(&self);
+            let arranged = blocking(move || {
+                let wanted = shared.watched();
+                watch.arrange(wanted);
+                watch
+            });
+            watch = arranged.await;
+            // What happened before the folders were watched; there may be other folders by then.
+            let now = self.renew().await;
+            if now.generation == read.generation {
+                settled(&self.changed).await;
+                read = self.renew().await;
+            } else {
+                read = now;
+            }
+        }
+    }
+
+    async fn renew(self: &Arc<Self>) -> Arc<Loaded> {
+        let _one_at_a_time = self.reading.lock().await;
+        let known = self.loaded.borrow().clone();
+        let shared = Arc::clone(self);
+        let (loaded, is_new) = blocking(move || match known {
+            Some(known) if !known.survey.is_stale() && known.plugins == (shared.plugins)() => (known, false),
+            known => {
+                let generation = known.map_or(0, |known| known.generation + 1);
+                let places = shared.places.with_plugins((shared.plugins)());
+                let loaded = Loaded::read(&places, &*shared.has_model);
+                (Arc::new(Loaded { generation, ..loaded }), true)
+            }
+        })
+        .await;
+        if is_new {
+            self.loaded.send_replace(Some(Arc::clone(&loaded)));
+        }
+        loaded
+    }
+
+    /// The folders that there may be something in, as the system may call them.
+    fn concerned(&self) -> Vec<PathBuf> {
+        let places = self.places_now();
+        let folders = Part::ALL.into_iter().flat_map(|part| places.of(part)).map(|place| place.folder);
+        let folders: BTreeSet<PathBuf> = folders.map(PathBuf::from).collect();
+        let real = places.bases().into_iter().filter_map(|base| {
+            let real = base.as_path().canonicalize().ok().filter(|real| real != base.as_path())?;
+            Some((base, real))
+        });
+        let real: Vec<_> = real.collect();
+        let renamed = folders.iter().flat_map(|folder| {
+            real.iter().filter_map(|(base, real)| Some(real.join(folder.strip_prefix(base).ok()?)))
+        });
+        renamed.chain(folders.iter().cloned()).collect()
+    }
+
+    /// The folders to watch: those with files, those that they lie in, and those that they would lie in.
+    fn watched(&self) -> Vec<AbsPath> {
+        let places = self.places_now();
+        let survey = self.loaded.borrow().as_ref().map(|loaded| loaded.survey.folders().to_vec());
+        let beside = Part::ALL.into_iter().flat_map(|part| places.of(part));
+        let beside = beside.filter_map(|place| place.folder.parent());
+        survey.unwrap_or_default().into_iter().chain(beside).chain(places.bases()).collect()
+    }
+
+    /// The places, with the plugins that were on when files were read last.
+    fn places_now(&self) -> Places {
+        let loaded = self.loaded.borrow();
+        self.places.with_plugins(loaded.as_ref().map(|loaded| loaded.plugins.clone()).unwrap_or_default())
+    }
+}
+
+fn is_skill(catalog: &Catalog, name: &str) -> bool {
+    catalog.find(ExtensionKind::Skill, name).is_some()
+}
+
+#[cfg(test)]
+mod tests;

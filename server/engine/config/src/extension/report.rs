@@ -1,0 +1,282 @@
+//! What of the files of users is in use, from where, what hides what, and what is left out and why.
+//!
+//! Rule: it says what was read and judged, and judges nothing itself; every file that was found stands in it once for each
+//! thing that it describes.
+
+use crate::agents::Shadowed;
+use crate::extension::live::Loaded;
+use crate::extension::places::Origin;
+use crate::extension::{Catalog, ExtensionKind};
+use crate::memory::{self, Memory};
+use crate::plugin::{Listed, PluginState};
+use crate::policy::Policy;
+use crate::settings::declared::Entry;
+use kode_base::paths::AbsPath;
+use kode_permission::rules::{Problem, Severity};
+
+/// A kind of thing that files describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A type of sub-agent.
+    Agent,
+    /// A skill.
+    Skill,
+    /// A command.
+    Command,
+    /// An output style.
+    Style,
+    /// An instruction file.
+    Instructions,
+    /// A plugin.
+    Plugin,
+    /// A group of hooks.
+    Hook,
+    /// An MCP server.
+    Server,
+    /// A variable for what the agent starts.
+    Variable,
+    /// A command that prints something for the agent.
+    Helper,
+}
+
+impl Subject {
+    /// All of them, in the order of a report.
+    pub const ALL: [Self; 10] = [
+        Self::Agent,
+        Self::Skill,
+        Self::Command,
+        Self::Style,
+        Self::Instructions,
+        Self::Plugin,
+        Self::Hook,
+        Self::Server,
+        Self::Variable,
+        Self::Helper,
+    ];
+
+    /// What several of them are called.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Agent => "Agents",
+            Self::Skill => "Skills",
+            Self::Command => "Commands",
+            Self::Style => "Output styles",
+            Self::Instructions => "Instruction files",
+            Self::Plugin => "Plugins",
+            Self::Hook => "Hooks",
+            Self::Server => "MCP servers",
+            Self::Variable => "Variables",
+            Self::Helper => "Helper commands",
+        }
+    }
+}
+
+/// What became of something that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is in use.
+    Loaded,
+    /// Another of the same name is used: that of this file, or a built-in one.
+    Shadowed(Option<AbsPath>),
+    /// It waits for the user's approval.
+    Waiting,
+    /// It is not used, for this reason.
+    LeftOut(String),
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub subject: Subject,
+    /// What it is called.
+    pub name: String,
+    /// Whose it is, as people are told.
+    pub origin: String,
+    /// Its file; `None` when it is built in.
+    pub file: Option<AbsPath>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What was found, by kind, then by name.
+    pub findings: Vec<Finding>,
+    /// What is wrong with files, settings included.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// What these files and settings come to.
+    #[must_use]
+    pub fn of(loaded: &Loaded, memory: &Memory, policy: &Policy) -> Self {
+        let mut findings = Vec::new();
+        for agent in loaded.agents.iter() {
+            findings.push(Finding {
+                subject: Subject::Agent,
+                name: agent.name.clone(),
+                origin: agent.origin.name().to_owned(),
+                file: agent.file.clone(),
+                fate: Fate::Loaded,
+            });
+        }
+        findings.extend(loaded.agents.shadowed.iter().map(|hidden| shadowed(Subject::Agent, hidden)));
+        of_catalog(&loaded.catalog, &mut findings);
+        findings.extend(loaded.styles.iter().map(|style| Finding {
+            subject: Subject::Style,
+            name: style.name.clone(),
+            origin: style.origin.name().to_owned(),
+            file: style.file.clone(),
+            fate: Fate::Loaded,
+        }));
+        findings.extend(loaded.styles.shadowed.iter().map(|hidden| shadowed(Subject::Style, hidden)));
+        findings.extend(memory.loaded().iter().map(of_instructions));
+        let declared = &policy.declared;
+        for (subject, entries) in [
+            (Subject::Hook, &declared.hooks),
+            (Subject::Server, &declared.servers),
+            (Subject::Variable, &declared.env),
+        ] {
+            findings.extend(entries.iter().map(|entry| of_entry(subject, entry)));
+        }
+        let unused = || Fate::LeftOut("kode-ls has no use for it".to_owned());
+        let helpers = declared.helpers.iter();
+        findings.extend(helpers.map(|entry| Finding { fate: unused(), ..of_entry(Subject::Helper, entry) }));
+        findings.extend(declared.plugins.iter().map(of_plugin));
+        let mut problems = loaded.problems();
+        findings.extend(problems.iter().filter_map(left_out));
+        // Instructions keep their own order: it is the one in which the model gets them.
+        findings.sort_by_key(|finding| {
+            let name = (finding.subject != Subject::Instructions).then(|| finding.name.to_lowercase());
+            (finding.subject, name)
+        });
+        problems.extend(policy.problems.iter().cloned());
+        Self { findings, problems }
+    }
+
+    /// The report as Markdown, for people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for subject in Subject::ALL {
+            let mut findings = self.findings.iter().filter(|finding| finding.subject == subject).peekable();
+            if findings.peek().is_none() {
+                continue;
+            }
+            text.push_str(&format!("## {}\n", subject.title()));
+            for finding in findings {
+                let file = finding.file.as_ref().map(|file| format!(", {file}")).unwrap_or_default();
+                let fate = match &finding.fate {
+                    Fate::Loaded => String::new(),
+                    Fate::Shadowed(Some(by)) => format!(": hidden by {by}"),
+                    Fate::Shadowed(None) => ": hidden by what is built in".to_owned(),
+                    Fate::Waiting => ": waits for your approval".to_owned(),
+                    Fate::LeftOut(reason) => format!(": left out, {reason}"),
+                };
+                text.push_str(&format!("- {} ({}{file}){fate}\n", finding.name, finding.origin));
+            }
+            text.push('\n');
+        }
+        if !self.problems.is_empty() {
+            text.push_str("## Problems\n");
+            for problem in &self.problems {
+                let place = match (&problem.file, problem.place) {
+                    (Some(file), Some(place)) => format!("{file}:{}: ", place.line + 1),
+                    (Some(file), None) => format!("{file}: "),
+                    (None, _) => String::new(),
+                };
+                text.push_str(&format!("- {place}{}\n", problem.message));
+            }
+        }
+        text
+    }
+}
+
+fn of_catalog(catalog: &Catalog, findings: &mut Vec<Finding>) {
+    findings.extend(catalog.all().map(|extension| Finding {
+        subject: match extension.kind {
+            ExtensionKind::Skill => Subject::Skill,
+            ExtensionKind::Command => Subject::Command,
+        },
+        name: extension.name.clone(),
+        origin: if extension.plugin.is_some() { Origin::Plugin.name() } else { "files" }.to_owned(),
+        file: Some(extension.path.clone()),
+        fate: Fate::Loaded,
+    }));
+}
+
+fn of_instructions(loaded: &memory::Loaded) -> Finding {
+    Finding {
+        subject: Subject::Instructions,
+        name: loaded.path.file_name(),
+        origin: match loaded.scope {
+            memory::Scope::Managed => Origin::Managed,
+            memory::Scope::User => Origin::User,
+            memory::Scope::Project => Origin::Project,
+        }
+        .name()
+        .to_owned(),
+        file: Some(loaded.path.clone()),
+        fate: match &loaded.fate {
+            memory::Fate::Given | memory::Fate::Cut => Fate::Loaded,
+            memory::Fate::LeftOut(reason) => Fate::LeftOut(reason.clone()),
+        },
+    }
+}
+
+fn of_entry(subject: Subject, entry: &Entry) -> Finding {
+    Finding {
+        subject,
+        name: entry.name.clone(),
+        origin: entry.source.layer.name().to_owned(),
+        file: entry.source.file.clone(),
+        fate: if entry.is_in_force() { Fate::Loaded } else { Fate::Waiting },
+    }
+}
+
+fn of_plugin(plugin: &Listed) -> Finding {
+    Finding {
+        subject: Subject::Plugin,
+        name: plugin.id.clone(),
+        origin: plugin.source.as_ref().map_or("not enabled", |source| source.layer.name()).to_owned(),
+        file: plugin.root.clone(),
+        fate: match &plugin.state {
+            PluginState::On(_) => Fate::Loaded,
+            PluginState::Off => Fate::LeftOut("it is off".to_owned()),
+            PluginState::Waiting => Fate::Waiting,
+            PluginState::LeftOut(reason) => Fate::LeftOut(reason.clone()),
+        },
+    }
+}
+
+fn shadowed(subject: Subject, hidden: &Shadowed) -> Finding {
+    Finding {
+        subject,
+        name: hidden.name.clone(),
+        origin: hidden.origin.name().to_owned(),
+        file: hidden.file.clone(),
+        fate: Fate::Shadowed(hidden.by.clone()),
+    }
+}
+
+/// A file that is left out; what is used in part stands among the problems alone.
+fn left_out(problem: &Problem) -> Option<Finding> {
+    let file = problem.file.clone().filter(|_| problem.severity == Severity::Error)?;
+    let is_beneath = |folder: &str| file.as_path().components().any(|part| part.as_os_str() == folder);
+    let subject = match () {
+        () if file.file_name() == "SKILL.md" => Subject::Skill,
+        () if is_beneath("agents") => Subject::Agent,
+        () if is_beneath("output-styles") => Subject::Style,
+        () => Subject::Command,
+    };
+    Some(Finding {
+        subject,
+        name: file.file_name(),
+        origin: "files".to_owned(),
+        fate: Fate::LeftOut(problem.message.clone()),
+        file: Some(file),
+    })
+}

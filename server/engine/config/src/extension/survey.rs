@@ -1,0 +1,85 @@
+//! What the files of users look like from outside: which there are and when they were changed.
+//!
+//! Rule: looking opens no file, and a file that comes, goes or changes makes the survey stale; bounded, whatever lies in
+//! the folders.
+
+use std::fs;
+
+use crate::extension::places::{Part, Places};
+use crate::settings::Stamp;
+use kode_base::paths::AbsPath;
+
+/// So many files and folders are looked at.
+const MAX_STAMPS: usize = 5_000;
+
+/// So many folders deep files are looked for.
+const MAX_DEPTH: usize = 6;
+
+/// What was there when somebody looked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Survey {
+    stamps: Vec<(AbsPath, Option<Stamp>)>,
+    folders: Vec<AbsPath>,
+}
+
+impl Survey {
+    /// Looks at what there is in these places. Blocks on the disk.
+    pub(crate) fn of(places: &Places) -> Self {
+        let mut survey = Self::default();
+        for part in Part::ALL {
+            for place in places.of(part) {
+                survey.look_into(&place.folder, part, 0);
+            }
+        }
+        survey
+    }
+
+    /// Whether anything has come, gone or changed since. Opens no file. Blocks on the disk.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stamps.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    }
+
+    /// The folders that are there.
+    pub(crate) fn folders(&self) -> &[AbsPath] {
+        &self.folders
+    }
+
+    /// Takes a file in, whether it is there or not.
+    pub(crate) fn look_at(&mut self, path: &AbsPath) {
+        if self.stamps.len() < MAX_STAMPS {
+            self.stamps.push((path.clone(), Stamp::of(path)));
+        }
+    }
+
+    fn look_into(&mut self, folder: &AbsPath, part: Part, depth: usize) {
+        self.look_at(folder);
+        let Ok(entries) = fs::read_dir(folder.as_path()) else { return };
+        self.folders.push(folder.clone());
+        for entry in entries.flatten() {
+            if self.stamps.len() >= MAX_STAMPS {
+                tracing::warn!(folder = %folder.as_path().display(), "only {MAX_STAMPS} files are looked at");
+                return;
+            }
+            let path = folder.join(entry.file_name());
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            match part {
+                // Of a skill one file counts; what else lies beside it is only read by whoever uses it.
+                Part::Skills => {
+                    self.look_at(&path);
+                    if path.as_path().is_dir() {
+                        self.folders.push(path.clone());
+                        self.look_at(&path.join("SKILL.md"));
+                    }
+                }
+                Part::Agents | Part::Commands | Part::Styles if is_folder && depth < MAX_DEPTH => {
+                    self.look_into(&path, part, depth + 1);
+                }
+                Part::Agents | Part::Commands | Part::Styles => {
+                    if path.as_path().extension().is_some_and(|extension| extension == "md") {
+                        self.look_at(&path);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The text of a skill or command before it is used: words, and commands that run first.
+//!
+//! Rule: what runs is found in the file's own text, before any argument is put in, so that an argument can never become a
+//! command of its own; what was approved is this very text, with the scripts that its commands name.
+
+use std::fmt::Write;
+
+use super::arguments::Filler;
+use super::{Extension, ExtensionKind};
+use crate::hooks::declared::FileHooks;
+use crate::settings::{Wish, contents_of_named};
+use kode_base::effort::Effort;
+use kode_base::paths::AbsPath;
+use kode_model::models::Pointer;
+
+/// What an approval of embedded commands is kept under.
+pub const SHELL_KEY: &str = "shell";
+
+/// What an approval of tools that run unasked is kept under.
+pub const TOOLS_KEY: &str = "allowedTools";
+
+/// What an approval of a model, and of how hard it thinks, is kept under.
+pub const MODEL_KEY: &str = "model";
+
+/// How a block of commands begins.
+const FENCE: &str = "```!";
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Words.
+    Text(String),
+    /// A command whose output takes its place.
+    Command(String),
+}
+
+/// The text of a skill or command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    segments: Vec<Segment>,
+}
+
+impl Template {
+    /// Reads a text.
+    pub(super) fn of(body: &str) -> Self {
+        let (mut segments, mut text, mut block) = (Vec::new(), String::new(), None::<String>);
+        for line in body.split_inclusive('\n') {
+            let trimmed = line.trim();
+            match &mut block {
+                None if trimmed.starts_with(FENCE) && !trimmed[FENCE.len()..].contains('`') => {
+                    block = Some(String::new());
+                }
+                None => inline(line, &mut text, &mut segments),
+                Some(commands) if trimmed == "```" => {
+                    let command = std::mem::take(commands).trim().to_owned();
+                    block = None;
+                    if !command.is_empty() {
+                        segments.push(Segment::Text(std::mem::take(&mut text)));
+                        segments.push(Segment::Command(command));
+                        text.push('\n');
+                    }
+                }
+                Some(commands) => commands.push_str(line),
+            }
+        }
+        // A block that is never closed is no block.
+        if let Some(open) = block {
+            let _ = write!(text, "{FENCE}\n{open}");
+        }
+        segments.push(Segment::Text(text));
+        Self { segments }
+    }
+
+    /// The text with arguments and variables in it, in its parts.
+    pub fn fill(
+        &self,
+        extension: &Extension,
+        arguments: &str,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<Segment> {
+        let base = extension.argument_base.unwrap_or_else(|| self.usual_base(extension.kind));
+        let mut filler = Filler::new(arguments, base, &extension.argument_names, variables);
+        let mut filled: Vec<_> = self
+            .segments
+            .iter()
+            .map(|segment| match segment {
+                Segment::Text(text) => Segment::Text(filler.part(text)),
+                Segment::Command(command) => Segment::Command(filler.part(command)),
+            })
+            .collect();
+        filled.extend(filler.rest().map(Segment::Text));
+        filled
+    }
+
+    /// What a file of a workspace asks for with this text.
+    pub(super) fn wishes(&self, extension: &Extension) -> Vec<Wish> {
+        let wish = |key: &str, text: String| Wish {
+            root: extension.root.clone(),
+            file: extension.path.clone(),
+            key: key.to_owned(),
+            text,
+        };
+        let commands: Vec<&str> = self.commands().collect();
+        let shell = (!commands.is_empty()).then(|| {
+            let text = commands.join("\n");
+            let contents = contents_of_named(&extension.root, &text);
+            wish(SHELL_KEY, text + &contents)
+        });
+        let tools = &extension.allowed_tools;
+        let tools = (!tools.is_empty()).then(|| wish(TOOLS_KEY, tools.join(", ")));
+        let model =
+            model_wish(&extension.root, &extension.path, extension.model.as_deref(), extension.effort);
+        let hooks = extension.hooks.iter().flat_map(FileHooks::wishes);
+        shell.into_iter().chain(tools).chain(model).chain(hooks).collect()
+    }
+
+    fn commands(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Command(command) => Some(command.as_str()),
+            Segment::Text(_) => None,
+        })
+    }
+
+    /// Files that count from 0 show it; else skills count from 0 and commands from 1.
+    fn usual_base(&self, kind: ExtensionKind) -> usize {
+        let shows_zero = self.segments.iter().any(|segment| {
+            let (Segment::Text(text) | Segment::Command(text)) = segment;
+            text.contains("$0") || text.contains("$ARGUMENTS[")
+        });
+        match kind {
+            ExtensionKind::Command if !shows_zero => 1,
+            ExtensionKind::Command | ExtensionKind::Skill => 0,
+        }
+    }
+}
+
+/// What a file of a workspace asks for that names a model or how hard it thinks: both cost money, and a model may be of
+/// another provider. The roles that the user has given models to are no wish.
+pub(crate) fn model_wish(
+    root: &AbsPath,
+    file: &AbsPath,
+    model: Option<&str>,
+    effort: Option<Effort>,
+) -> Option<Wish> {
+    let model = model.filter(|name| Pointer::parse(name).is_none());
+    let model = model.map(|name| format!("model: {name}"));
+    let effort = effort.map(|effort| format!("effort: {}", effort.name()));
+    let text = model.into_iter().chain(effort).collect::<Vec<_>>().join("\n");
+    let (root, file) = (root.clone(), file.clone());
+    (!text.is_empty()).then(|| Wish { root, file, key: MODEL_KEY.to_owned(), text })
+}
+
+/// Takes a line in: `` !`command` `` at its start or after a blank is a command.
+fn inline(line: &str, text: &mut String, segments: &mut Vec<Segment>) {
+    const MARK: &str = "!`";
+    let mut rest = line;
+    let mut from = 0;
+    while let Some(at) = rest[from..].find(MARK).map(|at| from + at) {
+        let stands_alone = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
+        let command = &rest[at + MARK.len()..];
+        match command.find('`').filter(|end| *end > 0 && stands_alone) {
+            Some(end) => {
+                text.push_str(&rest[..at]);
+                segments.push(Segment::Text(std::mem::take(text)));
+                segments.push(Segment::Command(command[..end].to_owned()));
+                (rest, from) = (&command[end + 1..], 0);
+                // What follows directly stands after a command, and not after a blank.
+                if let Some(behind) = rest.strip_prefix(MARK) {
+                    text.push_str(MARK);
+                    rest = behind;
+                }
+            }
+            None => from = at + MARK.len(),
+        }
+    }
+    text.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(body: &str) -> Vec<Segment> {
+        Template::of(body).segments
+    }
+
+    fn commands(body: &str) -> Vec<String> {
+        Template::of(body).commands().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_are_found_where_they_stand_alone_and_in_blocks() {
+        for (body, expected) in [
+            ("Status: !`git status`", vec!["git status"]),
+            ("!`ls`", vec!["ls"]),
+            ("!`a` and !`b`!`c`", vec!["a", "b"]),
+            ("x\n```!\ngit log\ngit diff\n```\ny", vec!["git log\ngit diff"]),
+            ("use `cmd!` here", vec![]),
+            ("wow!`code`", vec![]),
+            ("!`open\n`", vec![]),
+            ("!``", vec![]),
+            ("```!\nnever closed", vec![]),
+            ("```sh\nplain\n```", vec![]),
+        ] {
+            assert_eq!(commands(body), expected, "{body}");
+        }
+        let text = |text: &str| Segment::Text(text.to_owned());
+        assert_eq!(parts("a !`b` c"), [text("a "), Segment::Command("b".into()), text(" c")]);
+    }
+
+    #[test]
+    fn what_is_around_commands_is_kept() {
+        let whole = |body: &str| {
+            let text = |segment: &Segment| match segment {
+                Segment::Text(text) => text.clone(),
+                Segment::Command(command) => format!("<{command}>"),
+            };
+            parts(body).iter().map(text).collect::<String>()
+        };
+        assert_eq!(whole("a\n```!\nb\n```\nc\n"), "a\n<b>\nc\n");
+        assert_eq!(whole("!`a`!`b`"), "<a>!`b`");
+        assert_eq!(whole("```!\nnever closed"), "```!\nnever closed");
+    }
+}

@@ -1,0 +1,149 @@
+//! Hooks that the front matter of agents, skills and commands declares, in the form that settings use.
+//!
+//! Rule: parsing only. A hook that a project file declares needs an approval of its text and scripts before it runs.
+
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::extension::head::{HeadFile, line_of_item};
+use crate::hooks::config::Hooks;
+use crate::hooks::event::HookEvent;
+use crate::settings::Wish;
+use crate::settings::declared::{Approval, Entry};
+use kode_base::ids::TurnId;
+use kode_permission::rules::Problem;
+
+/// What an approval of them is kept under, before the name of the event.
+pub const HOOKS_KEY: &str = "hooks.";
+
+/// The most bytes of what one file says of hooks.
+pub(crate) const MAX_BYTES: usize = 64 << 10;
+
+/// What a file says of hooks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileHooks {
+    /// The file.
+    pub at: HeadFile,
+    pub(crate) groups: Vec<Group>,
+}
+
+/// A group of handlers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Group {
+    /// The event, as it is written.
+    pub(crate) event: String,
+    pub(crate) value: Value,
+    /// The line it begins on, from zero.
+    pub(crate) line: u32,
+}
+
+/// What a skill or command has brought along, and in which turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsedHooks {
+    /// The turn.
+    pub turn: TurnId,
+    /// What.
+    pub hooks: FileHooks,
+}
+
+impl FileHooks {
+    /// What the `hooks` of a head say.
+    ///
+    /// # Errors
+    /// Why none of them can run, for people.
+    pub(crate) fn read(written: &Value, head: &str, at: HeadFile) -> Result<Self, String> {
+        let Value::Object(events) = written else {
+            return Err(
+                "`hooks` is no object with events, as in a settings file, so none of them runs".into()
+            );
+        };
+        if written.to_string().len() > MAX_BYTES {
+            return Err(format!("`hooks` has more than {MAX_BYTES} bytes, so none of them runs"));
+        }
+        let mut groups = Vec::new();
+        for (event, written) in events {
+            let written = match written {
+                Value::Array(groups) => groups.as_slice(),
+                other => std::slice::from_ref(other),
+            };
+            groups.extend(written.iter().enumerate().map(|(nth, value)| Group {
+                event: event.clone(),
+                value: value.clone(),
+                line: line_of_item(head, "hooks", event, nth),
+            }));
+        }
+        Ok(Self { at, groups })
+    }
+
+    /// What of it needs the user's approval. Blocks on the disk.
+    pub(crate) fn wishes(&self) -> Vec<Wish> {
+        self.groups.iter().filter_map(|group| self.at.wish(group.key(), &group.value)).collect()
+    }
+
+    /// What is wrong with it, and on which line.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let entries = self.groups.iter().map(|group| self.entry(group, false, Approval::NotNeeded));
+        Hooks::of_entries(entries, false, &self.at.root).problems
+    }
+
+    /// It as hooks, as far as it is approved. Blocks on the disk.
+    pub fn settled(
+        &self,
+        is_of_agent: bool,
+        is_approved: &dyn Fn(&Wish) -> bool,
+    ) -> impl Iterator<Item = Entry> {
+        self.groups.iter().map(move |group| {
+            let approval = self.at.approval(group.key(), &group.value, is_approved);
+            self.entry(group, is_of_agent, approval)
+        })
+    }
+
+    fn entry(&self, group: &Group, is_of_agent: bool, approval: Approval) -> Entry {
+        Entry {
+            name: group.event_in(is_of_agent).to_owned(),
+            value: group.value.clone(),
+            source: self.at.source(group.line),
+            root: self.at.root.clone(),
+            approval,
+            plugin: None,
+        }
+    }
+
+    /// Whether any of them is for this event; `is_of_agent` reads `Stop` as the end of the sub-agent.
+    pub fn has(&self, event: HookEvent, is_of_agent: bool) -> bool {
+        self.groups.iter().any(|group| group.event_in(is_of_agent) == event.name())
+    }
+}
+
+impl Group {
+    /// What an approval of it is kept under.
+    fn key(&self) -> String {
+        format!("{HOOKS_KEY}{}", self.event)
+    }
+
+    /// The event that is meant.
+    fn event_in(&self, is_of_agent: bool) -> &str {
+        match self.event.as_str() {
+            "Stop" if is_of_agent => HookEvent::SubagentStop.name(),
+            event => event,
+        }
+    }
+}
+
+/// So many files bring hooks along in one conversation; those used first give way.
+pub(crate) const MAX_FILES: usize = 50;
+
+/// Takes in what a file brings along; what the same file brought along before counts no more.
+pub fn take_in(known: &mut Vec<UsedHooks>, used: UsedHooks) {
+    known.retain(|known| known.hooks.at.file != used.hooks.at.file);
+    if known.len() >= MAX_FILES {
+        known.remove(0);
+    }
+    known.push(used);
+}

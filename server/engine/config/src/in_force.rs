@@ -1,0 +1,221 @@
+//! The settings in force for one session: policy, standing permissions and equipment, compiled for the gate.
+//!
+//! Rule: a value never changes; every verdict is taken from one of them, and a change of the settings makes a new one.
+
+use std::sync::Arc;
+
+use crate::hooks::config::Hooks;
+use crate::policy::Policy;
+use kode_base::call::{MayRead, Touch};
+use kode_base::mode::Mode;
+use kode_base::paths::{AbsPath, Target};
+use kode_command::analyse;
+use kode_permission::equipment::Equipment;
+use kode_permission::gate::{self, Case, Circumstances};
+use kode_permission::rules::{Behavior, Layer, PlacedRule, Places, Problem, Rule, Rules, Source};
+use kode_permission::{Delivery, Grant, Verdict};
+use kode_process::sandbox::Sandbox;
+use kode_text::workspace::Workspace;
+use kode_text::workspace::real_paths::RealPaths;
+
+/// What the gate goes by, until the policy or a standing answer changes.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    /// What was settled beforehand.
+    pub policy: Arc<Policy>,
+    /// Its rules and those of this session's standing answers, ready for use.
+    pub rules: Rules,
+    /// What of the rules cannot be used.
+    pub problems: Vec<Problem>,
+    /// The hooks that are declared, ready to be looked up.
+    pub hooks: Arc<Hooks>,
+    /// The session's standing answers.
+    pub grants: Vec<Grant>,
+    /// What skills and commands of the turn bring along.
+    pub equipment: Equipment,
+    /// The folder that relative patterns were read in.
+    pub cwd: AbsPath,
+    /// The home folder.
+    pub home: Option<AbsPath>,
+    /// The session's own folders, links followed.
+    pub own: Vec<AbsPath>,
+}
+
+/// What a session adds to the policy.
+#[derive(Clone, Debug)]
+pub struct Added {
+    /// The session's standing permissions.
+    pub grants: Vec<Grant>,
+    /// What the skills and commands of the turn add.
+    pub equipment: Equipment,
+    /// The folder that relative patterns are read in.
+    pub cwd: AbsPath,
+}
+
+/// What a call is judged by: what is in force, and the files that it can see.
+#[derive(Clone)]
+pub struct View {
+    /// What the gate goes by.
+    pub in_force: Arc<InForce>,
+    /// The files.
+    pub workspace: Arc<Workspace>,
+}
+
+impl InForce {
+    /// Whether this is what the session adds to it.
+    pub fn has(&self, added: &Added) -> bool {
+        self.grants == added.grants && self.equipment == added.equipment && self.cwd == added.cwd
+    }
+
+    /// Whether the other picture is made of the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.policy, &other.policy)
+            && self.grants == other.grants
+            && self.equipment == other.equipment
+            && self.cwd == other.cwd
+    }
+
+    /// The mode that counts: one that settings have switched off does not.
+    pub fn mode(&self, mode: Mode) -> Mode {
+        self.policy.allow_mode(mode).unwrap_or_default()
+    }
+
+    /// The same picture with more rules of a session.
+    pub fn with_rules(&self, rules: &[String], cwd: &AbsPath) -> Self {
+        let mut grants = self.grants.clone();
+        grants.extend(rules.iter().cloned().map(Grant::Rule));
+        let made = Self::new(Arc::clone(&self.policy), &grants, &self.equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture with more that a skill or command brings along.
+    pub fn with_equipment(&self, more: &Equipment, cwd: &AbsPath) -> Self {
+        let mut equipment = self.equipment.clone();
+        equipment.take(more.clone());
+        let made = Self::new(Arc::clone(&self.policy), &self.grants, &equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture without anything that allows: no rule, and no answer of the user's.
+    pub fn without_allowance(&self) -> Self {
+        let mut policy = Policy::clone(&self.policy);
+        policy.rules.retain(|rule| rule.behavior != Behavior::Allow);
+        let equipment = Equipment { allow: Vec::new(), ..self.equipment.clone() };
+        let made = Self::new(Arc::new(policy), &[], &equipment, &self.cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// The same picture in another folder, by another policy that was made of this one's.
+    pub fn elsewhere(&self, policy: Arc<Policy>, cwd: &AbsPath) -> Self {
+        let made = Self::new(policy, &self.grants, &self.equipment, cwd);
+        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+    }
+
+    /// Makes rules ready for use.
+    pub fn new(policy: Arc<Policy>, grants: &[Grant], equipment: &Equipment, cwd: &AbsPath) -> Self {
+        let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
+        let mut rules = policy.rules.clone();
+        rules.extend(grants.iter().filter_map(session_rule));
+        rules.extend(equipment.rules());
+        let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
+        let rules = rules.in_order(policy.order);
+        problems.extend(policy.problems.iter().cloned());
+        let (grants, equipment, cwd) = (grants.to_vec(), equipment.clone(), cwd.clone());
+        let (hooks, own) = (Arc::default(), Vec::new());
+        Self { policy, rules, problems, hooks, grants, equipment, cwd, home, own }
+    }
+
+    /// Judges a call in this picture.
+    pub fn judge(
+        &self,
+        case: &Case<'_>,
+        mode: Mode,
+        workspace: &Workspace,
+        delivery: &dyn Fn(&Target) -> Option<Delivery>,
+    ) -> Verdict {
+        self.within(mode, workspace, &RealPaths::default(), delivery, |circumstances| {
+            gate::judge(case, circumstances)
+        })
+    }
+
+    /// The sandbox for the commands of a call.
+    pub fn sandbox_for(&self, touches: &[Touch]) -> Option<Arc<Sandbox>> {
+        let leaves = |touch: &Touch| match touch {
+            Touch::Command { command, directory, outside_sandbox } => {
+                *outside_sandbox || self.policy.confinement.excludes(&analyse(command, directory))
+            }
+            Touch::Read(_)
+            | Touch::Write(_)
+            | Touch::Fetch { .. }
+            | Touch::Named { .. }
+            | Touch::Foreign { .. } => false,
+        };
+        self.policy.sandbox.clone().filter(|_| !touches.iter().any(leaves))
+    }
+
+    /// Runs `ask` with the circumstances of this workspace.
+    pub fn within<T>(
+        &self,
+        mode: Mode,
+        workspace: &Workspace,
+        real_paths: &RealPaths,
+        delivery: &dyn Fn(&Target) -> Option<Delivery>,
+        ask: impl FnOnce(&Circumstances<'_>) -> T,
+    ) -> T {
+        let additional = &self.policy.additional;
+        let real = |target: &Target| real_paths.real(target);
+        let contains = |target: &Target| {
+            workspace.contains_by(target, real_paths)
+                || real(target)
+                    .file()
+                    .is_some_and(|path| additional.iter().any(|folder| path.is_within(folder)))
+        };
+        let roots: Vec<_> = workspace.roots().iter().chain(workspace.real_roots()).cloned().collect();
+        let is_own = |target: &Target| {
+            let is_in = |path: &AbsPath| self.own.iter().any(|own| path.is_within(own));
+            real(target).file().is_some_and(is_in)
+        };
+        ask(&Circumstances {
+            mode,
+            roots: &roots,
+            home: self.home.as_ref(),
+            rules: &self.rules,
+            grants: &self.grants,
+            sensitive: &self.policy.sensitive,
+            confinement: &self.policy.confinement,
+            lost: self.policy.lost.as_deref(),
+            contains: &contains,
+            is_own: &is_own,
+            real: &real,
+            delivery,
+            is_plain_git: &kode_process::plain_git::is_plain,
+        })
+    }
+}
+
+impl View {
+    /// Which files a search may look into.
+    pub fn may_read(self, mode: Mode) -> MayRead {
+        let Self { in_force, workspace } = self;
+        Arc::new(move |target, look| {
+            in_force.within(mode, &workspace, &RealPaths::default(), &|_| None, |circumstances| {
+                gate::may_read(target, look, circumstances)
+            })
+        })
+    }
+}
+
+/// A standing answer as a rule.
+pub(crate) fn session_rule(grant: &Grant) -> Option<PlacedRule> {
+    let Grant::Rule(text) = grant else { return None };
+    match text.parse::<Rule>() {
+        Ok(rule) => {
+            let source = Source { layer: Layer::Session, file: None, place: None };
+            Some(PlacedRule { behavior: Behavior::Allow, rule, source, root: None })
+        }
+        Err(error) => {
+            tracing::warn!(rule = %text, %error, "a standing answer cannot be read and does not count");
+            None
+        }
+    }
+}

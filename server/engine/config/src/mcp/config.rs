@@ -1,0 +1,621 @@
+//! What an entry of a settings file says of a server, made ready for use.
+//!
+//! Rule: an entry that cannot be used costs its own server alone and says what to put right; a variable that is not set is
+//! never sent or started with an empty text in its place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::mcp::fault::Failure;
+use crate::mcp::names;
+use crate::plugin::Folders;
+use kode_base::paths::AbsPath;
+use kode_base::variables;
+
+/// How long a server may take to start, where nobody says otherwise.
+pub const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a call may go without an answer or a sign of progress, where nobody says otherwise.
+pub const CALL_LIMIT: Duration = Duration::from_secs(300);
+
+/// How long a call may take in all, whatever progress it tells of, where its entry does not say.
+pub const CALL_TOTAL: Duration = Duration::from_secs(3_600);
+
+/// How often a connected server is asked whether it is there, where nobody says otherwise.
+pub const HEALTH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How long it may take to say so.
+pub const HEALTH_LIMIT: Duration = Duration::from_secs(15);
+
+/// So often in a row it is tried to connect.
+const ATTEMPTS: u32 = 5;
+
+/// The first wait between two attempts, and the longest.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// No time in an entry is shorter or longer.
+const MIN_TIME: Duration = Duration::from_millis(10);
+const MAX_TIME: Duration = Duration::from_secs(24 * 3_600);
+
+/// The longest name of a server.
+const MAX_SERVER_NAME: usize = 100;
+
+/// A server as it is started or reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// What the user calls it.
+    pub name: String,
+    /// How it is reached.
+    pub link: Link,
+    /// How long one call may take in all; a hard limit.
+    pub timeout: Option<Duration>,
+    /// How often it is asked whether it is there; `None` for never.
+    pub health: Option<Duration>,
+    /// How it is connected to again.
+    pub recovery: Recovery,
+    /// Whether it runs in the sandbox where there is one.
+    pub sandboxed: bool,
+    /// Whether it has the network to itself there; otherwise it has that of commands.
+    pub network: bool,
+    /// Whether what it says of its tools is believed: that one only looks.
+    pub trusts_hints: bool,
+    /// How the user signs in.
+    pub oauth: OAuth,
+    /// Things about the entry that the user should know.
+    pub notes: Vec<String>,
+    /// Stands for all of the entry, before variables were put in.
+    pub digest: String,
+    /// Whether it stands in a file of the workspace: what it has run for it then runs as programs of the workspace do.
+    pub is_of_project: bool,
+    /// The plugin that brings it, if one does.
+    pub plugin: Option<Arc<Folders>>,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Link {
+    /// It is a program that is started and spoken to over its standard input and output.
+    Stdio(Program),
+    /// It is somewhere in the network.
+    Network(Address),
+}
+
+/// A program that is a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Program and arguments as they are written, for people.
+    pub written: String,
+    /// Variables it gets besides the usual ones.
+    pub variables: Vec<(String, String)>,
+    /// The folder it runs in; the workspace's first when `None`.
+    pub directory: Option<AbsPath>,
+}
+
+/// A server in the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Address {
+    /// Where it is.
+    pub url: Url,
+    /// What is sent with every request.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// A command that prints more of that, as JSON.
+    pub headers_helper: Option<String>,
+    /// The form of what is sent.
+    pub form: Form,
+}
+
+/// The form in which a server in the network is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Streamable HTTP.
+    Http,
+    /// Server-sent events, the older form.
+    Sse,
+    /// The entry does not say: the first, and if that is not understood the second.
+    Either,
+}
+
+/// How a server is connected to again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Whether it is at all.
+    pub enabled: bool,
+    /// How often in a row.
+    pub attempts: u32,
+    /// The wait before the second attempt; each one after is twice as long.
+    pub first_delay: Duration,
+    /// The longest wait.
+    pub max_delay: Duration,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { enabled: true, attempts: ATTEMPTS, first_delay: FIRST_DELAY, max_delay: MAX_DELAY }
+    }
+}
+
+/// How the user signs in to a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OAuth {
+    /// The id the server knows kode-ls by, where it takes no new ones.
+    pub client_id: Option<String>,
+    /// What is asked for; as the server says when empty.
+    pub scopes: Vec<String>,
+    /// The port on this machine that the browser is sent back to; any when `None`.
+    pub callback_port: Option<u16>,
+}
+
+/// An entry, as far as it is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Written {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    transport: Option<String>,
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, Value>,
+    cwd: Option<String>,
+    url: Option<String>,
+    #[serde(alias = "httpUrl", alias = "serverUrl")]
+    other_url: Option<String>,
+    headers: BTreeMap<String, Value>,
+    headers_helper: Option<String>,
+    timeout: Option<f64>,
+    enabled: Option<bool>,
+    disabled: Option<bool>,
+    health_check: Option<WrittenHealth>,
+    recovery: Option<WrittenRecovery>,
+    oauth: Option<OAuth>,
+    sandbox: Option<bool>,
+    network: Option<bool>,
+    trust_annotations: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum WrittenHealth {
+    Switch(bool),
+    Full {
+        #[serde(default)]
+        enabled: Option<bool>,
+        #[serde(default)]
+        interval: Option<f64>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum WrittenRecovery {
+    Switch(bool),
+    #[serde(rename_all = "camelCase")]
+    Full {
+        #[serde(default)]
+        enabled: Option<bool>,
+        #[serde(default, alias = "maxRetries")]
+        max_attempts: Option<u32>,
+        #[serde(default, alias = "delay")]
+        initial_delay: Option<f64>,
+        #[serde(default)]
+        max_delay: Option<f64>,
+    },
+}
+
+/// Whether an entry switches its own server off.
+#[must_use]
+pub fn is_switched_off(value: &Value) -> bool {
+    value.get("enabled") == Some(&Value::Bool(false)) || value.get("disabled") == Some(&Value::Bool(true))
+}
+
+/// Stands for an entry: the same for the same text, and for no other.
+#[must_use]
+pub fn digest(name: &str, value: &Value) -> String {
+    let mut digest = Sha256::new();
+    digest.update((name.len() as u64).to_be_bytes());
+    digest.update(name.as_bytes());
+    digest.update(value.to_string().as_bytes());
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Definition {
+    /// Reads an entry. Relative folders are relative to `root`; `variable` gives those of the environment.
+    ///
+    /// # Errors
+    /// What is wrong with the entry and what to do about it.
+    pub fn read(
+        name: &str,
+        value: &Value,
+        root: &AbsPath,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Failure> {
+        let wrong = |what: String| {
+            Failure::permanent(
+                format!("the entry `{name}` cannot be used: {what}"),
+                "Put the entry right; the server is started again by itself.",
+            )
+        };
+        if name.is_empty() || name.chars().count() > MAX_SERVER_NAME || name.chars().any(char::is_control) {
+            return Err(wrong(format!("a server's name has 1 to {MAX_SERVER_NAME} characters")));
+        }
+        if names::is_reserved(name) {
+            return Err(wrong(format!("`{name}` is a name that means something else; choose another")));
+        }
+        let written: Written = serde_path_to_error::deserialize(value)
+            .map_err(|error| wrong(format!("at `{}`: {}", error.path(), error.inner())))?;
+        let expand = |field: &str, text: &str| {
+            variables::expand(text, variable).complete().map_err(|missing| {
+                Failure::permanent(
+                    format!("the variable `{missing}` in `{field}` of the entry `{name}` is not set"),
+                    format!(
+                        "Set it where your editor is started, write it under `env` in the settings, or give a default: \
+                         ${{{missing}:-…}}."
+                    ),
+                )
+            })
+        };
+        let mut notes = Vec::new();
+        let link = link(&written, root, &mut notes, &expand, &wrong)?;
+        let time = |field: &str, milliseconds: Option<f64>| {
+            milliseconds.map(|milliseconds| {
+                time(milliseconds).ok_or_else(|| {
+                    wrong(format!("`{field}` is a time in milliseconds, and {milliseconds} is none"))
+                })
+            })
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            link,
+            timeout: time("timeout", written.timeout).transpose()?,
+            health: match &written.health_check {
+                None | Some(WrittenHealth::Switch(true)) => Some(HEALTH_INTERVAL),
+                Some(WrittenHealth::Switch(false) | WrittenHealth::Full { enabled: Some(false), .. }) => None,
+                Some(WrittenHealth::Full { interval, .. }) => {
+                    Some(time("healthCheck.interval", *interval).transpose()?.unwrap_or(HEALTH_INTERVAL))
+                }
+            },
+            recovery: match &written.recovery {
+                None | Some(WrittenRecovery::Switch(true)) => Recovery::default(),
+                Some(WrittenRecovery::Switch(false)) => Recovery { enabled: false, ..Recovery::default() },
+                Some(WrittenRecovery::Full { enabled, max_attempts, initial_delay, max_delay }) => Recovery {
+                    enabled: enabled.unwrap_or(true),
+                    attempts: max_attempts.unwrap_or(ATTEMPTS).min(100),
+                    first_delay: time("recovery.initialDelay", *initial_delay)
+                        .transpose()?
+                        .unwrap_or(FIRST_DELAY),
+                    max_delay: time("recovery.maxDelay", *max_delay).transpose()?.unwrap_or(MAX_DELAY),
+                },
+            },
+            sandboxed: written.sandbox.unwrap_or(true),
+            network: written.network.unwrap_or(true),
+            trusts_hints: written.trust_annotations.unwrap_or(false),
+            oauth: written.oauth.unwrap_or_default(),
+            notes,
+            digest: digest(name, value),
+            // Nobody is taken for the user who does not say so.
+            is_of_project: true,
+            plugin: None,
+        })
+    }
+
+    /// Whether programs are started for it that the sandbox, variables and withheld secrets matter to.
+    #[must_use]
+    pub fn starts_programs(&self) -> bool {
+        match &self.link {
+            Link::Stdio(_) => true,
+            // That of the user runs with all that the user has.
+            Link::Network(address) => address.headers_helper.is_some() && self.is_of_project,
+        }
+    }
+
+    /// The kind of its link, as settings name it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match &self.link {
+            Link::Stdio(_) => "stdio",
+            Link::Network(Address { form: Form::Sse, .. }) => "sse",
+            Link::Network(Address { form: Form::Http | Form::Either, .. }) => "http",
+        }
+    }
+
+    /// What is started or reached, for people; no variable's value and no header is in it.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match &self.link {
+            Link::Stdio(program) => program.written.clone(),
+            Link::Network(address) => {
+                let mut url = address.url.clone();
+                url.set_query(None);
+                // Nothing else can refuse it: an address without a host has no password either.
+                let _ = url.set_password(None);
+                let _ = url.set_username("");
+                url.to_string()
+            }
+        }
+    }
+}
+
+type Expand<'a> = dyn Fn(&str, &str) -> Result<String, Failure> + 'a;
+
+fn link(
+    written: &Written,
+    root: &AbsPath,
+    notes: &mut Vec<String>,
+    expand: &Expand<'_>,
+    wrong: &dyn Fn(String) -> Failure,
+) -> Result<Link, Failure> {
+    let kind = written.kind.as_deref().or(written.transport.as_deref());
+    let url = written.url.as_deref().or(written.other_url.as_deref());
+    let form = match (kind, &written.command, url) {
+        (Some("stdio"), Some(_), _) | (None, Some(_), _) => None,
+        (Some("stdio"), None, _) => return Err(wrong("it has no `command`".to_owned())),
+        (Some("http" | "streamable-http" | "streamableHttp"), _, Some(url)) => Some((Form::Http, url)),
+        (Some("sse"), _, Some(url)) => Some((Form::Sse, url)),
+        (Some("http" | "streamable-http" | "streamableHttp" | "sse"), _, None) => {
+            return Err(wrong("it has no `url`".to_owned()));
+        }
+        (Some("ws" | "websocket"), ..) => {
+            return Err(wrong(
+                "servers over WebSocket are not supported; most offer `http` as well".to_owned(),
+            ));
+        }
+        (Some(other), ..) => {
+            return Err(wrong(format!("there is no type `{other}`; there are `stdio`, `http` and `sse`")));
+        }
+        (None, None, Some(url)) => {
+            notes.push(
+                "The entry has a `url` and no `type`: `http` is tried and then `sse`. Add `\"type\": \"http\"` or \
+                 `\"type\": \"sse\"`."
+                    .to_owned(),
+            );
+            Some((Form::Either, url))
+        }
+        (None, None, None) => return Err(wrong("it has neither a `command` nor a `url`".to_owned())),
+    };
+    match form {
+        None => program(written, root, expand, wrong).map(Link::Stdio),
+        Some((form, url)) => address(written, form, url, expand, wrong).map(Link::Network),
+    }
+}
+
+fn program(
+    written: &Written,
+    root: &AbsPath,
+    expand: &Expand<'_>,
+    wrong: &dyn Fn(String) -> Failure,
+) -> Result<Program, Failure> {
+    let command = expand("command", written.command.as_deref().unwrap_or_default())?;
+    if command.trim().is_empty() || command.contains('\0') {
+        return Err(wrong("its `command` is empty".to_owned()));
+    }
+    let arguments =
+        written.args.iter().map(|argument| expand("args", argument)).collect::<Result<Vec<_>, _>>()?;
+    let mut variables = Vec::new();
+    for (name, value) in &written.env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(wrong(format!("`{name}` cannot be the name of a variable")));
+        }
+        variables.push((name.clone(), expand(&format!("env.{name}"), &text_of(value))?));
+    }
+    let directory = match &written.cwd {
+        None => None,
+        Some(cwd) => Some(root.join(expand("cwd", cwd)?)),
+    };
+    let words = written.command.iter().chain(&written.args);
+    let written = words.map(String::as_str).collect::<Vec<_>>().join(" ");
+    Ok(Program { command, arguments, written, variables, directory })
+}
+
+fn address(
+    written: &Written,
+    form: Form,
+    url: &str,
+    expand: &Expand<'_>,
+    wrong: &dyn Fn(String) -> Failure,
+) -> Result<Address, Failure> {
+    let url = expand("url", url)?;
+    let url = Url::parse(&url).map_err(|error| wrong(format!("its `url` is no address: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(wrong("its `url` has to begin with `https://` or `http://`".to_owned()));
+    }
+    let mut headers = Vec::new();
+    for (name, value) in &written.headers {
+        let value = expand(&format!("headers.{name}"), &text_of(value))?;
+        headers.push(header(name, &value).map_err(wrong)?);
+    }
+    Ok(Address { url, headers, headers_helper: written.headers_helper.clone(), form })
+}
+
+/// A header of a request.
+///
+/// # Errors
+/// Why it cannot be one; its value is not in it.
+pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let parsed =
+        name.parse::<HeaderName>().map_err(|_| format!("`{name}` cannot be the name of a header"))?;
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| format!("the value of the header `{name}` has characters that cannot be sent"))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+/// Numbers and switches are written without quotes now and then.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn time(milliseconds: f64) -> Option<Duration> {
+    let time = Duration::try_from_secs_f64(milliseconds / 1_000.0).ok()?;
+    Some(time.clamp(MIN_TIME, MAX_TIME))
+}
+
+/// What the environment says of times and sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a server may take to start: `MCP_TIMEOUT`, in milliseconds.
+    pub start: Duration,
+    /// How long a call may go without a sign: `MCP_TOOL_TIMEOUT`, in milliseconds.
+    pub call: Duration,
+    /// So many tokens of a result the model gets: `MAX_MCP_OUTPUT_TOKENS`.
+    pub output_tokens: usize,
+    /// How long the first prompt waits for servers that are on their way: `KODE_LS_MCP_WAIT`, in milliseconds.
+    pub first_wait: Duration,
+}
+
+/// So many tokens of a result the model gets, where nobody says otherwise.
+pub const OUTPUT_TOKENS: usize = 25_000;
+
+impl Limits {
+    /// Those of an environment. A number that cannot be read counts as not set.
+    #[must_use]
+    pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let number = |name: &str| {
+            let written = variable(name)?;
+            let read = written.trim().parse::<f64>().ok().filter(|number| *number > 0.0);
+            if read.is_none() {
+                tracing::warn!(name, written, "the variable is no number above 0 and is not followed");
+            }
+            read
+        };
+        let limit = |name: &str, default| number(name).and_then(time).unwrap_or(default);
+        Self {
+            start: limit("MCP_TIMEOUT", START_LIMIT),
+            call: limit("MCP_TOOL_TIMEOUT", CALL_LIMIT),
+            // Nobody waits for a server unless they want to: one that hangs would cost each first prompt that long.
+            first_wait: limit("KODE_LS_MCP_WAIT", Duration::ZERO),
+            output_tokens: variable("MAX_MCP_OUTPUT_TOKENS")
+                .and_then(|written| written.trim().parse().ok())
+                .filter(|tokens| *tokens > 0)
+                .unwrap_or(OUTPUT_TOKENS),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::of(&|_| None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::mcp::fault::FailureClass;
+
+    fn read(value: Value) -> Result<Definition, Failure> {
+        let variable = |name: &str| match name {
+            "TOKEN" => Some("t0ken".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        Definition::read("server", &value, &AbsPath::new("/w").unwrap(), &variable)
+    }
+
+    #[test]
+    fn every_kind_of_entry_is_read() {
+        let stdio = read(json!({
+            "command": "node", "args": ["a.js", "${TOKEN}"], "env": { "KEY": "${EMPTY:-none}", "N": 1 }, "cwd": "sub",
+        }))
+        .unwrap();
+        assert_eq!(
+            stdio.link,
+            Link::Stdio(Program {
+                command: "node".into(),
+                arguments: vec!["a.js".into(), "t0ken".into()],
+                written: "node a.js ${TOKEN}".into(),
+                variables: vec![("KEY".into(), "none".into()), ("N".into(), "1".into())],
+                directory: Some(AbsPath::new("/w/sub").unwrap()),
+            })
+        );
+        let url = "https://u:p@h.example/mcp?key=1";
+        for (kind, form) in [
+            (Some("http"), Form::Http),
+            (Some("streamable-http"), Form::Http),
+            (Some("sse"), Form::Sse),
+            (None, Form::Either),
+        ] {
+            let mut entry = json!({ "url": url, "headers": { "Authorization": "Bearer ${TOKEN}" } });
+            if let Some(kind) = kind {
+                entry["type"] = kind.into();
+            }
+            let read = read(entry).unwrap();
+            let Link::Network(address) = &read.link else { panic!("{read:?}") };
+            assert_eq!((address.form, address.headers[0].1.as_bytes()), (form, b"Bearer t0ken".as_slice()));
+            assert_eq!(read.notes.is_empty(), kind.is_some());
+            assert!(!read.shown().contains("key=1") && !read.shown().contains(":p@"), "{}", read.shown());
+            assert!(!format!("{read:?}").contains("t0ken"), "a header's value is not for logs");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_what_to_put_right() {
+        for (entry, said) in [
+            (json!({}), "neither a `command` nor a `url`"),
+            (json!({ "type": "stdio" }), "no `command`"),
+            (json!({ "type": "http" }), "no `url`"),
+            (json!({ "type": "ws", "url": "ws://x" }), "WebSocket"),
+            (json!({ "type": "carrier pigeon" }), "no type"),
+            (json!({ "url": "file:///etc/passwd" }), "https://"),
+            (json!({ "url": "https://x", "headers": { "a b": "c" } }), "name of a header"),
+            (json!({ "command": "x", "args": "y" }), "args"),
+            (json!({ "command": "x", "timeout": -1 }), "timeout"),
+            (json!({ "command": "x", "args": ["${MISSING}"] }), "`MISSING`"),
+            (json!("x"), "invalid type"),
+        ] {
+            let failure = read(entry.clone()).unwrap_err();
+            assert_eq!(failure.class, FailureClass::Permanent);
+            assert!(failure.message.contains(said), "{entry}: {}", failure.message);
+        }
+        let reserved =
+            Definition::read("ide", &json!({ "command": "x" }), &AbsPath::new("/w").unwrap(), &|_| None);
+        assert!(reserved.is_err());
+    }
+
+    #[test]
+    fn times_health_and_recovery_are_read_in_both_forms() {
+        let plain = read(json!({ "command": "x" })).unwrap();
+        assert_eq!(
+            (plain.health, plain.timeout, plain.recovery.attempts),
+            (Some(HEALTH_INTERVAL), None, ATTEMPTS)
+        );
+        let full = read(json!({
+            "command": "x", "timeout": 1500, "healthCheck": { "enabled": true, "interval": 2000 },
+            "recovery": { "enabled": true, "maxAttempts": 9, "initialDelay": 100 },
+        }))
+        .unwrap();
+        assert_eq!(full.timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(full.health, Some(Duration::from_secs(2)));
+        assert_eq!((full.recovery.attempts, full.recovery.first_delay), (9, Duration::from_millis(100)));
+        let off = read(json!({ "command": "x", "healthCheck": false, "recovery": false })).unwrap();
+        assert_eq!((off.health, off.recovery.enabled), (None, false));
+    }
+
+    #[test]
+    fn limits_come_from_the_environment_and_nonsense_does_not_count() {
+        let limits = Limits::of(&|name| match name {
+            "MCP_TIMEOUT" => Some("1000".to_owned()),
+            "MCP_TOOL_TIMEOUT" => Some("soon".to_owned()),
+            "MAX_MCP_OUTPUT_TOKENS" => Some("7".to_owned()),
+            _ => None,
+        });
+        let expected = Limits { start: Duration::from_secs(1), output_tokens: 7, ..Limits::default() };
+        assert_eq!(limits, expected);
+    }
+}

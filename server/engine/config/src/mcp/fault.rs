@@ -1,0 +1,80 @@
+//! Why an MCP server cannot be used, by class.
+//!
+//! Rule: every failure names what happened and what to do next.
+
+/// The longest message of a server that is repeated.
+const MAX_MESSAGE: usize = 1_000;
+
+/// Whether trying again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureClass {
+    /// It may go away by itself: it is tried again.
+    Transient,
+    /// Somebody has to change something: it is not tried again by itself.
+    Permanent,
+    /// The user has to sign in.
+    Auth,
+}
+
+/// A failure of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// Whether trying again can help.
+    pub class: FailureClass,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+    /// The end of what the server wrote to its standard error.
+    pub stderr: String,
+    /// What the server wants to be signed in for, as its answer said; empty where it said nothing.
+    pub challenge: String,
+}
+
+impl Failure {
+    /// A failure without anything from the server.
+    #[must_use]
+    pub fn new(class: FailureClass, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let (stderr, challenge) = (String::new(), String::new());
+        Self { class, message: bounded(&message.into()), hint: hint.into(), stderr, challenge }
+    }
+
+    /// One that may go away by itself.
+    pub fn transient(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(FailureClass::Transient, message, hint)
+    }
+
+    /// One that stays until somebody changes something.
+    pub fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(FailureClass::Permanent, message, hint)
+    }
+
+    /// The server wants the user to sign in.
+    pub fn auth(server: &str, challenge: &str) -> Self {
+        let message = "the server wants you to sign in".to_owned();
+        let hint = format!(
+            "Sign in with `agent/mcp/authenticate` or `/mcp`, or put a token into the `headers` of `{server}`."
+        );
+        Self { challenge: bounded(challenge), ..Self::new(FailureClass::Auth, message, hint) }
+    }
+}
+
+/// A text of bounded length in one piece.
+pub fn bounded(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_server_is_repeated_only_so_far() {
+        let failure = Failure::transient("x".repeat(100_000), "");
+        assert!(failure.message.chars().count() <= MAX_MESSAGE + 1);
+    }
+}

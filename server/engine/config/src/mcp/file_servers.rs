@@ -1,0 +1,154 @@
+//! MCP servers that the front matter of an agent file declares.
+//!
+//! Rule: parsing only; a server of a project file starts after an approval of its text.
+
+use serde_json::{Map, Value};
+
+use crate::extension::head::{HeadFile, line_of};
+use crate::extension::problem::Fault;
+use crate::mcp::config::Definition;
+use crate::settings::Wish;
+use crate::settings::declared::Entry;
+
+/// So many servers a file can describe.
+pub(crate) const MAX_SERVERS: usize = 10;
+
+/// The key they stand under; an approval of one is kept under it and the server's name.
+pub(crate) const KEY: &str = "mcpServers";
+
+/// The servers that a file describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileServers {
+    at: HeadFile,
+    servers: Vec<Described>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    name: String,
+    value: Value,
+    /// The line it begins on, from zero.
+    line: u32,
+}
+
+impl FileServers {
+    /// What the `mcpServers` of a head describe, beside the names that stand there, and what is wrong with it. `None` where
+    /// nothing is described.
+    pub(crate) fn read(written: &Value, head: &str, at: &HeadFile) -> (Option<Self>, Vec<Fault>) {
+        let single = |object: &Map<String, Value>| -> Vec<(String, Value)> {
+            object.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        let described = match written {
+            Value::Array(list) => list.iter().filter_map(Value::as_object).flat_map(single).collect(),
+            Value::Object(servers) => single(servers),
+            _ => Vec::new(),
+        };
+        let mut faults = Vec::new();
+        if described.len() > MAX_SERVERS {
+            let message =
+                format!("`{KEY}` describes more than {MAX_SERVERS} servers; the others are left out.");
+            faults.push(Fault::warning(message).at_key(head, KEY));
+        }
+        let mut servers: Vec<Described> = Vec::new();
+        for (name, value) in described.into_iter().take(MAX_SERVERS) {
+            let line = line_of(head, KEY, &name);
+            // Which variables are set is only known where it is started.
+            let any = |_: &str| Some("set".to_owned());
+            if let Err(failure) = Definition::read(&name, &value, &at.root, &any) {
+                let message = format!("An MCP server of `{KEY}` is not started: {}.", failure.message);
+                faults.push(Fault { line: Some(line), ..Fault::warning(message) });
+            } else {
+                servers.retain(|known| known.name != name);
+                servers.push(Described { name, value, line });
+            }
+        }
+        let file = (!servers.is_empty()).then(|| Self { at: at.clone(), servers });
+        (file, faults)
+    }
+
+    /// What they are called.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().map(|server| server.name.as_str())
+    }
+
+    /// What of it needs the user's approval. Blocks on the disk.
+    pub(crate) fn wishes(&self) -> Vec<Wish> {
+        self.servers.iter().filter_map(|server| self.at.wish(server.key(), &server.value)).collect()
+    }
+
+    /// They as settings would declare them. Blocks on the disk.
+    pub fn settled(&self, is_approved: &dyn Fn(&Wish) -> bool) -> Vec<Entry> {
+        let entry = |server: &Described| Entry {
+            name: server.name.clone(),
+            value: server.value.clone(),
+            source: self.at.source(server.line),
+            root: self.at.root.clone(),
+            approval: self.at.approval(server.key(), &server.value, is_approved),
+            plugin: None,
+        };
+        self.servers.iter().map(entry).collect()
+    }
+}
+
+impl Described {
+    fn key(&self) -> String {
+        format!("{KEY}.{}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extension::places::Origin;
+    use crate::settings::declared::Approval;
+    use kode_base::paths::AbsPath;
+
+    fn read(servers: &str, origin: Origin) -> (Option<FileServers>, Vec<Fault>) {
+        let head = format!("name: one\nmcpServers:\n{servers}");
+        let root = AbsPath::new("/w").unwrap();
+        let at = HeadFile { file: root.join(".claude/agents/one.md"), root, origin };
+        let written: Value = serde_saphyr::from_str(&head).unwrap();
+        FileServers::read(&written[KEY], &head, &at)
+    }
+
+    #[test]
+    fn servers_are_described_in_lists_and_in_objects_beside_names() {
+        for text in [
+            "  - hub\n  - own: { command: x }\n  - far: { url: 'http://h/' }\n",
+            "  own: { command: x }\n  far: { url: 'http://h/' }\n",
+        ] {
+            let (file, faults) = read(text, Origin::User);
+            assert_eq!(faults, [], "{text}");
+            let file = file.unwrap();
+            let mut names: Vec<_> = file.names().collect();
+            names.sort_unstable();
+            assert_eq!(names, ["far", "own"], "{text}");
+            assert!(file.settled(&|_| false).iter().all(Entry::is_in_force), "the user's own need no yes");
+        }
+        assert_eq!(read("  - hub\n", Origin::User), (None, Vec::new()));
+    }
+
+    #[test]
+    fn one_that_cannot_be_used_is_told_on_its_line_and_costs_itself_alone() {
+        let (file, faults) = read("  - own: { command: x }\n  - bad: { args: [] }\n", Origin::User);
+        assert_eq!(file.unwrap().names().collect::<Vec<_>>(), ["own"]);
+        assert_eq!((faults.len(), faults[0].line), (1, Some(4)), "{faults:?}");
+        assert!(faults[0].message.contains("`bad`"), "{faults:?}");
+        let many: String =
+            (0..=MAX_SERVERS).map(|number| format!("  - s{number}: {{ command: x }}\n")).collect();
+        let (file, faults) = read(&many, Origin::User);
+        assert_eq!((file.unwrap().names().count(), faults.len()), (MAX_SERVERS, 1));
+    }
+
+    #[test]
+    fn a_project_s_server_waits_until_that_very_text_is_approved() {
+        let (file, _) = read("  - own: { command: x }\n", Origin::Project);
+        let (other, _) = read("  - own: { command: z }\n", Origin::Project);
+        let (file, other) = (file.unwrap(), other.unwrap());
+        let wish = file.wishes().remove(0);
+        assert_eq!(wish.key, "mcpServers.own");
+        let approved = |known: &Wish| *known == wish;
+        assert_eq!(file.settled(&approved)[0].approval, Approval::Approved);
+        assert!(!other.settled(&approved)[0].is_in_force());
+    }
+}

@@ -1,0 +1,29 @@
+//! Where the engine finds the policy of a workspace.
+//!
+//! Rule: a lookup starts no process and waits for no network.
+
+use std::sync::Arc;
+
+use crate::policy::{Beginning, Policy, PolicySource};
+use kode_base::paths::AbsPath;
+
+/// Finds what was settled about permissions for a workspace.
+pub trait Policies: Send + Sync {
+    /// What counts in sessions of these folders; the first is the working directory.
+    fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource>;
+
+    /// What sessions of these folders begin with. Starts nothing.
+    fn beginning(&self, _roots: &[AbsPath]) -> Beginning {
+        Beginning::default()
+    }
+}
+
+/// Nothing was settled for any workspace: no settings files, no sandbox.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPolicies;
+
+impl Policies for NoPolicies {
+    fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
+        Arc::new(Arc::new(Policy::default()))
+    }
+}

@@ -1,0 +1,237 @@
+//! What users, projects and administrators have settled about permissions, as the gate takes it.
+//!
+//! Rule: a policy is read whole and never changed; a newer one replaces it between two calls.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::plugin::{Plugin, PluginId};
+use crate::preferences::Preferences;
+use crate::settings::{Declared, TrustState, Wish, Withheld};
+use kode_base::mode::Mode;
+use kode_base::paths::AbsPath;
+use kode_model::models::Pointer;
+use kode_permission::gate::Confinement;
+use kode_permission::rules::{Behavior, Order, PlacedRule, Problem, Rule};
+use kode_permission::{Scope, Sensitive};
+use kode_process::sandbox::Sandbox;
+
+/// What was settled beforehand.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The rules, in any order.
+    pub rules: Vec<PlacedRule>,
+    /// Which of two rules wins that do not deny.
+    pub order: Order,
+    /// Which files hold secrets.
+    pub sensitive: Sensitive,
+    /// What holds commands back.
+    pub confinement: Confinement,
+    /// The sandbox, where commands are held back by one.
+    pub sandbox: Option<Arc<Sandbox>>,
+    /// Folders beside the workspace that count as part of it.
+    pub additional: Vec<AbsPath>,
+    /// The mode new sessions begin in.
+    pub default_mode: Option<Mode>,
+    /// Whether the mode in which everything runs is switched off.
+    pub is_bypass_disabled: bool,
+    /// How the agent is to work.
+    pub preferences: Preferences,
+    /// Why the rules protect less than the user thinks, if they do; nothing runs unasked then.
+    pub lost: Option<String>,
+    /// What files of the workspace ask for and the user has not approved.
+    pub withheld: Vec<Withheld>,
+    /// What stands for that of it which the user has not put off.
+    pub to_ask: Vec<String>,
+    /// What stands for the contents of the files the policy was made from.
+    pub contents: Vec<(AbsPath, u64)>,
+    /// What is to be run, started or passed on by others.
+    pub declared: Arc<Declared>,
+    /// What of the settings cannot be used, and where it stands.
+    pub problems: Vec<Problem>,
+}
+
+impl Default for Policy {
+    /// Nothing settled: no rules, no sandbox, the built-in table of secrets.
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            order: Order::default(),
+            sensitive: Sensitive::default(),
+            confinement: Confinement::Off,
+            sandbox: None,
+            additional: Vec::new(),
+            default_mode: None,
+            is_bypass_disabled: false,
+            preferences: Preferences::default(),
+            lost: None,
+            withheld: Vec::new(),
+            to_ask: Vec::new(),
+            contents: Vec::new(),
+            declared: Arc::default(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// What sessions begin with where nobody says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// The mode, if the settings name one.
+    pub mode: Option<Mode>,
+    /// Whether the mode in which everything runs is switched off.
+    pub is_bypass_disabled: bool,
+    /// The profile or model that the settings name, if they do.
+    pub model: Option<String>,
+    /// The profiles the workspace uses instead of those of the user's own pointers.
+    pub pointers: BTreeMap<Pointer, String>,
+}
+
+/// A mode that the settings have switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "mode {} is switched off in the settings by `permissions.disableBypassPermissionsMode`; \
+     `kode-ls doctor` lists the files",
+    Mode::BypassPermissions.name()
+)]
+pub struct ModeDisabled;
+
+impl Beginning {
+    /// The mode a session begins in: the one that is wanted, else the settings' own.
+    ///
+    /// # Errors
+    /// [`ModeDisabled`], when that mode is wanted and switched off.
+    pub fn mode(&self, wanted: Option<Mode>) -> Result<Mode, ModeDisabled> {
+        match wanted {
+            Some(mode) => allowed(mode, self.is_bypass_disabled),
+            None => Ok(allowed(self.mode.unwrap_or_default(), self.is_bypass_disabled).unwrap_or_default()),
+        }
+    }
+}
+
+impl Policy {
+    /// Whether a session may be put into a mode.
+    ///
+    /// # Errors
+    /// [`ModeDisabled`].
+    pub fn allow_mode(&self, mode: Mode) -> Result<Mode, ModeDisabled> {
+        allowed(mode, self.is_bypass_disabled)
+    }
+}
+
+fn allowed(mode: Mode, is_bypass_disabled: bool) -> Result<Mode, ModeDisabled> {
+    if mode == Mode::BypassPermissions && is_bypass_disabled { Err(ModeDisabled) } else { Ok(mode) }
+}
+
+/// Why a rule was not kept or not removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeepError {
+    /// There are no settings to keep it in.
+    #[error("there are no settings files here to keep rules in")]
+    NoSettings,
+    /// The text is no rule.
+    #[error("`{rule}` is no rule: {reason}")]
+    BadRule {
+        /// The text.
+        rule: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file could not be read or written.
+    #[error("{0}")]
+    File(String),
+}
+
+/// Where a policy comes from, and where standing answers are kept.
+pub trait PolicySource: Send + Sync {
+    /// The policy as it is now. The same `Arc` as before when nothing has changed; cheap then. Blocks on the disk.
+    fn current(&self) -> Arc<Policy>;
+
+    /// The plugins that are on now; costs less than the whole policy where that has to be made first. Blocks on the disk.
+    fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
+        self.current().declared.plugins_in_use().cloned().collect()
+    }
+
+    /// Whether standing answers can be kept beyond the session.
+    fn can_keep(&self) -> bool {
+        false
+    }
+
+    /// Keeps a rule in the user's own settings of the project or of all projects, and says in which file.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the file is then as it was.
+    fn keep(&self, _scope: Scope, _behavior: Behavior, _rule: &Rule) -> Result<AbsPath, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Removes a rule from the file it stands in, and says whether it stood there.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the file is then as it was.
+    fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<bool, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Writes into the user's own settings whether a plugin is on, and says into which file.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the file is then as it was.
+    fn switch_plugin(&self, _plugin: &PluginId, _is_on: bool) -> Result<AbsPath, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Whether the user has approved exactly this, which a file of the workspace asks for.
+    fn is_approved(&self, _wish: &Wish) -> bool {
+        false
+    }
+
+    /// Whether the user does not want to be asked about this again.
+    fn is_put_off(&self, _wish: &Wish) -> bool {
+        false
+    }
+
+    /// Approves exactly these, which files of the workspace ask for that are no settings.
+    ///
+    /// # Errors
+    /// [`KeepError`]; nothing is approved then.
+    fn approve_wishes(&self, _wishes: &[Wish]) -> Result<(), KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// What files of the workspace ask for, what waits of it and what counts.
+    fn trust(&self) -> TrustState {
+        TrustState::default()
+    }
+
+    /// Approves of what waits now what these digests stand for, and says how much that is.
+    ///
+    /// # Errors
+    /// [`KeepError`]; nothing is approved then.
+    fn approve(&self, _digests: &[String]) -> Result<usize, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Takes approvals back, and says how many.
+    ///
+    /// # Errors
+    /// [`KeepError`]; the approvals stay then.
+    fn revoke(&self, _digests: &[String]) -> Result<usize, KeepError> {
+        Err(KeepError::NoSettings)
+    }
+
+    /// Remembers that the user does not want to be asked about these.
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    fn dismiss(&self, _digests: &[String]) -> Result<(), KeepError> {
+        Err(KeepError::NoSettings)
+    }
+}
+
+/// The same policy always.
+impl PolicySource for Arc<Policy> {
+    fn current(&self) -> Arc<Policy> {
+        Arc::clone(self)
+    }
+}

@@ -1,0 +1,138 @@
+//! How the user wants the agent to work: what the settings say beside permissions.
+//!
+//! Rule: every preference has a value; nothing in here lets a call run that would not run without it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
+use crate::hooks::event::STOP_LIMIT;
+use kode_base::effort::Effort;
+use kode_model::models::Pointer;
+
+/// The share of a model's context window at which a conversation is compacted, unless the settings say otherwise.
+pub const COMPACT_THRESHOLD: f64 = 0.8;
+
+/// After so many rounds of work without a word about the todo list the model is reminded of it, unless the settings say
+/// otherwise.
+pub const TODO_REMINDER_ROUNDS: u32 = 10;
+
+/// After so many days untouched a session is deleted, unless the settings say otherwise.
+pub const CLEANUP_DAYS: u32 = 30;
+
+/// How the user wants the agent to work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preferences {
+    /// `model`: the profile or model new sessions begin with, or an alias of one.
+    pub model: Option<String>,
+    /// `modelPointers` of the workspace: the profiles it uses instead of those of the user's own pointers.
+    pub pointers: BTreeMap<Pointer, String>,
+    /// `effortLevel`: how hard models think, where their profile does not say.
+    pub effort: Option<Effort>,
+    /// `attribution` and `includeCoAuthoredBy`: what the agent's commits and pull requests end with.
+    pub attribution: Attribution,
+    /// `fileCheckpointingEnabled`: whether files can be brought back to before a prompt.
+    pub checkpointing: bool,
+    /// `respectGitignore`: whether no ignored files are offered where prompts name files.
+    pub respect_gitignore: bool,
+    /// `language`: the language of the answers; that of the user's message when `None`.
+    pub language: Option<String>,
+    /// `outputStyle`: the name of the style of the answers.
+    pub output_style: Option<String>,
+    /// `appendSystemPrompt`: what is said at the end of the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// `claudeMdExcludes`: patterns of instruction files that are left out.
+    pub memory_excludes: Vec<String>,
+    /// `autoCompactEnabled`: whether a conversation is compacted before it grows out of the context window.
+    pub auto_compact: bool,
+    /// `autoCompactThreshold`: the share of the context window at which it is, from 0.2 to 1.
+    pub compact_threshold: f64,
+    /// `maxTurns`: the most model calls of one turn. −1 means the built-in limit, 0 that nothing is asked at all.
+    pub max_turns: Option<i64>,
+    /// `maxCostUsd` and `maxMinutes`: what a turn may take before the user is asked.
+    pub budget: Budget,
+    /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
+    pub incomplete_intent: IncompleteIntent,
+    /// `stopHookLimit`: how often in a turn hooks may have the agent go on when it has said all.
+    pub stop_hook_limit: u32,
+    /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
+    pub candidate_answers: bool,
+    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    pub project_overview: bool,
+    /// `sessionTitles`: whether a model is asked for titles of sessions; where nothing is said, only if `quick` points to
+    /// another profile than the session's.
+    pub session_titles: Option<bool>,
+    /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
+    pub cleanup_days: Option<u32>,
+    /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
+    pub todo_reminder_rounds: u32,
+}
+
+/// What the agent puts at the end of messages of commits and descriptions of pull requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// `attribution.commit`.
+    pub commit: Option<String>,
+    /// `attribution.pr`.
+    pub pull_request: Option<String>,
+}
+
+/// What commits end with where the agent is to be named and nobody says how.
+const USUAL_TRAILER: &str = "Assisted-by: kode-ls";
+
+impl Attribution {
+    /// This one, where `is_named` does not switch it off; where it switches it on and nobody says how, the usual trailer.
+    #[must_use]
+    pub fn or_usual(&self, is_named: Option<bool>) -> Self {
+        match is_named {
+            Some(false) => Self::default(),
+            Some(true) => {
+                let commit = self.commit.clone().or_else(|| Some(USUAL_TRAILER.to_owned()));
+                Self { commit, pull_request: self.pull_request.clone() }
+            }
+            None => self.clone(),
+        }
+    }
+}
+
+/// What is done about an answer that only announces what it is going to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IncompleteIntent {
+    /// The model is asked to do it.
+    #[default]
+    Retry,
+    /// The turn ends, and the user is told.
+    Stop,
+    /// The fallback model is asked to do it.
+    Fallback,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self {
+            model: None,
+            pointers: BTreeMap::new(),
+            effort: None,
+            attribution: Attribution::default(),
+            checkpointing: true,
+            respect_gitignore: true,
+            language: None,
+            output_style: None,
+            append_system_prompt: None,
+            memory_excludes: Vec::new(),
+            auto_compact: true,
+            compact_threshold: COMPACT_THRESHOLD,
+            max_turns: None,
+            budget: Budget::default(),
+            incomplete_intent: IncompleteIntent::default(),
+            stop_hook_limit: STOP_LIMIT,
+            candidate_answers: false,
+            project_overview: true,
+            session_titles: None,
+            cleanup_days: Some(CLEANUP_DAYS),
+            todo_reminder_rounds: TODO_REMINDER_ROUNDS,
+        }
+    }
+}

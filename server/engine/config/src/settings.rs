@@ -1,0 +1,534 @@
+//! Settings files: where they are, what they say together, and writing rules into them.
+//!
+//! Rule: managed beats command line, editor, local, project, user and default. A broken file costs itself alone and is told. What a
+//! workspace's own files loosen counts only once the user has approved that very text; what they deny always counts.
+
+pub mod declared;
+mod editor;
+pub mod effective;
+pub mod keys;
+mod lock;
+mod models;
+mod plugins;
+pub mod policy;
+mod preference;
+mod read;
+mod scripts;
+mod servers;
+mod set;
+pub mod statement;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trust;
+mod values;
+pub mod watch;
+mod write;
+
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::plugin::installed::{Installed, InstalledPlaces};
+use kode_base::paths::AbsPath;
+use kode_permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
+use read::{Origin, Owner};
+
+pub use declared::Declared;
+pub use editor::{Editor, EditorWord};
+pub(crate) use lock::Lock;
+pub use models::ModelValues;
+pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
+pub(crate) use read::json;
+pub use set::SetError;
+pub use statement::{Standing, Statement};
+pub(crate) use text::{OPTIONS, Text};
+pub use trust::{Approved, Trust, TrustState, TrustWaiting, Waiting, Wish, summary};
+pub use values::{Sandbox, SensitiveFile, Sourced, Stated, Values};
+pub use write::{Change, Scope};
+
+/// The folders of settings in a workspace or a home, the strongest first, each with the variable that names another
+/// place for the user's.
+const FOLDERS: [(&str, Option<&str>); 4] = [
+    (".kode-ls", Some("KODE_LS_CONFIG_DIR")),
+    (".kode", Some("KODE_CONFIG_DIR")),
+    (".claude", Some("CLAUDE_CONFIG_DIR")),
+    (".blade", None),
+];
+/// How many of these folders are ours to write into.
+const OWN_FOLDERS: usize = 2;
+/// The file that is for everyone who works here.
+const SHARED: &str = "settings.json";
+/// The file that is for this user alone.
+const LOCAL: &str = "settings.local.json";
+/// The file beside [`SHARED`], for what is more about models and display; weaker than all of those of its layer.
+const CONFIG: &str = "config.json";
+/// The folder of another agent that keeps its models in such a file.
+const FOREIGN_CONFIG_FOLDER: &str = ".blade";
+/// The folder of an agent that has no such file, or keeps something else in it.
+const WITHOUT_CONFIG: &str = ".claude";
+/// The folder of plugins in a folder of the user's settings.
+const PLUGINS: &str = "plugins";
+/// The administrator's file.
+const MANAGED: &str = "/etc/kode-ls/managed-settings.json";
+
+/// Where settings come from.
+#[derive(Clone, Debug)]
+pub struct SettingsSources {
+    /// The workspace folders; what the earlier one says is stronger.
+    pub roots: Vec<AbsPath>,
+    /// The home folder.
+    pub home: Option<AbsPath>,
+    /// The folders of the user's settings, the strongest first, as many as [`SettingsSources::new`] finds.
+    pub user_folders: Vec<AbsPath>,
+    /// The administrator's file.
+    pub managed: Option<AbsPath>,
+    /// Rules from the command line.
+    pub command_line: Vec<(Behavior, String)>,
+    /// The folder for state: approvals and locks.
+    pub state: AbsPath,
+    trust: Arc<Trust>,
+    editor: Editor,
+    /// The value of a variable of the environment.
+    variable: fn(&str) -> Option<String>,
+}
+
+/// What the settings say, as they were when they were loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The files that were found, the strongest first.
+    pub files: Vec<AbsPath>,
+    /// Typed values of all files together.
+    pub values: Values,
+    /// The rules in force, the strongest first.
+    pub rules: Vec<PlacedRule>,
+    /// Allow rules of the workspace's own files that are not in force, because the user has not approved them.
+    pub untrusted: Vec<PlacedRule>,
+    /// Everything, those rules included, that waits for the user's approval.
+    pub withheld: Vec<Withheld>,
+    /// What counts because the user has approved it.
+    pub approved: Vec<Withheld>,
+    /// What each file says, key by key, the strongest first.
+    pub statements: Vec<Statement>,
+    /// What is to be run, started or passed on by others.
+    pub declared: Declared,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    has_lost: bool,
+    /// What files say of plugins, until it is settled.
+    switches: Vec<plugins::PluginSwitch>,
+    /// What stands for the contents of the files.
+    contents: Vec<(AbsPath, u64)>,
+    /// How often the editor had said something else.
+    editor: u64,
+    stamps: Vec<(AbsPath, Option<Stamp>)>,
+    /// Files that what is declared names; what they hold is part of what is approved.
+    named: Vec<(AbsPath, Option<Stamp>)>,
+}
+
+/// Something a file of the workspace asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// What is to be approved, or was, for [`Trust::approve`].
+    pub wish: Wish,
+    /// Where it stands.
+    pub source: Source,
+}
+
+impl Withheld {
+    /// What a file of the workspace asks for that is no file of settings.
+    #[must_use]
+    pub fn of_file(wish: Wish) -> Self {
+        let source = Source { layer: Layer::Project, file: Some(wish.file.clone()), place: None };
+        Self { wish, source }
+    }
+}
+
+/// Why settings cannot be written or approved.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read or written.
+    #[error("{file} cannot be read or written: {source}")]
+    Io {
+        /// The file.
+        file: AbsPath,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file does not hold what it should, and is left as it is.
+    #[error("{file} is left alone because {reason}; repair it and try again")]
+    Broken {
+        /// The file.
+        file: AbsPath,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A link leads somewhere else.
+    #[error("{file} is not written because it leads to {real}, outside of {within}; write that file by hand")]
+    Outside {
+        /// The file.
+        file: AbsPath,
+        /// Where it leads.
+        real: AbsPath,
+        /// Where it should be.
+        within: AbsPath,
+    },
+    /// Somebody else writes it all the time.
+    #[error("{file} is being written by somebody else; try again")]
+    Busy {
+        /// The file.
+        file: AbsPath,
+    },
+    /// It is no file of ours.
+    #[error("{file} belongs to another program and is only read here; change it by hand")]
+    NotOurs {
+        /// The file.
+        file: AbsPath,
+    },
+    /// There is no such place.
+    #[error("there is no folder for {0} settings; open a folder, or set HOME")]
+    NoPlace(&'static str),
+    /// The rule cannot have this behavior.
+    #[error("the rule `{rule}` cannot be written: {reason}")]
+    Rule {
+        /// The rule.
+        rule: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a file looked like from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    /// Tells a file from another that took its name within the clock's resolution.
+    identity: Option<(u64, u64, i64, i64)>,
+}
+
+/// A file that may hold settings.
+struct Candidate<'a> {
+    file: AbsPath,
+    layer: Layer,
+    root: AbsPath,
+    owner: Owner<'a>,
+}
+
+impl SettingsSources {
+    /// The usual places: the workspace folders, the user's folders beneath home or where the environment names them,
+    /// and the administrator's file. Settings in the environment that are no absolute path are ignored.
+    #[must_use]
+    pub fn new(
+        roots: Vec<AbsPath>,
+        home: Option<AbsPath>,
+        state: AbsPath,
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let folder = |(name, variable): (&str, Option<&str>)| {
+            let named = variable.and_then(environment).filter(|value| !value.is_empty()).map(PathBuf::from);
+            match named.map(AbsPath::new) {
+                Some(Ok(folder)) => Some(folder),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, ?variable, "a folder of settings is ignored");
+                    home.as_ref().map(|home| home.join(name))
+                }
+                None => home.as_ref().map(|home| home.join(name)),
+            }
+        };
+        let user_folders = FOLDERS.into_iter().filter_map(folder).collect();
+        let managed = AbsPath::new(MANAGED).ok();
+        let editor = Editor::default();
+        let trust = Arc::new(Trust::new(&state, editor.clone()));
+        let variable = |name: &str| std::env::var(name).ok();
+        Self { roots, home, user_folders, managed, command_line: Vec::new(), state, trust, editor, variable }
+    }
+
+    /// The same with what an editor says.
+    #[must_use]
+    pub fn with_editor(self, editor: Editor) -> Self {
+        Self { trust: Arc::new(Trust::new(&self.state, editor.clone())), editor, ..self }
+    }
+
+    /// The user's approvals.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// Reads everything. Never fails: what is wrong is in [`Settings::problems`]. Blocks on the disk.
+    #[must_use]
+    pub fn load(&self) -> Settings {
+        // The stamps come first: what changes while it is read makes the settings stale.
+        let stamps = self.watched().map(|file| (file.clone(), Stamp::of(&file))).collect();
+        let mut settings = Settings { stamps, editor: self.editor.number(), ..Settings::default() };
+        let installed = Installed::load(&self.plugins(), &self.roots);
+        if let Err(error) = self.trust.refresh() {
+            settings.problems.push(Problem {
+                file: Some(self.trust.file().clone()),
+                place: None,
+                severity: Severity::Warning,
+                message: format!("Nothing this workspace asks for counts as approved: {error}."),
+            });
+        }
+        for candidate in self.candidates().filter(|candidate| candidate.layer < Layer::CommandLine) {
+            self.take(&candidate, &installed, &mut settings);
+        }
+        self.take_command_line(&mut settings);
+        self.take_editor(&installed, &mut settings);
+        for layer in [Layer::Local, Layer::Project, Layer::User] {
+            for candidate in self.candidates().filter(|candidate| candidate.layer == layer) {
+                self.take(&candidate, &installed, &mut settings);
+            }
+            for file in self.server_files(layer) {
+                self.take_servers(&file, &installed, &mut settings);
+            }
+        }
+        settings.settle_plugins(&installed);
+        settings.settle_servers(self.trust.is_distrusted());
+        settings
+    }
+
+    /// Whether any file has changed, come or gone since these settings were loaded from here. Looks at each without reading it.
+    #[must_use]
+    pub fn is_stale(&self, settings: &Settings) -> bool {
+        let mut stamps = settings.stamps.iter().chain(&settings.named);
+        self.editor.number() != settings.editor || stamps.any(|(file, stamp)| Stamp::of(file) != *stamp)
+    }
+
+    /// All files that settings depend on, there or not.
+    pub fn watched(&self) -> impl Iterator<Item = AbsPath> {
+        let layers = [Layer::Local, Layer::Project, Layer::User];
+        // A file of two layers is looked at once.
+        let servers = layers.into_iter().flat_map(|layer| self.server_files(layer));
+        let servers = servers.filter(|file| file.shape != servers::Shape::OfProjects).map(|file| file.file);
+        let plugins = self.plugins().files().collect::<Vec<_>>();
+        let files = self.candidates().map(|candidate| candidate.file).chain(servers).chain(plugins);
+        files.chain([self.trust.file().clone()])
+    }
+
+    /// Where the user's plugins are.
+    #[must_use]
+    pub fn plugins(&self) -> InstalledPlaces {
+        let place = |folder: &str| {
+            let at = FOLDERS.iter().position(|(name, _)| *name == folder);
+            // Without a home folder the others may be any of them.
+            let is_whole = self.user_folders.len() == FOLDERS.len();
+            at.filter(|_| is_whole).map(|at| self.user_folders[at].join(PLUGINS))
+        };
+        InstalledPlaces { ours: place(".kode-ls"), theirs: place(".claude"), state: Some(self.state.clone()) }
+    }
+
+    /// The files, the strongest first.
+    fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+        let managed = self.managed.iter().map(|file| Candidate {
+            file: file.clone(),
+            layer: Layer::Managed,
+            root: file_system_root(file),
+            owner: Owner::Person,
+        });
+        let of_workspace = |layer, name: &'static str| {
+            self.roots.iter().flat_map(move |root| {
+                FOLDERS.iter().map(move |(folder, _)| Candidate {
+                    file: root.join(folder).join(name),
+                    layer,
+                    root: root.clone(),
+                    owner: Owner::Workspace(root),
+                })
+            })
+        };
+        let of_user = |name: &'static str| {
+            self.user_folders.iter().map(move |folder| Candidate {
+                file: folder.join(name),
+                layer: Layer::User,
+                root: folder.clone(),
+                owner: Owner::Person,
+            })
+        };
+        // Where the home folder is open as a workspace, the user's files are the user's.
+        let is_user_file = |candidate: &Candidate<'_>| {
+            let is_one = |folder: &AbsPath| {
+                candidate.file == folder.join(SHARED) || candidate.file == folder.join(CONFIG)
+            };
+            !self.user_folders.iter().any(is_one)
+        };
+        let has_config = |candidate: &Candidate<'_>| {
+            candidate.file.parent().is_some_and(|folder| folder.file_name() != WITHOUT_CONFIG)
+        };
+        managed
+            .chain(of_workspace(Layer::Local, LOCAL))
+            .chain(of_workspace(Layer::Project, SHARED).filter(is_user_file))
+            .chain(of_workspace(Layer::Project, CONFIG).filter(has_config).filter(is_user_file))
+            .chain(of_user(SHARED))
+            .chain(of_user(CONFIG).filter(has_config))
+    }
+
+    fn take(&self, candidate: &Candidate<'_>, installed: &Installed, settings: &mut Settings) {
+        let text = match Text::read(&candidate.file) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(reason) => {
+                settings.files.push(candidate.file.clone());
+                return settings.lose(Problem {
+                    file: Some(candidate.file.clone()),
+                    place: None,
+                    severity: Severity::Error,
+                    message: read::broken(&reason),
+                });
+            }
+        };
+        settings.files.push(candidate.file.clone());
+        settings.note_contents(&candidate.file, &text);
+        let origin = Origin {
+            file: Some(&candidate.file),
+            layer: candidate.layer,
+            root: &candidate.root,
+            owner: candidate.owner,
+            home: self.home.as_ref(),
+            trust: &self.trust,
+            installed,
+            variable: self.variable,
+        };
+        read::read(&origin, &text, settings);
+    }
+
+    /// What the editor says: as the user's own what the client says is, and the rest where it narrows.
+    fn take_editor(&self, installed: &Installed, settings: &mut Settings) {
+        let word = self.editor.word();
+        // Without a folder of its own, relative paths in it mean nothing.
+        let root = self.roots.first().or(self.home.as_ref()).unwrap_or(&self.state);
+        for (value, owner) in [(&word.user_settings, Owner::Person), (&word.settings, Owner::Unknown)] {
+            if value.is_null() {
+                continue;
+            }
+            let text = Text::new(format!("{value:#}"));
+            let origin = Origin {
+                file: None,
+                layer: Layer::Editor,
+                root,
+                owner,
+                home: self.home.as_ref(),
+                trust: &self.trust,
+                installed,
+                variable: self.variable,
+            };
+            read::read(&origin, &text, settings);
+        }
+    }
+
+    fn take_command_line(&self, settings: &mut Settings) {
+        for (behavior, text) in &self.command_line {
+            let rule = text.parse::<Rule>().and_then(|rule| rule.check(*behavior).map(|()| rule));
+            match rule {
+                Ok(rule) => {
+                    let source = Source { layer: Layer::CommandLine, file: None, place: None };
+                    let key = keys::key(&format!("permissions.{}", behavior.name()));
+                    settings.statements.extend(key.map(|key| Statement {
+                        key,
+                        name: None,
+                        value: text.clone().into(),
+                        source: source.clone(),
+                        standing: Standing::InForce,
+                    }));
+                    settings.rules.push(PlacedRule { behavior: *behavior, rule, source, root: None });
+                }
+                Err(error) => {
+                    let name = behavior.name();
+                    let message =
+                        format!("The rule `{text}` ({name}) of the command line is ignored: {error}.");
+                    let problem = Problem { file: None, place: None, severity: Severity::Error, message };
+                    match behavior {
+                        Behavior::Deny | Behavior::Ask => settings.lose(problem),
+                        Behavior::Allow => {
+                            settings.problems.push(Problem { severity: Severity::Warning, ..problem });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// Whether something that would have denied or asked could not be understood, so that the rules in force protect
+    /// less than the user thinks. The problems of severity error say what.
+    #[must_use]
+    pub fn has_lost_protection(&self) -> bool {
+        self.has_lost
+    }
+
+    /// After how many days untouched sessions are deleted; `None` for never, and while a file cannot be read: it may be the
+    /// one that says never.
+    #[must_use]
+    pub fn cleanup_days(&self) -> Option<u32> {
+        self.values.stated.preferences().cleanup_days.filter(|_| !self.has_lost)
+    }
+
+    /// What stands for the contents of the files, so that a change of them can be told from a mere look at them.
+    #[must_use]
+    pub fn contents(&self) -> &[(AbsPath, u64)] {
+        &self.contents
+    }
+
+    fn note_contents(&mut self, file: &AbsPath, text: &Text) {
+        let mut hasher = DefaultHasher::new();
+        text.text.hash(&mut hasher);
+        self.contents.push((file.clone(), hasher.finish()));
+    }
+
+    /// Makes the settings stale once one of these files changes.
+    fn look_at(&mut self, files: impl Iterator<Item = AbsPath>) {
+        for file in files {
+            let stamp = Stamp::of(&file);
+            self.named.push((file, stamp));
+        }
+    }
+
+    fn lose(&mut self, problem: Problem) {
+        self.has_lost = true;
+        self.problems.push(problem);
+    }
+}
+
+impl Stamp {
+    /// `None` for a file that is not there or cannot be looked at.
+    pub(crate) fn of(file: &AbsPath) -> Option<Self> {
+        let metadata = file.as_path().metadata().ok()?;
+        #[cfg(unix)]
+        let identity = {
+            use std::os::unix::fs::MetadataExt;
+            Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()))
+        };
+        #[cfg(not(unix))]
+        let identity = None;
+        Some(Self { modified: metadata.modified().ok(), length: metadata.len(), identity })
+    }
+}
+
+/// What stands in an approval of commands for the files of a workspace that they name: a line for each with what is in it
+/// now. Empty when they name none. Blocks on the disk.
+pub(crate) fn contents_of_named(workspace: &AbsPath, commands: &str) -> String {
+    let commands = serde_json::Value::String(commands.to_owned());
+    scripts::named_files(workspace, &commands).iter().map(scripts::NamedFile::line).collect()
+}
+
+/// What is approved of something that a file of the workspace declares: its text, and a line for each file of the workspace that
+/// it names. Blocks on the disk.
+pub(crate) fn text_with_contents(workspace: &AbsPath, value: &serde_json::Value) -> String {
+    let contents: String =
+        scripts::named_files(workspace, value).iter().map(scripts::NamedFile::line).collect();
+    format!("{value}{contents}")
+}
+
+/// The files of the workspace that something which needs approval names. Blocks on the disk.
+pub(crate) fn files_named_by(wish: &Wish) -> impl Iterator<Item = AbsPath> {
+    let text = serde_json::Value::String(wish.text.clone());
+    scripts::named_files(&wish.root, &text).into_iter().map(|file| file.path)
+}
+
+fn file_system_root(file: &AbsPath) -> AbsPath {
+    std::iter::successors(Some(file.clone()), AbsPath::parent).last().unwrap_or_else(|| file.clone())
+}

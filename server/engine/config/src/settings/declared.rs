@@ -1,0 +1,280 @@
+//! What settings files declare for other parts of the engine to run, start or pass on: hooks, MCP servers, variables of the
+//! environment, helper commands, plugins.
+//!
+//! Rule: what a file in the workspace declares waits until the user has approved that very text and the very contents of the
+//! workspace's files it names; what waits is neither run nor started nor passed on. A switch in the workspace may turn
+//! things off at once, and on only with approval.
+
+use std::sync::Arc;
+
+use jsonc_parser::ast::{ObjectProp, Value as Node};
+use jsonc_parser::common::Ranged;
+use serde_json::Value;
+
+use super::read::{Owner, Reader, json};
+use super::scripts::{NamedFile, named_files};
+use super::{Settings, Wish};
+use crate::plugin::{Folders, Listed, Plugin, PluginState};
+use kode_base::paths::AbsPath;
+use kode_permission::rules::{Severity, Source};
+
+/// Everything that is declared, each list the strongest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Declared {
+    /// `hooks`: one entry for each group of handlers, by the name of its event.
+    pub hooks: Vec<Entry>,
+    /// `mcpServers`, of `.mcp.json` and `.mcprc`, too: one entry for each server. Of several with one name the first that
+    /// does not wait counts.
+    pub servers: Vec<Entry>,
+    /// `env`: one entry for each variable. Of several with one name the first that does not wait counts.
+    pub env: Vec<Entry>,
+    /// Commands that print something for us: `statusLine`.
+    pub helpers: Vec<Entry>,
+    /// All plugins that are installed or named, in the order of their names. What those bring that are on stands among the
+    /// others, the weakest.
+    pub plugins: Vec<Listed>,
+    /// What is switched on and off.
+    pub switches: Switches,
+}
+
+/// One thing that a file declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What it is called.
+    pub name: String,
+    /// What the file says of it.
+    pub value: Value,
+    /// Where it stands.
+    pub source: Source,
+    /// The folder that relative paths in it are relative to.
+    pub root: AbsPath,
+    /// Whether it may be used.
+    pub approval: Approval,
+    /// The plugin that brings it, if one does.
+    pub plugin: Option<Arc<Folders>>,
+}
+
+/// Whether something that is declared may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It comes from the user or the administrator.
+    NotNeeded,
+    /// The user has approved it as it stands.
+    Approved,
+    /// It is not in force until the user approves this.
+    Waiting(Wish),
+}
+
+/// What is switched on and off for all that is declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// `disableAllHooks`.
+    pub disable_all_hooks: Option<bool>,
+    /// `disableSkillShellExecution`: commands and skills run nothing while their text is put together.
+    pub disable_shell_embeds: Option<bool>,
+    /// `enableAllProjectMcpServers`: the user approves every server of every project.
+    pub enable_all_servers: Option<bool>,
+    /// `enabledMcpjsonServers`: servers of projects that the user approves by name.
+    pub enabled_servers: Vec<String>,
+    /// `disabledMcpjsonServers`: servers of projects that are not to be started.
+    pub disabled_servers: Vec<String>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Hook,
+    Server,
+    Variable,
+    Helper,
+}
+
+impl Entry {
+    /// Whether it may be used.
+    #[must_use]
+    pub fn is_in_force(&self) -> bool {
+        !matches!(self.approval, Approval::Waiting(_))
+    }
+}
+
+impl Declared {
+    /// The variables of the environment for what the agent starts, by name.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        let in_force = self.env.iter().filter(|entry| entry.is_in_force());
+        let first = in_force.enumerate().filter(|(at, entry)| {
+            !self
+                .env
+                .iter()
+                .filter(|entry| entry.is_in_force())
+                .take(*at)
+                .any(|known| known.name == entry.name)
+        });
+        first.filter_map(|(_, entry)| Some((entry.name.as_str(), entry.value.as_str()?)))
+    }
+
+    /// The plugins that are on.
+    pub fn plugins_in_use(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        self.plugins.iter().filter_map(|plugin| match &plugin.state {
+            PluginState::On(plugin) => Some(plugin),
+            PluginState::Off | PluginState::Waiting | PluginState::LeftOut(_) => None,
+        })
+    }
+
+    fn list(&mut self, kind: Kind) -> &mut Vec<Entry> {
+        match kind {
+            Kind::Hook => &mut self.hooks,
+            Kind::Server => &mut self.servers,
+            Kind::Variable => &mut self.env,
+            Kind::Helper => &mut self.helpers,
+        }
+    }
+}
+
+impl Settings {
+    /// Lets the user's word about servers of projects count, once all files are read.
+    pub(super) fn settle_servers(&mut self, is_distrusted: bool) {
+        let switches = &self.declared.switches;
+        for entry in &mut self.declared.servers {
+            let Approval::Waiting(wish) = &entry.approval else { continue };
+            let is_disabled = switches.disabled_servers.contains(&entry.name);
+            let is_named =
+                switches.enable_all_servers == Some(true) || switches.enabled_servers.contains(&entry.name);
+            let is_enabled = is_named && !is_distrusted;
+            // Nobody is asked about what will not be started.
+            if is_disabled || is_enabled {
+                self.withheld.retain(|withheld| withheld.wish != *wish);
+            }
+            if is_enabled && !is_disabled {
+                entry.approval = Approval::Approved;
+            }
+        }
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Takes in what other parts run or start. False when the property says nothing of the kind.
+    pub(super) fn declaration(&mut self, property: &ObjectProp<'_>) -> bool {
+        let name = property.name.as_str();
+        match name {
+            "hooks" => self.section(property, |reader, event| {
+                let name = event.name.as_str().to_owned();
+                reader.list(event, |reader, group| reader.declare(Kind::Hook, &name, group));
+            }),
+            "mcpServers" => self.servers(property),
+            "env" => self.section(property, Self::environment_variable),
+            "statusLine" => self.declare(Kind::Helper, name, &property.value),
+            "enabledPlugins" => self.section(property, Self::plugin_switch),
+            "extraKnownMarketplaces" => self.section(property, Self::known_marketplace),
+            "disableAllHooks" => {
+                // Hooks may be the user's guards: switching them off loosens as well.
+                if let Node::BooleanLit(value) = &property.value {
+                    let text = value.value.to_string();
+                    if self.is_in_force(name, &text, property.value.range()) {
+                        self.settings.declared.switches.disable_all_hooks.get_or_insert(value.value);
+                    }
+                } else {
+                    self.switch(name, property, false);
+                }
+            }
+            "disableSkillShellExecution" => {
+                if let Some(value) = self.switch(name, property, false) {
+                    self.settings.declared.switches.disable_shell_embeds.get_or_insert(value);
+                }
+            }
+            "enableAllProjectMcpServers" | "enabledMcpjsonServers" if self.is_of_workspace() => {
+                let message = format!(
+                    "`{name}` does not count here: servers of a project are approved one by one, as they stand. It counts in \
+                     your own settings."
+                );
+                self.tell(Severity::Information, property.name.range(), message);
+            }
+            "enableAllProjectMcpServers" => {
+                if let Some(value) = self.switch(name, property, true) {
+                    self.settings.declared.switches.enable_all_servers.get_or_insert(value);
+                }
+            }
+            "enabledMcpjsonServers" => self.list(property, |reader, node| {
+                if let Some(item) = reader.loosening("enabledMcpjsonServers", node) {
+                    reader.settings.declared.switches.enabled_servers.push(item.value);
+                }
+            }),
+            "disabledMcpjsonServers" => self.list(property, |reader, node| {
+                if let Some(item) = reader.narrowing(node) {
+                    reader.settings.declared.switches.disabled_servers.push(item.value);
+                }
+            }),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes in an object of servers by name.
+    pub(super) fn servers(&mut self, property: &ObjectProp<'_>) {
+        self.section(property, |reader, server| {
+            reader.declare(Kind::Server, server.name.as_str(), &server.value);
+        });
+    }
+
+    fn environment_variable(&mut self, property: &ObjectProp<'_>) {
+        let name = property.name.as_str();
+        let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+        match (&property.value, is_name) {
+            (Node::StringLit(_), true) => self.declare(Kind::Variable, name, &property.value),
+            (_, true) => {
+                let message = format!("`{name}` has to be a text in quotes; the variable is not set.");
+                self.tell(Severity::Warning, property.value.range(), message);
+            }
+            (_, false) => {
+                let message = format!("`{name}` cannot be the name of a variable; it is not set.");
+                self.tell(Severity::Warning, property.name.range(), message);
+            }
+        }
+    }
+
+    /// Takes one thing in, approved or waiting.
+    pub(super) fn declare(&mut self, kind: Kind, name: &str, node: &Node<'_>) {
+        let value = json(node);
+        let key = match kind {
+            Kind::Hook => format!("hooks.{name}"),
+            Kind::Server => format!("mcpServers.{name}"),
+            Kind::Variable => format!("env.{name}"),
+            Kind::Helper => name.to_owned(),
+        };
+        let (workspace, file) = match (self.owner(), self.origin_file()) {
+            (Owner::Workspace(workspace), Some(file)) => (Some(workspace.clone()), Some(file.clone())),
+            (Owner::Person | Owner::Workspace(_), _) => (None, None),
+            (Owner::Unknown, _) => {
+                self.is_in_force(&key, "", node.range());
+                return;
+            }
+        };
+        let approval = match workspace.zip(file) {
+            None => Approval::NotNeeded,
+            Some((workspace, file)) => {
+                let files = named_files(&workspace, &value);
+                self.settings.look_at(files.iter().map(|file| file.path.clone()));
+                let contents: String = files.iter().map(NamedFile::line).collect();
+                let text = format!("{value}{contents}");
+                // Nothing uses these yet, so nobody is asked about them.
+                let is_unused = matches!(kind, Kind::Helper);
+                if !is_unused && self.is_in_force(&key, &text, node.range()) {
+                    Approval::Approved
+                } else {
+                    Approval::Waiting(Wish { root: workspace, file, key, text })
+                }
+            }
+        };
+        let source = self.source(node.range());
+        let root = self.root().clone();
+        self.settings.declared.list(kind).push(Entry {
+            name: name.to_owned(),
+            value,
+            source,
+            root,
+            approval,
+            plugin: None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

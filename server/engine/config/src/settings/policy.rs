@@ -1,0 +1,558 @@
+//! What the settings say about permissions, as the gate takes it.
+//!
+//! Rule: files are looked at before every use and read when one has changed; a change that cannot be read in full makes
+//! nothing looser. Whoever asks may wait for the disk, so nobody asks on a thread that answers clients.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::effective::{Effective, effective};
+use super::{
+    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Sourced,
+    TrustState, Values, Wish, Withheld,
+};
+use crate::plugin::installed::InstalledPlaces;
+use crate::plugin::{Plugin, PluginId};
+use crate::policies::Policies;
+use crate::policy::{Beginning, KeepError, Policy, PolicySource};
+use crate::preferences::Preferences;
+use kode_base::paths::AbsPath;
+use kode_base::secret_places::places;
+use kode_command::CommandPattern;
+use kode_model::models::{ModelSources, ProfileLayer};
+use kode_permission::gate::Confinement;
+use kode_permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules, Severity};
+use kode_permission::{Scope, Sensitive, Sensitivity};
+use kode_process::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
+
+/// The workspaces whose settings are remembered, those that were asked for last.
+const MAX_REMEMBERED: usize = 8;
+
+/// What policies are made from besides the settings files.
+#[derive(Clone, Debug)]
+pub struct PolicyOptions {
+    /// The home folder.
+    pub home: Option<AbsPath>,
+    /// The folder for the product's state.
+    pub state: AbsPath,
+    /// The program that can be started as the sandbox's helper: the server itself.
+    pub helper: PathBuf,
+    /// Rules from the command line.
+    pub command_line: Vec<(Behavior, String)>,
+    /// What the editor says; nothing where there is none.
+    pub editor: Editor,
+}
+
+/// Policies by workspace, from settings files.
+#[derive(Debug)]
+pub struct SettingsPolicies {
+    options: PolicyOptions,
+    /// Of the workspaces that were asked for last, the newest first.
+    remembered: Mutex<VecDeque<Arc<Files>>>,
+}
+
+impl SettingsPolicies {
+    /// Policies made with these options. Nothing is read yet.
+    #[must_use]
+    pub fn new(options: PolicyOptions) -> Self {
+        Self { options, remembered: Mutex::default() }
+    }
+
+    /// The policy of one workspace.
+    #[must_use]
+    pub fn of_workspace(&self, roots: &[AbsPath]) -> SettingsPolicy {
+        SettingsPolicy::new(self.options.clone(), self.files(roots))
+    }
+
+    /// The files of a workspace, or of none: the same for all that ask for the same folders, so that what one has read serves
+    /// the others.
+    fn files(&self, roots: &[AbsPath]) -> Arc<Files> {
+        let mut remembered = lock(&self.remembered);
+        let at = remembered.iter().position(|files| files.sources.roots == roots);
+        let files = at.and_then(|at| remembered.remove(at));
+        let files = files.unwrap_or_else(|| Arc::new(Files::new(self.options.sources(roots))));
+        remembered.push_front(Arc::clone(&files));
+        remembered.truncate(MAX_REMEMBERED);
+        files
+    }
+
+    /// What models are made from: what `own` says before the settings of the user and the administrator, and those before
+    /// what other agents' files say. Reads the files.
+    #[must_use]
+    pub fn models(&self, own: ProfileLayer) -> ModelSources {
+        let files = self.files(&[]);
+        files.fresh().values.models.clone().sources(own, files.sources.imported_models())
+    }
+
+    /// What the editor says.
+    #[must_use]
+    pub fn editor(&self) -> &Editor {
+        &self.options.editor
+    }
+
+    /// The files that the settings of a workspace, or of none, depend on, there or not. Reads the files.
+    #[must_use]
+    pub fn watched(&self, roots: &[AbsPath]) -> Vec<AbsPath> {
+        let files = self.files(roots);
+        let settings = files.fresh();
+        files.sources.watched().chain(settings.named.iter().map(|(file, _)| file.clone())).collect()
+    }
+
+    /// See [`Settings::cleanup_days`], for the user and the administrator. Reads the files.
+    #[must_use]
+    pub fn cleanup_days(&self) -> Option<u32> {
+        self.files(&[]).fresh().cleanup_days()
+    }
+
+    /// Where the user's plugins are.
+    #[must_use]
+    pub fn plugins(&self) -> InstalledPlaces {
+        self.options.sources(&[]).plugins()
+    }
+
+    /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
+    #[must_use]
+    pub fn values(&self) -> Values {
+        self.files(&[]).fresh().values.clone()
+    }
+}
+
+impl PolicyOptions {
+    fn sources(&self, roots: &[AbsPath]) -> SettingsSources {
+        let environment = |name: &str| std::env::var_os(name);
+        let mut sources =
+            SettingsSources::new(roots.to_vec(), self.home.clone(), self.state.clone(), &environment);
+        sources.command_line.clone_from(&self.command_line);
+        sources.with_editor(self.editor.clone())
+    }
+}
+
+impl Policies for SettingsPolicies {
+    fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource> {
+        Arc::new(self.of_workspace(roots))
+    }
+
+    fn beginning(&self, roots: &[AbsPath]) -> Beginning {
+        let settings = self.files(roots).fresh();
+        let values = &settings.values;
+        Beginning {
+            mode: values.default_mode.as_ref().map(|mode| mode.value),
+            is_bypass_disabled: values.is_bypass_disabled,
+            model: values.stated.model.clone(),
+            pointers: values.models.pointers.clone(),
+        }
+    }
+}
+
+/// The settings files of one workspace, or of none.
+#[derive(Debug)]
+struct Files {
+    sources: SettingsSources,
+    /// What they said last. Held while they are looked at: whoever takes it may wait for the disk.
+    read: Mutex<Option<Arc<Settings>>>,
+}
+
+impl Files {
+    fn new(sources: SettingsSources) -> Self {
+        Self { sources, read: Mutex::default() }
+    }
+
+    /// What they say now. Looks at each, and reads them when one has changed. Blocks on the disk.
+    fn fresh(&self) -> Arc<Settings> {
+        let mut read = lock(&self.read);
+        match &*read {
+            Some(known) if !self.sources.is_stale(known) => Arc::clone(known),
+            Some(_) | None => Arc::clone(read.insert(Arc::new(self.sources.load()))),
+        }
+    }
+}
+
+/// The policy of one workspace, from settings files.
+#[derive(Debug)]
+pub struct SettingsPolicy {
+    options: PolicyOptions,
+    files: Arc<Files>,
+    /// What other files of the workspace ask for.
+    beside: Vec<Wish>,
+    /// What was made of the files last. Held while they are looked at: whoever takes it may wait for the disk.
+    made: Mutex<Option<Arc<Made>>>,
+}
+
+/// What is made of settings.
+#[derive(Debug)]
+struct Made {
+    /// As they were read.
+    of: Arc<Settings>,
+    /// The same with what other files ask for.
+    settings: Settings,
+    policy: Arc<Policy>,
+}
+
+impl SettingsPolicy {
+    /// The same with what other files of the workspace ask for, such as skills, so that the user is shown all of it at once.
+    #[must_use]
+    pub fn with_wishes(mut self, wishes: Vec<Wish>) -> Self {
+        self.beside = wishes;
+        self
+    }
+
+    fn new(options: PolicyOptions, files: Arc<Files>) -> Self {
+        Self { options, files, beside: Vec::new(), made: Mutex::default() }
+    }
+
+    fn sources(&self) -> &SettingsSources {
+        &self.files.sources
+    }
+
+    /// The settings as they are now.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.fresh().settings.clone()
+    }
+
+    /// What counts, key by key, with the place it comes from.
+    #[must_use]
+    pub fn effective(&self) -> Vec<Effective> {
+        effective(&self.fresh().settings)
+    }
+
+    /// Writes a value into the file of a scope, or takes the key out of it. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`SetError`]; the file is as it was before then.
+    pub fn set(&self, scope: FileScope, path: &str, value: Option<&Value>) -> Result<Change, SetError> {
+        self.sources().set(scope, path, value)
+    }
+
+    /// The settings as they are now, and what is made of them. Blocks on the disk.
+    fn fresh(&self) -> Arc<Made> {
+        let mut made = lock(&self.made);
+        let read = self.files.fresh();
+        match &*made {
+            Some(known) if Arc::ptr_eq(&known.of, &read) => Arc::clone(known),
+            Some(_) | None => Arc::clone(made.insert(Arc::new(self.make(read)))),
+        }
+    }
+
+    fn make(&self, of: Arc<Settings>) -> Made {
+        let mut settings = Settings::clone(&of);
+        for wish in &self.beside {
+            let asked = Withheld::of_file(wish.clone());
+            match self.sources().trust().is_approved(wish) {
+                true => settings.approved.push(asked),
+                false => settings.withheld.push(asked),
+            }
+        }
+        let policy = Arc::new(self.policy(&settings));
+        Made { of, settings, policy }
+    }
+
+    fn policy(&self, settings: &Settings) -> Policy {
+        let values = &settings.values;
+        let mut problems = settings.problems.clone();
+        let (confinement, sandbox) = self.confinement(settings, &mut problems);
+        let lost = settings.has_lost_protection().then(|| {
+            let broken = problems.iter().find(|problem| problem.severity == Severity::Error);
+            broken.map(|problem| problem.message.clone()).unwrap_or_default()
+        });
+        Policy {
+            rules: settings.rules.clone(),
+            order: values.order.unwrap_or_default(),
+            sensitive: self.sensitive(&values.sensitive_files),
+            confinement,
+            sandbox,
+            additional: values.additional_directories.iter().map(|folder| folder.value.clone()).collect(),
+            default_mode: values.default_mode.as_ref().map(|mode| mode.value),
+            is_bypass_disabled: values.is_bypass_disabled,
+            preferences: Preferences {
+                pointers: values.models.pointers.clone(),
+                ..values.stated.preferences()
+            },
+            lost,
+            withheld: settings.withheld.clone(),
+            to_ask: self.sources().trust().to_ask(settings),
+            contents: settings.contents().to_vec(),
+            declared: Arc::new(settings.declared.clone()),
+            problems,
+        }
+    }
+
+    /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
+    fn sensitive(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+        let hidden = places(self.options.home.as_ref(), &self.options.state);
+        self.by_name(lines).guarding(hidden)
+    }
+
+    fn by_name(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+        let Some(cwd) = self.sources().roots.first().filter(|_| !lines.is_empty()) else {
+            return Sensitive::default();
+        };
+        let rule = |line: &Sourced<SensitiveFile>| PlacedRule {
+            behavior: match line.value.level {
+                Sensitivity::None => Behavior::Allow,
+                Sensitivity::Medium => Behavior::Ask,
+                Sensitivity::High => Behavior::Deny,
+            },
+            rule: Rule::read(line.value.pattern.clone()),
+            source: line.source.clone(),
+            root: line.root.clone(),
+        };
+        let places = Places::on_disk(cwd, self.options.home.as_ref());
+        Sensitive::with(Rules::new(lines.iter().map(rule).collect(), &places).0)
+    }
+
+    /// What holds commands back by these settings.
+    fn confinement(
+        &self,
+        settings: &Settings,
+        problems: &mut Vec<Problem>,
+    ) -> (Confinement, Option<Arc<Sandbox>>) {
+        let wanted = &settings.values.sandbox;
+        if wanted.enabled == Some(false) {
+            return (Confinement::Off, None);
+        }
+        let missing = |why: String| (Confinement::Missing(why), None);
+        let kind = match detect().best() {
+            Ok(kind) => kind,
+            Err(why) => return missing(why),
+        };
+        let folders = |paths: &[super::Sourced<String>]| {
+            paths.iter().filter_map(|path| self.folder(&path.value, path.root.as_ref())).collect::<Vec<_>>()
+        };
+        let mut writable = self.sources().roots.clone();
+        writable.extend(settings.values.additional_directories.iter().map(|folder| folder.value.clone()));
+        writable.extend(folders(&wanted.allow_write));
+        let options = SandboxOptions {
+            helper: self.options.helper.clone(),
+            kind,
+            writable,
+            read_only: folders(&wanted.deny_write),
+            hidden: folders(&wanted.deny_read),
+            home: self.options.home.clone(),
+            state: self.options.state.clone(),
+            network: network(wanted, problems),
+            limits: Limits::default(),
+        };
+        let excluded = wanted.excluded_commands.iter().filter_map(|pattern| {
+            pattern
+                .value
+                .parse::<CommandPattern>()
+                .inspect_err(|error| {
+                    problems.push(Problem {
+                        file: pattern.source.file.clone(),
+                        place: pattern.source.place,
+                        severity: Severity::Warning,
+                        message: format!(
+                            "`{}` in sandbox.excludedCommands is ignored: {error}.",
+                            pattern.value
+                        ),
+                    });
+                })
+                .ok()
+        });
+        let excluded = excluded.collect();
+        match Sandbox::new(options) {
+            Ok(sandbox) => {
+                let confinement = Confinement::Sandbox {
+                    runs_unasked: wanted.auto_allow_bash.unwrap_or(false),
+                    may_leave: wanted.allow_unsandboxed.unwrap_or(true),
+                    excluded,
+                };
+                (confinement, Some(Arc::new(sandbox.giving(settings.declared.variables()))))
+            }
+            Err(error) => missing(format!("there is no place for its temporary files: {error}")),
+        }
+    }
+
+    fn folder(&self, text: &str, root: Option<&AbsPath>) -> Option<AbsPath> {
+        if let Some(rest) = text.strip_prefix("~/") {
+            return self.options.home.as_ref().map(|home| home.join(rest));
+        }
+        if let Some(rest) = text.strip_prefix("//") {
+            return AbsPath::new(format!("/{rest}")).ok();
+        }
+        match root {
+            Some(root) => Some(root.join(text.trim_start_matches("./"))),
+            None => AbsPath::new(text).ok(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
+/// nothing is allowed.
+fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
+    let mut read = |entries: &[Sourced<String>], severity: Severity, consequence: &str| {
+        let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostPattern>() {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                problems.push(Problem {
+                    file: entry.source.file.clone(),
+                    place: entry.source.place,
+                    severity,
+                    message: format!("`{}` in sandbox.network{consequence}: {error}.", entry.value),
+                });
+                None
+            }
+        });
+        patterns.collect::<Vec<_>>()
+    };
+    let hosts = read(&wanted.allowed_domains, Severity::Warning, ".allowedDomains is ignored");
+    let denied = read(
+        &wanted.denied_domains,
+        Severity::Error,
+        ".deniedDomains cannot be read, so commands have no network",
+    );
+    if hosts.is_empty() || denied.len() < wanted.denied_domains.len() {
+        return Network::Off;
+    }
+    Network::Allowed { hosts, denied, local: wanted.allow_local_binding.unwrap_or(false) }
+}
+
+impl PolicySource for SettingsPolicy {
+    fn current(&self) -> Arc<Policy> {
+        Arc::clone(&self.fresh().policy)
+    }
+
+    fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
+        self.files.fresh().declared.plugins_in_use().cloned().collect()
+    }
+
+    fn can_keep(&self) -> bool {
+        true
+    }
+
+    fn keep(&self, scope: Scope, behavior: Behavior, rule: &Rule) -> Result<AbsPath, KeepError> {
+        let scope = match scope {
+            Scope::User => FileScope::User,
+            Scope::Project => FileScope::Local,
+            Scope::Once | Scope::Session => return Err(KeepError::NoSettings),
+        };
+        let change = self.sources().add_rule(scope, behavior, rule);
+        change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepError> {
+        let change = self.sources().remove_rule(file, behavior, rule);
+        change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn switch_plugin(&self, plugin: &PluginId, is_on: bool) -> Result<AbsPath, KeepError> {
+        let change =
+            self.set(FileScope::User, &format!("enabledPlugins.{plugin}"), Some(&Value::Bool(is_on)));
+        change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn is_approved(&self, wish: &Wish) -> bool {
+        self.sources().trust().is_approved(wish)
+    }
+
+    fn is_put_off(&self, wish: &Wish) -> bool {
+        self.sources().trust().is_dismissed(wish)
+    }
+
+    fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
+        self.sources().trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn trust(&self) -> TrustState {
+        self.sources().trust().state(&self.fresh().settings)
+    }
+
+    fn approve(&self, digests: &[String]) -> Result<usize, KeepError> {
+        let approved = self.sources().trust().approve_digests(&self.settings(), digests);
+        approved.map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn revoke(&self, digests: &[String]) -> Result<usize, KeepError> {
+        let revoked = self.sources().trust().revoke_digests(&self.settings(), digests);
+        revoked.map_err(|error| KeepError::File(error.to_string()))
+    }
+
+    fn dismiss(&self, digests: &[String]) -> Result<(), KeepError> {
+        let dismissed = self.sources().trust().dismiss(digests);
+        dismissed.map_err(|error| KeepError::File(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kode_permission::rules::{Layer, Source};
+
+    fn network_of(allowed: &[&str], denied: &[&str]) -> (Network, Vec<Severity>) {
+        let source = Source { layer: Layer::User, file: None, place: None };
+        let entries = |texts: &[&str]| {
+            let entry =
+                |text: &&str| Sourced { value: (*text).to_owned(), source: source.clone(), root: None };
+            texts.iter().map(entry).collect::<Vec<_>>()
+        };
+        let wanted = super::super::Sandbox {
+            allowed_domains: entries(allowed),
+            denied_domains: entries(denied),
+            ..Default::default()
+        };
+        let mut problems = Vec::new();
+        let network = network(&wanted, &mut problems);
+        (network, problems.iter().map(|problem| problem.severity).collect())
+    }
+
+    #[test]
+    fn what_one_has_read_serves_all_of_a_workspace_until_a_file_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let policies = SettingsPolicies::new(PolicyOptions {
+            home: Some(place.join("home")),
+            state: place.join("state"),
+            helper: PathBuf::from("/nonexistent"),
+            command_line: Vec::new(),
+            editor: Editor::default(),
+        });
+        let roots = [place.join("one")];
+        let write = |text: &str| {
+            std::fs::create_dir_all(place.join("one/.kode").as_path()).unwrap();
+            std::fs::write(place.join("one/.kode/settings.json").as_path(), text).unwrap();
+        };
+        write(r#"{ "permissions": { "deny": ["Read(a)"] } }"#);
+        let (one, other) = (policies.of_workspace(&roots), policies.of_workspace(&roots));
+        let read = one.fresh();
+        assert!(Arc::ptr_eq(&read.of, &other.fresh().of));
+        // The sandbox of each has temporary files of its own.
+        assert!(!Arc::ptr_eq(&read.policy, &other.fresh().policy));
+        write(r#"{ "permissions": { "deny": ["Read(a)", "Read(b)"] } }"#);
+        assert_eq!(other.fresh().settings.rules.len(), 2);
+        assert_eq!(one.fresh().settings.rules.len(), 2);
+        for number in 0..MAX_REMEMBERED {
+            policies.files(&[place.join(format!("w{number}"))]);
+        }
+        assert_eq!(lock(&policies.remembered).len(), MAX_REMEMBERED);
+        assert!(!Arc::ptr_eq(&policies.of_workspace(&roots).files, &one.files), "the oldest is forgotten");
+    }
+
+    #[test]
+    fn domains_that_cannot_be_read_open_nothing() {
+        let patterns =
+            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<HostPattern>>();
+        let allowed = |hosts: &[&str], denied: &[&str]| Network::Allowed {
+            hosts: patterns(hosts),
+            denied: patterns(denied),
+            local: false,
+        };
+        let lists = ["a.example", "*.b.example"];
+        assert_eq!(network_of(&lists, &["c.b.example"]), (allowed(&lists, &["c.b.example"]), vec![]));
+        assert_eq!(
+            network_of(&["*", "a.example"], &[]),
+            (allowed(&["a.example"], &[]), vec![Severity::Warning])
+        );
+        assert_eq!(network_of(&["*"], &[]), (Network::Off, vec![Severity::Warning]));
+        assert_eq!(network_of(&[], &["a.example"]), (Network::Off, vec![]));
+        // Who denies everything, in whatever words, is not to get anything through.
+        assert_eq!(network_of(&lists, &["*"]), (Network::Off, vec![Severity::Error]));
+    }
+}

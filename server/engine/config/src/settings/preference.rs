@@ -1,0 +1,177 @@
+//! The settings that say how the agent is to work.
+//!
+//! Rule: a file in the workspace states what narrows or only colors the work at once; what costs money or speaks to the model
+//! in the user's name waits for the user's approval.
+
+use jsonc_parser::ast::{ObjectProp, Value as Node};
+use jsonc_parser::common::Ranged;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::read::Reader;
+use super::values::{Stated, append};
+use crate::budget::Budget;
+use kode_permission::rules::Severity;
+
+/// The lowest share of the context window at which a conversation is compacted: below it summaries would be written all
+/// the time.
+const MIN_COMPACT_THRESHOLD: f64 = 0.2;
+
+/// How `incompleteIntent` says that the turn ends.
+const STOP: &str = "stop";
+
+/// How `cleanupPeriodDays` says that no session is deleted.
+const NEVER: i64 = 0;
+
+impl Reader<'_, '_> {
+    /// Takes one setting in; one of another name is somebody else's.
+    pub(super) fn preference(&mut self, property: &ObjectProp<'_>) {
+        match property.name.as_str() {
+            "model" => self.wish(property, |stated| &mut stated.model),
+            "appendSystemPrompt" => self.wish(property, |stated| &mut stated.append_system_prompt),
+            "stopHookLimit" => self.wish(property, |stated| &mut stated.stop_hook_limit),
+            "candidateAnswers" => self.wish(property, |stated| &mut stated.candidate_answers),
+            "effortLevel" => self.wish(property, |stated| &mut stated.effort),
+            "alwaysThinkingEnabled" => self.wish(property, |stated| &mut stated.always_thinking),
+            "includeCoAuthoredBy" => self.state(property, |stated| &mut stated.co_authored),
+            "fileCheckpointingEnabled" => self.wish(property, |stated| &mut stated.checkpointing),
+            "respectGitignore" => self.state(property, |stated| &mut stated.respect_gitignore),
+            "defaultShell" => self.shell(property),
+            "language" => self.state(property, |stated| &mut stated.language),
+            "outputStyle" => self.state(property, |stated| &mut stated.output_style),
+            "autoCompactEnabled" => self.state(property, |stated| &mut stated.auto_compact),
+            "projectOverview" => self.state(property, |stated| &mut stated.project_overview),
+            "maxTurns" => self.wish(property, |stated| &mut stated.max_turns),
+            "maxCostUsd" => self.amount(property, |stated| &mut stated.max_cost_usd),
+            "maxMinutes" => self.amount(property, |stated| &mut stated.max_minutes),
+            // To stop asks no model again.
+            "incompleteIntent" if value_of(property).as_str() == Some(STOP) => {
+                self.state(property, |stated| &mut stated.incomplete_intent);
+            }
+            "incompleteIntent" => self.wish(property, |stated| &mut stated.incomplete_intent),
+            "autoCompactThreshold" => {
+                let shares = MIN_COMPACT_THRESHOLD..=1.0;
+                if value_of(property).as_f64().is_some_and(|share| shares.contains(&share)) {
+                    self.wish(property, |stated| &mut stated.compact_threshold);
+                } else {
+                    let message = format!(
+                        "`autoCompactThreshold` is ignored: write the share of the context window, a number from \
+                         {MIN_COMPACT_THRESHOLD} to 1."
+                    );
+                    self.tell(Severity::Warning, property.value.range(), message);
+                }
+            }
+            // Not to ask a model costs nothing.
+            "sessionTitles" if value_of(property).as_bool() == Some(false) => {
+                self.state(property, |stated| &mut stated.session_titles);
+            }
+            "sessionTitles" => self.wish(property, |stated| &mut stated.session_titles),
+            "cleanupPeriodDays" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot have sessions deleted; set this in your user settings.";
+                self.tell(Severity::Warning, property.value.range(), message.to_owned());
+            }
+            "cleanupPeriodDays" => {
+                // Whoever says something that is no number of days does not mean that sessions are to go.
+                if value_of(property).as_i64().is_none() {
+                    self.settings.values.stated.cleanup_days.get_or_insert(NEVER);
+                }
+                self.state(property, |stated| &mut stated.cleanup_days);
+            }
+            "todoReminderRounds" => {
+                if value_of(property).as_u64().is_some_and(|rounds| rounds > 0) {
+                    self.state(property, |stated| &mut stated.todo_reminder_rounds);
+                } else {
+                    let message = "`todoReminderRounds` is ignored: write a whole number of rounds above 0.";
+                    self.tell(Severity::Warning, property.value.range(), message.to_owned());
+                }
+            }
+            "claudeMdExcludes" => self.list(property, |reader, node| {
+                if let Some(item) = reader.loosening("claudeMdExcludes", node) {
+                    append(&mut reader.settings.values.stated.memory_excludes, item);
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    /// `attribution`: what commits and pull requests end with.
+    pub(super) fn attribution(&mut self, property: &ObjectProp<'_>) {
+        match property.name.as_str() {
+            "commit" => self.state(property, |stated| &mut stated.attribution.commit),
+            "pr" => self.state(property, |stated| &mut stated.attribution.pull_request),
+            _ => {}
+        }
+    }
+
+    /// `defaultShell`: there is one.
+    fn shell(&mut self, property: &ObjectProp<'_>) {
+        let message = match value_of(property).as_str() {
+            Some("bash") => return,
+            Some("powershell") => "kode-ls runs commands with bash alone; `defaultShell` is ignored.",
+            Some(_) | None => "Write `\"bash\"`; `defaultShell` is ignored.",
+        };
+        self.tell(Severity::Warning, property.value.range(), message.to_owned());
+    }
+
+    /// A part of the budget of a turn: one of a workspace could be greater than the user's own.
+    fn amount(&mut self, property: &ObjectProp<'_>, field: fn(&mut Stated) -> &mut Option<f64>) {
+        if value_of(property).as_f64().is_some_and(Budget::is_amount) {
+            self.wish(property, field);
+        } else {
+            let message = format!("`{}` is ignored: write a number above 0.", property.name.as_str());
+            self.tell(Severity::Warning, property.value.range(), message);
+        }
+    }
+
+    /// A setting that counts from any file.
+    fn state<T: DeserializeOwned>(
+        &mut self,
+        property: &ObjectProp<'_>,
+        field: fn(&mut Stated) -> &mut Option<T>,
+    ) {
+        let value = value_of(property);
+        // What a file of the workspace says at once may reach the model, which is not to be told the environment.
+        let value =
+            if self.is_of_workspace() { value } else { self.expanded_in(value, property.value.range()) };
+        self.take(property, value, field);
+    }
+
+    fn take<T: DeserializeOwned>(
+        &mut self,
+        property: &ObjectProp<'_>,
+        value: Value,
+        field: fn(&mut Stated) -> &mut Option<T>,
+    ) {
+        match serde_json::from_value(value) {
+            Ok(value) => {
+                field(&mut self.settings.values.stated).get_or_insert(value);
+            }
+            Err(error) => {
+                let message = format!("`{}` is ignored: {error}.", property.name.as_str());
+                self.tell(Severity::Warning, property.value.range(), message);
+            }
+        }
+    }
+
+    /// A setting that counts from a file in the workspace only if the user has approved it.
+    fn wish<T: DeserializeOwned>(
+        &mut self,
+        property: &ObjectProp<'_>,
+        field: fn(&mut Stated) -> &mut Option<T>,
+    ) {
+        let text = value_of(property).to_string();
+        if self.is_in_force(property.name.as_str(), &text, property.value.range()) {
+            let value = self.expanded_in(value_of(property), property.value.range());
+            self.take(property, value, field);
+        }
+    }
+}
+
+fn value_of(property: &ObjectProp<'_>) -> Value {
+    match &property.value {
+        // The parser keeps the text of a number, which a whole number has to come from.
+        Node::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),
+        other => Value::from(other.clone()),
+    }
+}

@@ -1,0 +1,201 @@
+//! The files besides the settings in which MCP servers stand, ours and those of other agents.
+//!
+//! Rule: they are only read. A broken one costs its own servers alone; it denies nothing, so that no protection is lost
+//! with it.
+
+use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, parse_to_ast};
+
+use super::declared::Kind;
+use super::read::{Origin, Owner, Reader};
+use super::text::{OPTIONS, Text};
+use super::{Settings, SettingsSources};
+use crate::plugin::installed::Installed;
+use kode_base::paths::AbsPath;
+use kode_permission::rules::{Layer, Problem, Severity};
+
+/// How large such a file may be, in bytes: some agents keep their whole state in it.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// What stands in a file of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// `mcpServers` at the top: a file of a project.
+    Servers,
+    /// The servers by name at the top: Kode's `.mcprc`.
+    Bare,
+    /// `mcpServers` at the top is for all projects: the state of an agent of the user.
+    OfUser,
+    /// `projects`, by folder, each with `mcpServers`: the state of an agent of the user.
+    OfProjects,
+}
+
+/// A file that may hold servers.
+pub(super) struct ServerFile<'a> {
+    pub(super) file: AbsPath,
+    pub(super) layer: Layer,
+    pub(super) root: AbsPath,
+    pub(super) workspace: Option<&'a AbsPath>,
+    pub(super) shape: Shape,
+}
+
+impl SettingsSources {
+    /// The files with servers of a layer, the strongest first.
+    pub(super) fn server_files(&self, layer: Layer) -> Vec<ServerFile<'_>> {
+        let states = || {
+            self.home
+                .iter()
+                .flat_map(|home| [".kode.json", ".claude.json"].map(|name| (home, home.join(name))))
+        };
+        let of_user = |(home, file): (&AbsPath, AbsPath), shape| ServerFile {
+            file,
+            layer,
+            root: home.clone(),
+            workspace: None,
+            shape,
+        };
+        match layer {
+            Layer::Local => states().map(|state| of_user(state, Shape::OfProjects)).collect(),
+            Layer::Project => {
+                let of_root = |root| {
+                    [
+                        (".mcprc", Shape::Bare),
+                        (".mcp.json", Shape::Servers),
+                        (".blade/config.json", Shape::Servers),
+                    ]
+                    .map(|(name, shape)| (root, name, shape))
+                };
+                let files = self.roots.iter().flat_map(of_root);
+                files
+                    .map(|(root, name, shape): (&AbsPath, _, _)| ServerFile {
+                        file: root.join(name),
+                        layer,
+                        root: root.clone(),
+                        workspace: Some(root),
+                        shape,
+                    })
+                    // Where the home folder is open as a workspace, the user's file is the user's.
+                    .filter(|file| self.blade().is_none_or(|blade| blade != file.file))
+                    .collect()
+            }
+            Layer::User => {
+                let blade = self
+                    .blade()
+                    .zip(self.home.as_ref())
+                    .map(|(file, home)| of_user((home, file), Shape::OfUser));
+                states().map(|state| of_user(state, Shape::OfUser)).chain(blade).collect()
+            }
+            Layer::Managed
+            | Layer::CommandLine
+            | Layer::Session
+            | Layer::Editor
+            | Layer::Plugin
+            | Layer::Default => Vec::new(),
+        }
+    }
+
+    /// Takes in the servers of a file.
+    pub(super) fn take_servers(
+        &self,
+        place: &ServerFile<'_>,
+        installed: &Installed,
+        settings: &mut Settings,
+    ) {
+        // What is wrong with a file of settings has been told.
+        let is_settings = settings.files.contains(&place.file);
+        let told = |message: String, place: Option<_>, file: &AbsPath| Problem {
+            file: Some(file.clone()),
+            place,
+            severity: Severity::Error,
+            message: format!("No MCP server of this file is used: {message}."),
+        };
+        let text = match Text::read_at_most(&place.file, MAX_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(_) if is_settings => return,
+            Err(reason) => {
+                settings.problems.push(told(reason, None, &place.file));
+                return;
+            }
+        };
+        let parsed = match parse_to_ast(&text.text, &CollectOptions::default(), &OPTIONS) {
+            Ok(parsed) => parsed,
+            Err(_) if is_settings => return,
+            Err(error) => {
+                let range = text.place(error.range());
+                settings.problems.push(told(format!("{} here", error.kind()), Some(range), &place.file));
+                return;
+            }
+        };
+        let origin = Origin {
+            file: Some(&place.file),
+            layer: place.layer,
+            root: &place.root,
+            owner: place.workspace.map_or(Owner::Person, Owner::Workspace),
+            home: self.home.as_ref(),
+            trust: self.trust(),
+            installed,
+            variable: self.variable,
+        };
+        match &parsed.value {
+            Some(Node::Object(object)) => {
+                let before = settings.declared.servers.len();
+                Reader::new(&origin, &text, settings).server_file(object, place.shape, &self.roots);
+                if is_settings {
+                    return;
+                }
+                if matches!(place.shape, Shape::Servers | Shape::Bare) {
+                    settings.note_contents(&place.file, &text);
+                }
+                if place.shape == Shape::Servers || settings.declared.servers.len() > before {
+                    settings.files.push(place.file.clone());
+                }
+            }
+            Some(_) if is_settings => {}
+            Some(other) => {
+                let range = text.place(other.range());
+                let message = "it holds something else than an object".to_owned();
+                settings.problems.push(told(message, Some(range), &place.file));
+            }
+            // An empty file says nothing.
+            None => {}
+        }
+    }
+
+    fn blade(&self) -> Option<AbsPath> {
+        let folder = self.user_folders.iter().find(|folder| folder.as_path().ends_with(".blade"));
+        folder.map(|folder| folder.join("config.json"))
+    }
+}
+
+impl Reader<'_, '_> {
+    fn server_file(&mut self, object: &Object<'_>, shape: Shape, roots: &[AbsPath]) {
+        match shape {
+            Shape::Servers | Shape::OfUser => self.servers_in(object),
+            Shape::Bare => {
+                for server in &object.properties {
+                    self.declare(Kind::Server, server.name.as_str(), &server.value);
+                }
+            }
+            Shape::OfProjects => {
+                let Some(projects) = object.get_object("projects") else { return };
+                for root in roots {
+                    let is_of_root = |project: &&ObjectProp<'_>| *project.name.as_str() == *root.to_string();
+                    if let Some(Node::Object(project)) =
+                        projects.properties.iter().find(is_of_root).map(|found| &found.value)
+                    {
+                        self.servers_in(project);
+                    }
+                }
+            }
+        }
+    }
+
+    fn servers_in(&mut self, object: &Object<'_>) {
+        let servers = object.properties.iter().filter(|property| property.name.as_str() == "mcpServers");
+        for property in servers {
+            self.servers(property);
+        }
+    }
+}

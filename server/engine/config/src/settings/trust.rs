@@ -1,0 +1,417 @@
+//! What the user has approved of what a workspace's own settings files ask for.
+//!
+//! Rule: an approval is for one text in one file of one workspace. Any other text, file or workspace needs its own, and
+//! what cannot be read approves nothing. Where the editor distrusts the workspace, no approval counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::editor::Editor;
+use super::lock::Lock;
+use super::text::is_absence;
+use super::{Settings, SettingsError, Withheld};
+use kode_base::atomic;
+use kode_base::mask::masked_wish;
+use kode_base::paths::AbsPath;
+use kode_permission::rules::{Source, places};
+
+/// The file's name in the state folder.
+const FILE: &str = "approvals.json";
+/// The file's mode: nobody else has to know what the user trusts.
+const MODE: u32 = 0o600;
+/// So many bytes of an approved text are kept, to be shown when it has changed.
+const MAX_KEPT: usize = 4_096;
+/// So many answers of "not now" are kept.
+const MAX_DISMISSED: usize = 4_096;
+
+/// The user's approvals, in a file of the state folder.
+#[derive(Debug)]
+pub struct Trust {
+    file: AbsPath,
+    state: AbsPath,
+    editor: Editor,
+    stored: Mutex<Stored>,
+}
+
+/// Something a settings file in a workspace asks for, to be approved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wish {
+    /// The workspace folder.
+    pub root: AbsPath,
+    /// The file.
+    pub file: AbsPath,
+    /// What is asked for: the setting's key, such as `permissions.allow`.
+    pub key: String,
+    /// The value, as text, with whatever secrets are in it; [`Wish::shown`] is for people.
+    pub text: String,
+}
+
+/// What the user says about all that files of a workspace ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustState {
+    /// Whether the editor distrusts the workspace: then all of it waits, whatever was approved.
+    pub is_distrusted: bool,
+    /// What waits, the strongest first.
+    pub waiting: Vec<Waiting>,
+    /// What counts because the user has approved it.
+    pub approved: Vec<Approved>,
+}
+
+/// How much waits for the user's word, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustWaiting {
+    /// How many settings.
+    pub count: usize,
+    /// The files they stand in.
+    pub files: Vec<AbsPath>,
+    /// How many of what, in words for people: `2 hooks, 1 MCP server`.
+    pub summary: String,
+}
+
+impl TrustWaiting {
+    /// How much of this waits.
+    #[must_use]
+    pub fn of<'w>(withheld: impl IntoIterator<Item = &'w Withheld>) -> Self {
+        let wishes: Vec<&Wish> = withheld.into_iter().map(|withheld| &withheld.wish).collect();
+        let files: BTreeSet<_> = wishes.iter().map(|wish| wish.file.clone()).collect();
+        let summary = summary(wishes.iter().map(|wish| wish.key.as_str()));
+        Self { count: wishes.len(), files: files.into_iter().collect(), summary }
+    }
+}
+
+/// How many settings of what there are among these keys, in words for people.
+#[must_use]
+pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
+    let mut counts: Vec<(&str, &str, usize)> = Vec::new();
+    for key in keys {
+        let section = key.split('.').next().unwrap_or(key);
+        let (one, many) = match (section, key) {
+            ("hooks", _) => ("hook", "hooks"),
+            ("mcpServers", _) => ("MCP server", "MCP servers"),
+            ("env", _) => ("variable", "variables"),
+            ("enabledPlugins", _) => ("plugin", "plugins"),
+            (_, "permissions.allow") => ("allow rule", "allow rules"),
+            (_, "permissions.additionalDirectories") => ("further folder", "further folders"),
+            ("shell", _) => ("file with commands in it", "files with commands in them"),
+            ("allowedTools", _) => ("list of tools that run unasked", "lists of tools that run unasked"),
+            ("model" | "effortLevel", _) => ("choice of a model", "choices of models"),
+            _ => ("other setting", "other settings"),
+        };
+        match counts.iter_mut().find(|known| known.0 == one) {
+            Some(known) => known.2 += 1,
+            None => counts.push((one, many, 1)),
+        }
+    }
+    let counts = counts.into_iter().map(|(one, many, count)| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    });
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Something that is not in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What stands for it, for [`Trust::approve_digests`].
+    pub digest: String,
+    /// What is asked for.
+    pub wish: Wish,
+    /// Where it stands.
+    pub source: Source,
+    /// What was approved in its place before, without secrets; perhaps only its beginning.
+    pub earlier: Option<String>,
+    /// Whether the user has said "not now".
+    pub is_dismissed: bool,
+}
+
+/// Something that is in force because the user has approved it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approved {
+    /// What stands for it, for [`Trust::revoke_digests`].
+    pub digest: String,
+    /// What was asked for.
+    pub wish: Wish,
+    /// Where it stands.
+    pub source: Source,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Stored {
+    approved: BTreeSet<String>,
+    /// What of the approved was shown, to be shown again beside what has become of it.
+    #[serde(default)]
+    texts: BTreeMap<String, Kept>,
+    /// What the user does not want to be asked again.
+    #[serde(default)]
+    dismissed: BTreeSet<String>,
+}
+
+/// An approved text, or its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    root: AbsPath,
+    file: AbsPath,
+    key: String,
+    text: String,
+}
+
+impl Wish {
+    /// What stands for the wish, in the file of approvals and in what clients are told: the length of each part goes in with
+    /// it, so that no two wishes look alike.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let root = places::real_on_disk(&self.root);
+        let relative = self.file.as_path().strip_prefix(self.root.as_path()).unwrap_or(self.file.as_path());
+        let parts = [
+            root.as_path().as_os_str().as_encoded_bytes(),
+            relative.as_os_str().as_encoded_bytes(),
+            self.key.as_bytes(),
+            self.text.as_bytes(),
+        ];
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        digest.finalize().iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
+    /// What is asked for, as it may be shown: without secrets.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        masked_wish(&self.key, &self.text)
+    }
+
+    fn kept(&self) -> Kept {
+        let mut end = self.text.len().min(MAX_KEPT);
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (root, file) = (self.root.clone(), self.file.clone());
+        Kept { root, file, key: self.key.clone(), text: self.text[..end].to_owned() }
+    }
+}
+
+impl Trust {
+    /// The approvals kept in a state folder, as far as the editor lets them count. Nothing is read yet.
+    #[must_use]
+    pub fn new(state: &AbsPath, editor: Editor) -> Self {
+        Self { file: state.join(FILE), state: state.clone(), editor, stored: Mutex::default() }
+    }
+
+    /// The file they are kept in.
+    #[must_use]
+    pub fn file(&self) -> &AbsPath {
+        &self.file
+    }
+
+    /// Reads the file anew; where it cannot be read, nothing is approved.
+    ///
+    /// # Errors
+    /// When there is a file that cannot be read.
+    pub fn refresh(&self) -> Result<(), SettingsError> {
+        match self.read() {
+            Ok(stored) => {
+                *self.lock() = stored;
+                Ok(())
+            }
+            Err(error) => {
+                *self.lock() = Stored::default();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the user has approved exactly this, as far as was read last.
+    #[must_use]
+    pub fn is_approved(&self, wish: &Wish) -> bool {
+        if self.editor.is_distrusted() {
+            return false;
+        }
+        if self.lock().approved.is_empty() {
+            return false;
+        }
+        // Made before the lock is taken: it looks at the disk.
+        let digest = wish.digest();
+        self.lock().approved.contains(&digest)
+    }
+
+    /// Whether the user does not want to be asked about this again, as far as was read last.
+    #[must_use]
+    pub fn is_dismissed(&self, wish: &Wish) -> bool {
+        self.lock().dismissed.contains(&wish.digest())
+    }
+
+    /// Whether the editor distrusts the workspace.
+    #[must_use]
+    pub fn is_distrusted(&self) -> bool {
+        self.editor.is_distrusted()
+    }
+
+    /// What of these settings waits for the user, and what counts because they have said so.
+    #[must_use]
+    pub fn state(&self, settings: &Settings) -> TrustState {
+        let stored = self.lock().clone();
+        let waiting = settings.withheld.iter().map(|Withheld { wish, source }| {
+            let digest = wish.digest();
+            // What still stands in the file is not what this was before.
+            let stands = |kept: &Kept| {
+                settings.approved.iter().any(|known| known.wish.key == kept.key && known.wish.kept() == *kept)
+            };
+            let is_earlier = |kept: &&Kept| {
+                (&kept.root, &kept.file, &kept.key) == (&wish.root, &wish.file, &wish.key)
+                    && kept.text != wish.kept().text
+                    && !stands(kept)
+            };
+            Waiting {
+                is_dismissed: stored.dismissed.contains(&digest),
+                earlier: stored
+                    .texts
+                    .values()
+                    .find(is_earlier)
+                    .map(|kept| masked_wish(&kept.key, &kept.text)),
+                digest,
+                wish: wish.clone(),
+                source: source.clone(),
+            }
+        });
+        let approved = settings.approved.iter().map(|Withheld { wish, source }| Approved {
+            digest: wish.digest(),
+            wish: wish.clone(),
+            source: source.clone(),
+        });
+        TrustState {
+            is_distrusted: self.editor.is_distrusted(),
+            waiting: waiting.collect(),
+            approved: approved.collect(),
+        }
+    }
+
+    /// What waits that the user has not put off: what they have to be asked about.
+    #[must_use]
+    pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
+        let digests: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.digest()).collect();
+        let stored = self.lock();
+        digests.into_iter().filter(|digest| !stored.dismissed.contains(digest)).collect()
+    }
+
+    /// Approves these. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written; nothing is approved then.
+    pub fn approve<'a>(&self, wishes: impl IntoIterator<Item = &'a Wish>) -> Result<(), SettingsError> {
+        let wishes: Vec<&Wish> = wishes.into_iter().collect();
+        self.change(|stored| {
+            for wish in &wishes {
+                let digest = wish.digest();
+                stored.dismissed.remove(&digest);
+                stored.texts.insert(digest.clone(), wish.kept());
+                stored.approved.insert(digest);
+            }
+        })
+    }
+
+    /// Approves of what waits by these settings what the user was shown, and nothing that has come since. Tells how much that
+    /// is. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file of approvals cannot be read or written; nothing is approved then.
+    pub fn approve_digests(&self, settings: &Settings, digests: &[String]) -> Result<usize, SettingsError> {
+        let wishes = of(&settings.withheld, digests);
+        if !wishes.is_empty() {
+            self.approve(wishes.iter().copied())?;
+        }
+        Ok(wishes.len())
+    }
+
+    /// Takes approvals back. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written; the approvals stay then.
+    pub fn revoke<'a>(&self, wishes: impl IntoIterator<Item = &'a Wish>) -> Result<(), SettingsError> {
+        let digests: Vec<String> = wishes.into_iter().map(Wish::digest).collect();
+        self.change(|stored| {
+            stored.approved.retain(|known| !digests.contains(known));
+            stored.texts.retain(|known, _| !digests.contains(known));
+        })
+    }
+
+    /// Takes those of these approvals back that count by these settings, and tells how many that are. What is revoked is asked
+    /// for no more until it changes. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written; the approvals stay then.
+    pub fn revoke_digests(&self, settings: &Settings, digests: &[String]) -> Result<usize, SettingsError> {
+        let wishes = of(&settings.approved, digests);
+        if !wishes.is_empty() {
+            self.revoke(wishes.iter().copied())?;
+            self.dismiss(&wishes.iter().map(|wish| wish.digest()).collect::<Vec<_>>())?;
+        }
+        Ok(wishes.len())
+    }
+
+    /// Remembers that the user does not want to be asked about these again. Blocks until the file is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn dismiss(&self, digests: &[String]) -> Result<(), SettingsError> {
+        self.change(|stored| {
+            stored.dismissed.extend(digests.iter().cloned());
+            while stored.dismissed.len() > MAX_DISMISSED {
+                stored.dismissed.pop_first();
+            }
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Stored)) -> Result<(), SettingsError> {
+        let _lock = Lock::take(&self.state, &self.file)?;
+        let mut stored = self.read()?;
+        let failed = |source| SettingsError::Io { file: self.file.clone(), source };
+        let bytes = |stored: &Stored| serde_json::to_vec_pretty(stored).map_err(|error| failed(error.into()));
+        let before = bytes(&stored)?;
+        change(&mut stored);
+        let bytes = bytes(&stored)?;
+        if bytes != before {
+            match self.file.as_path().symlink_metadata() {
+                Ok(metadata) => atomic::replace_as(self.file.as_path(), &bytes, &metadata, MODE, || true)
+                    .map(|_| ())
+                    .map_err(failed)?,
+                Err(error) if is_absence(&error) => {
+                    atomic::create_as(self.file.as_path(), &bytes, MODE).map_err(failed)?;
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        *self.lock() = stored;
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Stored, SettingsError> {
+        match std::fs::read(self.file.as_path()) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| SettingsError::Broken {
+                file: self.file.clone(),
+                reason: error.to_string(),
+            }),
+            Err(error) if is_absence(&error) => Ok(Stored::default()),
+            Err(source) => Err(SettingsError::Io { file: self.file.clone(), source }),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Stored> {
+        self.stored.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The wishes that some of these digests stand for.
+fn of<'w>(withheld: &'w [Withheld], digests: &[String]) -> Vec<&'w Wish> {
+    let wishes = withheld.iter().map(|withheld| &withheld.wish);
+    wishes.filter(|wish| digests.contains(&wish.digest())).collect()
+}

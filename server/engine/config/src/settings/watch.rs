@@ -1,0 +1,291 @@
+//! Watches settings files, those that are not there yet among them.
+//!
+//! Rule: the system's word that something happened is only a reason to look; what is told has really changed. One thread for
+//! all files, which ends with the watch. Where nothing can be watched, settings are still looked at before each use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Stamp;
+use kode_base::folder_watch::{FolderWatch, identity_of};
+use kode_base::paths::AbsPath;
+
+/// Files are looked at when nothing has happened to them for so long.
+pub const QUIET: Duration = Duration::from_millis(300);
+/// Files are looked at after so long though things go on happening.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+/// The most folders that are watched.
+const MAX_FOLDERS: usize = 256;
+
+/// A watch over files. Dropping it ends it.
+#[derive(Debug)]
+pub struct FileWatch(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_over: bool,
+    /// The files, when they are others than before, as they were when that was said.
+    wanted: Option<Files>,
+    /// The paths by which events name files and the folders on the way to them.
+    names: BTreeSet<PathBuf>,
+    first_touch: Option<Instant>,
+    last_touch: Option<Instant>,
+}
+
+/// Files as they looked from outside.
+type Files = BTreeMap<AbsPath, Option<Stamp>>;
+
+/// What the thread does next.
+enum Work {
+    Files(Files),
+    Look,
+}
+
+impl FileWatch {
+    /// A watch over no files yet. `changed` is called on its thread with files that have come, gone or changed.
+    #[must_use]
+    pub fn start(changed: impl Fn(&[AbsPath]) + Send + 'static) -> Self {
+        let shared = Arc::<Shared>::default();
+        let thread = Thread { shared: Arc::clone(&shared), known: BTreeMap::new(), folders: BTreeMap::new() };
+        let spawned = std::thread::Builder::new().name("kode-settings".to_owned());
+        if let Err(error) = spawned.spawn(move || thread.run(&changed)) {
+            tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
+        }
+        Self(shared)
+    }
+
+    /// Watches these files and no others: what happens to them from now on is told. Looks at each.
+    pub fn watch(&self, files: impl IntoIterator<Item = AbsPath>) {
+        let stamped = files.into_iter().map(|file| {
+            let stamp = Stamp::of(&file);
+            (file, stamp)
+        });
+        let stamped = stamped.collect();
+        self.0.state().wanted = Some(stamped);
+        self.0.wake.notify_one();
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        self.0.state().is_over = true;
+        self.0.wake.notify_one();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for what is to be done; `None` at the end.
+    fn next(&self) -> Option<Work> {
+        let mut state = self.state();
+        loop {
+            if state.is_over {
+                return None;
+            }
+            if let Some(files) = state.wanted.take() {
+                return Some(Work::Files(files));
+            }
+            let due = state
+                .last_touch
+                .zip(state.first_touch)
+                .map(|(last, first)| (last + QUIET).min(first + LONGEST_WAIT));
+            state = match due.map(|due| due.saturating_duration_since(Instant::now())) {
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    (state.first_touch, state.last_touch) = (None, None);
+                    return Some(Work::Look);
+                }
+                Some(wait) => self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+    }
+
+    /// Takes what the system says. Called from the system's thread for everything in the watched folders.
+    fn hear(&self, event: &notify::Event) {
+        let mut state = self.state();
+        if event.need_rescan() || event.paths.iter().any(|path| state.names.contains(path)) {
+            state.touch();
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl State {
+    fn touch(&mut self) {
+        let now = Instant::now();
+        self.first_touch.get_or_insert(now);
+        self.last_touch = Some(now);
+    }
+}
+
+/// The thread that watches and looks.
+struct Thread {
+    shared: Arc<Shared>,
+    known: Files,
+    /// What is watched, each with what tells it from another folder of its name.
+    folders: BTreeMap<PathBuf, Option<(u64, u64)>>,
+}
+
+impl Thread {
+    fn run(mut self, changed: &dyn Fn(&[AbsPath])) {
+        let shared = Arc::downgrade(&self.shared);
+        let hear = move |event: notify::Result<notify::Event>| match (event, shared.upgrade()) {
+            (Ok(event), Some(shared)) => shared.hear(&event),
+            (Err(error), _) => tracing::warn!(%error, "a settings file may have changed unseen"),
+            (_, None) => {}
+        };
+        let watcher = match FolderWatch::new(hear) {
+            Ok(watcher) => watcher,
+            Err(error) => {
+                tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
+                return;
+            }
+        };
+        while let Some(work) = self.shared.next() {
+            match work {
+                Work::Files(files) => {
+                    self.known.retain(|file, _| files.contains_key(file));
+                    for (file, stamp) in files {
+                        self.known.entry(file).or_insert(stamp);
+                    }
+                    self.arrange(&watcher);
+                    // Whatever happened between the first look and now.
+                    self.shared.state().touch();
+                }
+                Work::Look => {
+                    // A folder that came may hold files already: it is watched before it is looked into.
+                    self.arrange(&watcher);
+                    let mut news = Vec::new();
+                    for (file, known) in &mut self.known {
+                        let now = Stamp::of(file);
+                        if now != *known {
+                            *known = now;
+                            news.push(file.clone());
+                        }
+                    }
+                    if !news.is_empty() {
+                        changed(&news);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Watches the folders of all files, or of what there is on the way to them.
+    fn arrange(&mut self, watcher: &FolderWatch) {
+        let mut names = BTreeSet::new();
+        let mut folders = BTreeSet::new();
+        for file in self.known.keys() {
+            for place in places(file) {
+                folders.extend(place.parent().map(Path::to_path_buf));
+                names.insert(place);
+            }
+        }
+        // Before the folders are watched: no event may come that nobody knows.
+        self.shared.state().names = names;
+        self.folders.retain(|folder, identity| {
+            let stays = folders.contains(folder) && identity_of(folder) == *identity;
+            if !stays {
+                watcher.unwatch(folder);
+            }
+            stays
+        });
+        for folder in folders {
+            if self.folders.contains_key(&folder) {
+                continue;
+            }
+            if self.folders.len() >= MAX_FOLDERS {
+                tracing::warn!(folder = %folder.display(), "not watched: there are {MAX_FOLDERS} folders already");
+                continue;
+            }
+            match watcher.watch(&folder) {
+                Ok(()) => {
+                    let identity = identity_of(&folder);
+                    self.folders.insert(folder, identity);
+                }
+                Err(error) => {
+                    tracing::warn!(folder = %folder.display(), %error, "a folder of settings is not watched")
+                }
+            }
+        }
+    }
+}
+
+/// The paths, without links in their folders, whose events concern a file: its own or, where its folder is not there, that of
+/// the folder to come; and that of the file it leads to.
+fn places(file: &AbsPath) -> Vec<PathBuf> {
+    let way = file.as_path().ancestors().zip(file.as_path().ancestors().skip(1));
+    let there = way.filter_map(|(path, folder)| {
+        let folder = std::fs::canonicalize(folder).ok()?;
+        Some(folder.join(path.file_name()?))
+    });
+    let named = there.into_iter().next();
+    // The folder itself may be deleted and come again.
+    let folder = file.as_path().parent().and_then(|folder| std::fs::canonicalize(folder).ok());
+    let real = std::fs::canonicalize(file).ok();
+    let mut places: Vec<_> = named.into_iter().chain(folder).chain(real).collect();
+    places.dedup();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn watching(files: &[&AbsPath]) -> (FileWatch, Receiver<Vec<AbsPath>>) {
+        let (sender, receiver) = channel();
+        let watch = FileWatch::start(move |files| sender.send(files.to_vec()).unwrap());
+        watch.watch(files.iter().copied().cloned());
+        (watch, receiver)
+    }
+
+    #[test]
+    fn files_that_change_come_in_new_folders_or_go_are_told_and_others_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let (there, to_come) = (root.join("there.json"), root.join(".kode/sub/settings.json"));
+        fs::write(there.as_path(), "1").unwrap();
+        let (_watch, told) = watching(&[&there, &to_come]);
+
+        fs::write(there.as_path(), "12").unwrap();
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&there));
+        fs::write(root.join("other").as_path(), "x").unwrap();
+        fs::create_dir_all(to_come.parent().unwrap().as_path()).unwrap();
+        fs::write(to_come.as_path(), "1").unwrap();
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
+        fs::write(to_come.as_path(), "123").unwrap();
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
+        fs::remove_dir_all(root.join(".kode").as_path()).unwrap();
+        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
+        fs::remove_file(there.as_path()).unwrap();
+        assert_eq!(told.recv().unwrap(), [there]);
+    }
+
+    #[test]
+    fn a_file_behind_a_link_is_told_under_the_name_it_is_known_by() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        fs::create_dir(root.join("dotfiles").as_path()).unwrap();
+        fs::write(root.join("dotfiles/a.json").as_path(), "1").unwrap();
+        let link = root.join("settings.json");
+        std::os::unix::fs::symlink(root.join("dotfiles/a.json").as_path(), link.as_path()).unwrap();
+        let (_watch, told) = watching(&[&link]);
+        fs::write(root.join("dotfiles/a.json").as_path(), "12").unwrap();
+        assert_eq!(told.recv().unwrap(), [link]);
+    }
+}

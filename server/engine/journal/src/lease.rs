@@ -1,0 +1,388 @@
+//! Who writes a session: the note beside its journal, and how another process asks for it.
+//!
+//! Rule: the lock of the journal is the truth; all files here are notes. Each is written whole by a rename and readable by
+//! the user alone. What is asked is addressed to one lease: whoever holds a later one has nothing to do with it. Whoever
+//! asked has given up after [`TAKE_OVER_LIMIT`]: what is older is not obeyed.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use kode_base::folder_watch::FolderWatch;
+use kode_base::ids::{AskId, LeaseId};
+
+/// So long a writer may take to let go or to say why not.
+pub const TAKE_OVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// The note of who writes, beside the journal.
+const WRITER: &str = "writer.json";
+
+/// The folder of what is asked and answered, beside the journal: so watching it is not woken by each record.
+const FOLDER: &str = "lease";
+
+/// So many asks are looked at; nobody asks as often in earnest.
+const MAX_ASKS: usize = 32;
+
+/// A note that is longer than this many bytes is none of ours.
+const MAX_NOTE: u64 = 16 * 1_024;
+
+/// When this process began, as well as it knows.
+static STARTED: LazyLock<Timestamp> = LazyLock::new(Timestamp::now);
+
+/// A process that writes a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Writer {
+    /// Names the time it writes: another one each time a session is opened.
+    pub lease: LeaseId,
+    /// Its process.
+    pub pid: u32,
+    /// When that process began to open sessions: tells it from a later one of the same number.
+    pub started: Timestamp,
+    /// The client it works for.
+    pub client: String,
+    /// Its version.
+    pub version: String,
+    /// Since when it writes.
+    pub since: Timestamp,
+}
+
+/// Somebody wants to write the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    /// Its id.
+    pub id: AskId,
+    /// Whom it is asked of; `None` where no note said who writes.
+    #[serde(default)]
+    pub lease: Option<LeaseId>,
+    /// Whether what runs is to be cancelled.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// An ask as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    #[serde(flatten)]
+    ask: Ask,
+    /// When it was asked.
+    at: Timestamp,
+    /// The process that asks.
+    pid: u32,
+    /// When that process began to open sessions.
+    started: Timestamp,
+}
+
+impl Note {
+    fn of(ask: Ask) -> Self {
+        Self { ask, at: Timestamp::now(), pid: std::process::id(), started: *STARTED }
+    }
+
+    /// Whether somebody still waits for an answer. One that seems to come from the future is as old: the clock was set.
+    fn is_awaited(&self) -> bool {
+        Timestamp::now().duration_since(self.at).unsigned_abs() <= TAKE_OVER_LIMIT
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        (self.pid, self.started) == (std::process::id(), *STARTED)
+    }
+}
+
+/// Why a writer goes on writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+pub enum Declined {
+    /// A turn runs, or files are being brought back.
+    #[error("a turn runs there, or files are being brought back")]
+    TurnRunning,
+    /// Commands run in the background and would end.
+    #[error("commands run in the background there")]
+    CommandsRunning,
+}
+
+/// The notes of one session.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    journal: PathBuf,
+    folder: PathBuf,
+}
+
+impl Writer {
+    /// This process, for a client of that name, from now on.
+    pub fn this(client: &str) -> Self {
+        Self {
+            lease: LeaseId::generate(),
+            pid: std::process::id(),
+            started: *STARTED,
+            client: client.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            since: Timestamp::now(),
+        }
+    }
+}
+
+impl std::fmt::Display for Writer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} (process {})", self.client, self.pid)
+    }
+}
+
+impl Lease {
+    /// The notes beside a journal.
+    pub fn beside(journal: &Path) -> Self {
+        Self { journal: journal.to_path_buf(), folder: journal.with_file_name(FOLDER) }
+    }
+
+    /// Notes who writes. What was asked of an earlier writer is no more; what was asked of whoever writes still is, unless
+    /// this process asked it and has got what it wanted.
+    pub fn announce(&self, writer: &Writer) {
+        let made = create_private_folder(&self.folder);
+        for note in self.notes() {
+            let asked: Option<Note> = is_ask(&note).then(|| get(&note)).flatten();
+            let concerns =
+                |asked: &Note| asked.ask.lease.is_none() && asked.is_awaited() && !asked.is_of_this_process();
+            if !asked.is_some_and(|asked| concerns(&asked)) {
+                remove(&note);
+            }
+        }
+        if let Err(error) = made.and_then(|()| put(&self.note(), writer)) {
+            // Only a note: whoever wants to write is told less.
+            tracing::warn!(%error, "who writes the session could not be noted");
+        }
+    }
+
+    /// Takes the note away, if it is still this writer's.
+    pub fn withdraw(&self, writer: &Writer) {
+        if self.writer().is_some_and(|noted| noted.lease == writer.lease) {
+            remove(&self.note());
+        }
+    }
+
+    /// Who writes, as noted.
+    pub fn writer(&self) -> Option<Writer> {
+        get(&self.note())
+    }
+
+    /// Whether nobody writes. Must not be asked often: whoever opens the journal at this moment is refused.
+    pub fn is_free(&self) -> bool {
+        let Ok(journal) = fs::File::open(&self.journal) else { return false };
+        journal.try_lock().is_ok()
+    }
+
+    /// Asks the writer to let go.
+    pub fn ask(&self, ask: &Ask) -> io::Result<()> {
+        create_private_folder(&self.folder)?;
+        put(&self.ask_note(&ask.id), &Note::of(ask.clone()))
+    }
+
+    /// What is asked and awaited. All other asks are taken away: whoever asked has given up or ended.
+    pub fn asks(&self) -> Vec<Ask> {
+        let asks = self.notes().into_iter().filter(|path| is_ask(path)).take(MAX_ASKS);
+        let awaited = asks.filter_map(|path| {
+            // Where it lies says which it is: what it says itself may lead elsewhere.
+            let id = AskId::from_external(path.file_stem()?.to_str()?);
+            match get::<Note>(&path).filter(Note::is_awaited) {
+                Some(note) => Some(Ask { id, ..note.ask }),
+                None => {
+                    remove(&path);
+                    None
+                }
+            }
+        });
+        awaited.collect()
+    }
+
+    /// What is asked and answered, and what is left of earlier times.
+    fn notes(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        // One that begins with a dot is being written.
+        let whole = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        whole.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
+    }
+
+    /// Tells whoever asked that the writer goes on.
+    pub fn decline(&self, ask: &AskId, why: Declined) {
+        remove(&self.ask_note(ask));
+        if let Err(error) = put(&self.answer_note(ask), &why) {
+            tracing::warn!(%error, "an ask for the session could not be answered");
+        }
+    }
+
+    /// Why the writer goes on, if it has said so.
+    pub fn declined(&self, ask: &AskId) -> Option<Declined> {
+        get(&self.answer_note(ask))
+    }
+
+    /// Forgets an ask and its answer.
+    pub fn forget(&self, ask: &AskId) {
+        remove(&self.ask_note(ask));
+        remove(&self.answer_note(ask));
+    }
+
+    /// Wakes when something is asked or answered, and with `journal` also when the journal grows or another note says who
+    /// writes. `None` where the system cannot tell; whoever waits looks every now and then anyway.
+    pub fn watch(&self, wake: Arc<Notify>, journal: bool) -> Option<FolderWatch> {
+        // That a file that was written is closed counts too: so ends a process that is killed.
+        let watcher = FolderWatch::new(move |_| wake.notify_one()).and_then(|watcher| {
+            watcher.watch(&self.folder)?;
+            if let (true, Some(folder)) = (journal, self.journal.parent()) {
+                watcher.watch(folder)?;
+            }
+            Ok(watcher)
+        });
+        watcher.inspect_err(|error| tracing::info!(%error, "a session's folder cannot be watched")).ok()
+    }
+
+    fn note(&self) -> PathBuf {
+        self.journal.with_file_name(WRITER)
+    }
+
+    fn ask_note(&self, id: &AskId) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+
+    fn answer_note(&self, id: &AskId) -> PathBuf {
+        self.folder.join(format!("answer-{id}.json"))
+    }
+}
+
+/// Whether a note is an ask.
+fn is_ask(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
+}
+
+fn get<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let size = fs::metadata(path).ok()?.len();
+    (size <= MAX_NOTE).then_some(())?;
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Writes a note whole, readable by the user alone.
+fn put(path: &Path, note: &impl Serialize) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".note-").tempfile_in(folder)?;
+    file.write_all(&serde_json::to_vec(note)?)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, path = %path.display(), "a note could not be taken away");
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_private_and_go_with_their_writer_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("journal.jsonl");
+        let lease = Lease::beside(&journal);
+        let (first, second) = (Writer::this("one"), Writer::this("two"));
+        lease.announce(&first);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(folder.path().join(WRITER)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        lease.announce(&second);
+        lease.withdraw(&first);
+        assert_eq!(lease.writer(), Some(second.clone()));
+        lease.withdraw(&second);
+        assert_eq!(lease.writer(), None);
+    }
+
+    #[test]
+    fn an_ask_is_found_and_its_answer_goes_to_whoever_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        let ask = || Ask { id: AskId::generate(), lease: Some(LeaseId::generate()), force: true };
+        let (one, two) = (ask(), ask());
+        lease.ask(&one).unwrap();
+        lease.ask(&two).unwrap();
+        lease.decline(&one.id, Declined::TurnRunning);
+        assert_eq!(lease.asks(), std::slice::from_ref(&two));
+        assert_eq!((lease.declined(&one.id), lease.declined(&two.id)), (Some(Declined::TurnRunning), None));
+        lease.forget(&one.id);
+        lease.forget(&two.id);
+        assert_eq!((lease.asks(), lease.declined(&one.id)), (vec![], None));
+    }
+
+    /// Asks as another process would have so many seconds ago.
+    fn asked(lease: &Lease, of: Option<&Writer>, seconds: i64) -> AskId {
+        let id = AskId::generate();
+        let ask = Ask { id: id.clone(), lease: of.map(|writer| writer.lease.clone()), force: false };
+        let at = Timestamp::now() - jiff::SignedDuration::from_secs(seconds);
+        put(&lease.ask_note(&id), &Note { at, pid: 0, ..Note::of(ask) }).unwrap();
+        id
+    }
+
+    fn ids(lease: &Lease) -> Vec<AskId> {
+        lease.asks().into_iter().map(|ask| ask.id).collect()
+    }
+
+    #[test]
+    fn an_ask_that_nobody_waits_for_is_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        create_private_folder(&lease.folder).unwrap();
+        let limit = i64::try_from(TAKE_OVER_LIMIT.as_secs()).unwrap();
+        let (old, future) = (asked(&lease, None, limit + 1), asked(&lease, None, -limit - 60));
+        let fresh = asked(&lease, None, 0);
+        assert_eq!(ids(&lease), std::slice::from_ref(&fresh));
+        let stands = [&old, &future, &fresh].map(|id| lease.ask_note(id).exists());
+        assert_eq!(stands, [false, false, true]);
+    }
+
+    #[test]
+    fn a_new_writer_hears_what_was_asked_of_whoever_writes_and_not_what_it_asked_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        create_private_folder(&lease.folder).unwrap();
+        let (before, now) = (Writer::this("one"), Writer::this("two"));
+        let open = asked(&lease, None, 0);
+        asked(&lease, Some(&before), 0);
+        lease.ask(&Ask { id: AskId::generate(), lease: None, force: true }).unwrap();
+        lease.announce(&now);
+        assert_eq!(ids(&lease), [open]);
+    }
+
+    #[test]
+    fn an_ask_is_named_by_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        create_private_folder(&lease.folder).unwrap();
+        let victim = folder.path().join("victim.json");
+        fs::write(&victim, "kept").unwrap();
+        let ask = Ask { id: AskId::from_external("../victim"), lease: None, force: false };
+        put(&lease.folder.join("ask_1.json"), &Note::of(ask)).unwrap();
+        let asks = lease.asks();
+        lease.decline(&asks[0].id, Declined::TurnRunning);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        assert!(lease.declined(&AskId::from_external("ask_1")).is_some());
+    }
+}

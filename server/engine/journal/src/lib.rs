@@ -1,0 +1,44 @@
+//! The journal: a session as one append-only file of typed records, one JSON object a line.
+//!
+//! Rule: the journal is the truth. What the user was shown as done has been written before; memory is a fold over
+//! the records, and a session that is taken up again goes through the same fold.
+//!
+//! Layer: knows nothing of what a record means. Used by the records and the sessions.
+
+pub mod base;
+mod blobs;
+pub mod disk;
+pub mod growing;
+mod last;
+pub mod lease;
+mod line;
+mod payloads;
+pub mod reader;
+mod shelf;
+#[cfg(test)]
+#[path = "."]
+pub mod disks {
+    //! Disks that fail, for the tests of this crate.
+    #[path = "../../testing/src/disk/faults.rs"]
+    pub mod faults;
+    #[path = "../../testing/src/disk/memory.rs"]
+    pub mod memory;
+}
+#[cfg(test)]
+extern crate self as kode_journal;
+#[cfg(test)]
+mod survival;
+#[cfg(test)]
+mod testing;
+mod writer;
+
+pub use blobs::{BlobId, Blobs, NotABlobId};
+pub use disk::write_atomically;
+pub use last::{LastLines, read_last};
+pub use line::{JournalEntry, Line, VERSION};
+pub(crate) use reader::LINE_LIMIT;
+#[cfg(test)]
+pub(crate) use reader::read_on;
+pub use reader::{Lines, ReadJournal, Stamp, read};
+pub use shelf::{SHELF, Shelf, Slot};
+pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

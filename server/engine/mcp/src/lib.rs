@@ -1,0 +1,88 @@
+//! Servers of the Model Context Protocol: programs and places in the network that offer tools, resources and prompts.
+//!
+//! Rule: nothing of a workspace's files is started or reached before the user has approved that very text; nobody waits for
+//! a server that nobody needs; one bad server costs itself alone; what servers say is data and gives no permission.
+//!
+//! Layer: knows nothing of sessions or the loop. Used by the engine.
+
+mod auth;
+mod client;
+mod connection;
+mod elicit;
+pub mod failure;
+mod of_file;
+pub mod prompts;
+mod result;
+mod rush;
+mod seen;
+mod servers;
+pub mod surroundings;
+mod transport;
+mod used;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use async_trait::async_trait;
+use futures::future::join_all;
+
+use kode_base::paths::AbsPath;
+use kode_config::policy::PolicySource;
+use kode_process::shell::Secrets;
+use kode_tool::servers::{McpServers, ServerPool};
+use servers::Place;
+
+pub use servers::{Member, Servers};
+
+/// The servers of all workspaces of an engine.
+pub struct Mcp {
+    state: AbsPath,
+    workspaces: Mutex<HashMap<Vec<AbsPath>, Weak<Servers>>>,
+}
+
+impl Mcp {
+    /// For an engine whose state is in this folder.
+    #[must_use]
+    pub fn new(state: AbsPath) -> Self {
+        Self { state, workspaces: Mutex::default() }
+    }
+
+    /// The servers of a workspace: the same for all that have the same folders. Starts nothing.
+    #[must_use]
+    pub fn servers(
+        &self,
+        roots: &[AbsPath],
+        secrets: &Secrets,
+        policy: impl FnOnce() -> Arc<dyn PolicySource>,
+    ) -> Arc<Servers> {
+        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = workspaces.get(roots).and_then(Weak::upgrade) {
+            return known;
+        }
+        workspaces.retain(|_, servers| servers.strong_count() > 0);
+        let place = Place { state: self.state.clone(), secrets: secrets.clone() };
+        let made = Servers::new(roots.to_vec(), policy(), place);
+        workspaces.insert(roots.to_vec(), Arc::downgrade(&made));
+        made
+    }
+}
+
+#[async_trait]
+impl ServerPool for Mcp {
+    fn of(
+        &self,
+        roots: &[AbsPath],
+        secrets: &Secrets,
+        policy: &dyn Fn() -> Arc<dyn PolicySource>,
+    ) -> Arc<dyn McpServers> {
+        self.servers(roots, secrets, policy)
+    }
+
+    async fn end(&self) {
+        let all: Vec<_> = {
+            let workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+            workspaces.values().filter_map(Weak::upgrade).collect()
+        };
+        join_all(all.iter().map(|servers| servers.end())).await;
+    }
+}

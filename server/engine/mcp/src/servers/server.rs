@@ -1,0 +1,563 @@
+//! One server: started when it is needed, held connected, tried again when it fails, ended when nobody needs it.
+//!
+//! Rule: one task alone makes and ends connections; everybody else reads the state it tells. Before it makes one it asks whether
+//! settings still let it: a script that was swapped meanwhile is not started. A failure that only a person can put right is not
+//! tried again by itself, and every wait has a limit.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::connection::{Connection, Way};
+use crate::servers::offered::Offered;
+use crate::surroundings::Surroundings;
+use crate::{Servers, auth, seen};
+use kode_base::blocking;
+use kode_config::mcp::config::{Address, Definition, HEALTH_INTERVAL, Link, Recovery};
+use kode_config::mcp::fault::{Failure, FailureClass};
+use kode_permission::rules::Source;
+use kode_tool::status::{ServerInfo, State};
+
+/// A connection that has held so long was a good one: failures before it do not count.
+const STABLE: Duration = Duration::from_secs(60);
+/// Changes that a server tells of are looked at together when they come so close.
+const SETTLE: Duration = Duration::from_millis(100);
+/// A wait between attempts is shorter by a random part of up to one in so many.
+const JITTER: u32 = 4;
+
+/// What the task tells.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    state: Option<State>,
+    attempts: u32,
+    failure: Option<Failure>,
+    latency: Option<Duration>,
+    title: Option<String>,
+    note: Option<String>,
+}
+
+/// The task that holds the connection.
+struct Task {
+    stop: CancellationToken,
+    handle: JoinHandle<()>,
+}
+
+/// A server.
+pub(crate) struct Server {
+    /// What the user calls it.
+    pub(crate) name: String,
+    /// Its part of the names of its tools.
+    pub(crate) part: String,
+    /// Where its entry stands.
+    pub(crate) source: Source,
+    /// How it is reached, where it may be.
+    pub(crate) definition: Option<Arc<Definition>>,
+    /// The state when no task runs.
+    resting: State,
+    /// Why its entry cannot be used.
+    unusable: Option<Failure>,
+    surroundings: Arc<Surroundings>,
+    told: Mutex<Told>,
+    offered: Mutex<Arc<Offered>>,
+    way: Mutex<Option<Way>>,
+    task: Mutex<Option<Task>>,
+    again: Notify,
+    /// Somebody waits for it.
+    is_wanted: Notify,
+    /// Grows with everything that is told.
+    revision: watch::Sender<u64>,
+    /// Why it waits for the user's approval, where it was approved before.
+    reason: Option<String>,
+    /// Those that it is one of, which are told what becomes of it and asked whether it may run.
+    all: Weak<Servers>,
+    /// Itself, for its tools.
+    me: Weak<Server>,
+}
+
+/// What an entry comes to.
+pub(crate) enum Entered {
+    /// A server that may be started.
+    Usable(Box<Definition>),
+    /// One that may not, and what is shown of it; with the reason, where there is more to say of it.
+    Resting(State, Option<String>),
+    /// An entry that cannot be used.
+    Unusable(Failure),
+}
+
+impl Server {
+    pub(crate) fn new(
+        (name, part, source): (String, String, Source),
+        entered: Entered,
+        surroundings: Arc<Surroundings>,
+        all: Weak<Servers>,
+    ) -> Arc<Self> {
+        let (definition, resting, unusable, reason) = match entered {
+            Entered::Usable(definition) => (Some(Arc::new(*definition)), State::Stopped, None, None),
+            Entered::Resting(state, reason) => (None, state, None, reason),
+            Entered::Unusable(failure) => (None, State::Failed, Some(failure), None),
+        };
+        Arc::new_cyclic(|me| Self {
+            name,
+            part,
+            source,
+            definition,
+            resting,
+            unusable,
+            surroundings,
+            told: Mutex::default(),
+            offered: Mutex::default(),
+            way: Mutex::default(),
+            task: Mutex::default(),
+            again: Notify::new(),
+            is_wanted: Notify::new(),
+            revision: watch::Sender::new(0),
+            reason,
+            all,
+            me: me.clone(),
+        })
+    }
+
+    /// Starts it, unless it runs or may not.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let Some(definition) = self.definition.clone() else { return };
+        let mut task = lock(&self.task);
+        if task.is_some() {
+            return;
+        }
+        let stop = CancellationToken::new();
+        *lock(&self.told) = Told { state: Some(State::Starting), ..Told::default() };
+        let handle = tokio::spawn(Arc::clone(self).run(definition, stop.clone()));
+        *task = Some(Task { stop, handle });
+    }
+
+    /// Ends it and waits until all of it is gone.
+    pub(crate) async fn stop(&self) {
+        let task = lock(&self.task).take();
+        let Some(task) = task else { return };
+        task.stop.cancel();
+        if let Err(error) = task.handle.await {
+            tracing::error!(%error, server = self.name, "the task of a server broke");
+        }
+        *lock(&self.offered) = Arc::default();
+        *lock(&self.told) = Told::default();
+        self.changed();
+    }
+
+    /// Connects anew, whatever the state.
+    pub(crate) fn reconnect(self: &Arc<Self>) {
+        self.start();
+        self.again.notify_one();
+    }
+
+    /// Why it waits for the user's approval, where it was approved before.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.reason.clone()
+    }
+
+    /// What becomes of it now.
+    pub(crate) fn state(&self) -> State {
+        lock(&self.told).state.unwrap_or(self.resting)
+    }
+
+    /// Whether it is being connected to for the first time and nothing has gone wrong yet.
+    pub(crate) fn is_nearly_there(&self) -> bool {
+        let told = lock(&self.told);
+        told.state == Some(State::Starting) && told.attempts == 0
+    }
+
+    /// What it offers.
+    pub(crate) fn offered(&self) -> Arc<Offered> {
+        Arc::clone(&lock(&self.offered))
+    }
+
+    /// How it is reached over the network, if it is.
+    pub(crate) fn address(&self) -> Option<(Arc<Definition>, Address)> {
+        let definition = self.definition.clone()?;
+        match &definition.link {
+            Link::Network(address) => Some((Arc::clone(&definition), address.clone())),
+            Link::Stdio(_) => None,
+        }
+    }
+
+    /// What surrounds it.
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// Itself, for people.
+    pub(crate) fn info(&self) -> ServerInfo {
+        let (told, offered) = (lock(&self.told).clone(), self.offered());
+        let notes = self.definition.iter().flat_map(|definition| definition.notes.iter().cloned());
+        ServerInfo {
+            name: self.name.clone(),
+            kind: self.definition.as_ref().map_or("", |definition| definition.kind()),
+            target: self.definition.as_ref().map(|definition| definition.shown()).unwrap_or_default(),
+            state: told.state.unwrap_or(self.resting),
+            source: self.source.clone(),
+            attempts: told.attempts,
+            failure: told.failure.or_else(|| self.unusable.clone()),
+            latency: told.latency,
+            title: told.title,
+            tools: offered.tools.len(),
+            prompts: offered.prompts.len(),
+            resources: offered.resources.len(),
+            changed_tools: offered.changed.clone(),
+            notes: notes
+                .chain(self.reason.clone())
+                .chain(told.note)
+                .chain(offered.notes.iter().cloned())
+                .collect(),
+        }
+    }
+
+    /// Takes what its tools say of themselves now for what they said first.
+    pub(crate) async fn accept_tools(&self) {
+        let Some(definition) = &self.definition else { return };
+        let offered = self.offered();
+        if offered.changed.is_empty() {
+            return;
+        }
+        let (state, digest) = (self.surroundings.state.clone(), definition.digest.clone());
+        let described = offered.described.clone();
+        if let Err(error) = blocking(move || seen::accept(&state, &digest, described)).await {
+            tracing::warn!(%error, server = self.name, "what its tools say could not be remembered");
+        }
+        *lock(&self.offered) = Arc::new(Offered { changed: Vec::new(), ..(*offered).clone() });
+        self.changed();
+    }
+
+    /// Begins to sign the user in; gives the page to open. When they have, it is connected to.
+    ///
+    /// # Errors
+    /// Why that cannot be done.
+    pub(crate) async fn authenticate(self: &Arc<Self>) -> Result<Url, Failure> {
+        let Some((definition, address)) = self.address() else {
+            return Err(Failure::permanent(
+                format!("`{}` is not in the network, so there is nothing to sign in to", self.name),
+                "Give it what it needs in `env` of its entry.",
+            ));
+        };
+        let challenge = lock(&self.told).failure.as_ref().map(|failure| failure.challenge.clone());
+        let challenge = challenge.unwrap_or_default();
+        let sign_in = auth::begin(&definition, &address, &self.surroundings.state, &challenge).await?;
+        let (url, server) = (sign_in.url.clone(), Arc::clone(self));
+        tokio::spawn(async move {
+            match sign_in.complete(&definition).await {
+                Ok(()) => server.reconnect(),
+                Err(failure) => server.tell(|told| told.failure = Some(failure)),
+            }
+        });
+        Ok(url)
+    }
+
+    /// The way to ask it, as soon as there is one, within its limit to start.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn way(&self) -> Result<Way, Failure> {
+        let mut revision = self.revision.subscribe();
+        self.is_wanted.notify_one();
+        let ready = async {
+            loop {
+                revision.borrow_and_update();
+                if let (State::Connected, Some(way)) = (self.state(), lock(&self.way).clone()) {
+                    return Ok(way);
+                }
+                match self.state() {
+                    State::Starting | State::Connected => {}
+                    State::Disabled | State::WaitingForApproval | State::Stopped => {
+                        return Err(Failure::permanent(
+                            format!("the MCP server `{}` is not running", self.name),
+                            "Go on without it; the user can start it with `/mcp`.",
+                        ));
+                    }
+                    State::NeedsAuth | State::Failed => {
+                        let failure = lock(&self.told).failure.clone().or_else(|| self.unusable.clone());
+                        return Err(failure.unwrap_or_else(|| Failure::permanent("it failed", "Use `/mcp`.")));
+                    }
+                }
+                if revision.changed().await.is_err() {
+                    return Err(Failure::permanent("the server is gone", "Go on without it."));
+                }
+            }
+        };
+        match timeout(self.surroundings.limits.start, ready).await {
+            Ok(way) => way,
+            Err(_) => {
+                let failure = lock(&self.told).failure.clone();
+                let said = failure.map(|failure| format!(": {}", failure.message)).unwrap_or_default();
+                Err(Failure::transient(
+                    format!("the MCP server `{}` is not connected yet{said}", self.name),
+                    "It is tried again by itself; go on without it meanwhile.",
+                ))
+            }
+        }
+    }
+
+    /// Its one task.
+    async fn run(self: Arc<Self>, definition: Arc<Definition>, stop: CancellationToken) {
+        let mut attempts = 0;
+        tokio::select! {
+            () = self.calm() => {}
+            () = self.is_wanted.notified() => {}
+            () = stop.cancelled() => return,
+        }
+        loop {
+            let lets = tokio::select! {
+                lets = self.is_let() => lets,
+                () = stop.cancelled() => break,
+            };
+            if !lets {
+                // Whoever does not let it ends it.
+                *lock(&self.offered) = Arc::default();
+                stop.cancelled().await;
+                break;
+            }
+            self.tell(|told| {
+                told.state = Some(State::Starting);
+                told.attempts = attempts;
+            });
+            let began = Instant::now();
+            let failure = match self.connect_and_hold(&definition, &stop).await {
+                Held::Stopped => break,
+                Held::Again => {
+                    attempts = 0;
+                    continue;
+                }
+                Held::Failed(failure) => failure,
+            };
+            *lock(&self.way) = None;
+            if began.elapsed() >= STABLE {
+                attempts = 0;
+            }
+            attempts += 1;
+            tracing::info!(server = self.name, %failure, attempts, "a server cannot be used");
+            let wait = wait_before(attempts, &failure, definition.recovery);
+            let state = match (wait, failure.class) {
+                (Some(_), _) => State::Starting,
+                (None, FailureClass::Auth) => State::NeedsAuth,
+                (None, FailureClass::Transient | FailureClass::Permanent) => State::Failed,
+            };
+            if wait.is_none() {
+                *lock(&self.offered) = Arc::default();
+            }
+            self.tell(|told| {
+                told.state = Some(state);
+                told.attempts = attempts;
+                told.failure = Some(failure);
+                told.latency = None;
+            });
+            let over = async {
+                match wait {
+                    Some(wait) => sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = over => {}
+                () = self.again.notified() => attempts = 0,
+                () = stop.cancelled() => break,
+            }
+        }
+        *lock(&self.way) = None;
+    }
+
+    /// Returns when no prompt is in the way of its start.
+    async fn calm(&self) {
+        if let Some(all) = self.all.upgrade() {
+            all.calm().await;
+        }
+    }
+
+    /// Whether settings still let it be what it was made from.
+    async fn is_let(&self) -> bool {
+        match self.all.upgrade() {
+            Some(all) => all.lets(self).await,
+            None => false,
+        }
+    }
+
+    async fn connect_and_hold(&self, definition: &Arc<Definition>, stop: &CancellationToken) -> Held {
+        let opened = tokio::select! {
+            opened = self.open(definition) => opened,
+            () = stop.cancelled() => return Held::Stopped,
+        };
+        let (mut connection, offered) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => return Held::Failed(failure),
+        };
+        *lock(&self.offered) = Arc::new(offered);
+        *lock(&self.way) = Some(connection.way.clone());
+        let title = connection.info().and_then(|info| {
+            let named = info.server_info.as_ref()?;
+            Some(format!("{} {}", named.title.as_ref().unwrap_or(&named.name), named.version))
+        });
+        let note = connection.note.take();
+        self.tell(|told| {
+            let latency = told.latency;
+            *told = Told { state: Some(State::Connected), latency, title, note, ..Told::default() };
+        });
+        let held = self.hold(definition, &mut connection, stop).await;
+        *lock(&self.way) = None;
+        connection.close().await;
+        held
+    }
+
+    /// Connects, and looks what there is.
+    async fn open(&self, definition: &Arc<Definition>) -> Result<(Connection, Offered), Failure> {
+        let connection = Connection::open(definition, &self.surroundings).await?;
+        match self.look(definition, &connection).await {
+            Ok(offered) => Ok((connection, offered)),
+            Err(failure) => {
+                let failure = Failure { stderr: connection.complaints(), ..failure };
+                connection.close().await;
+                Err(failure)
+            }
+        }
+    }
+
+    async fn look(&self, definition: &Definition, connection: &Connection) -> Result<Offered, Failure> {
+        let limit = self.surroundings.limits.start;
+        let info = connection.info();
+        let looked = timeout(limit, Offered::look(self, definition, &connection.way, info.as_deref())).await;
+        looked.unwrap_or_else(|_| {
+            Err(Failure::transient(
+                format!("the server did not say within {} s what it offers", limit.as_secs_f32()),
+                "It is tried again by itself.",
+            ))
+        })
+    }
+
+    /// Holds a connection until it is lost or nobody wants it any more.
+    async fn hold(
+        &self,
+        definition: &Arc<Definition>,
+        connection: &mut Connection,
+        stop: &CancellationToken,
+    ) -> Held {
+        let way = connection.way.clone();
+        let mut changes = way.handler.changes();
+        let health = definition.health;
+        let mut ticks = interval(health.unwrap_or(HEALTH_INTERVAL));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Held::Stopped,
+                () = self.again.notified() => return Held::Again,
+                failure = connection.lost() => return Held::Failed(failure),
+                told = changes.changed() => {
+                    if told.is_err() {
+                        return Held::Again;
+                    }
+                    let look = async {
+                        sleep(SETTLE).await;
+                        changes.borrow_and_update();
+                        self.look(definition, connection).await
+                    };
+                    let looked = tokio::select! {
+                        looked = look => looked,
+                        () = stop.cancelled() => return Held::Stopped,
+                    };
+                    match looked {
+                        Ok(offered) => *lock(&self.offered) = Arc::new(offered),
+                        Err(failure) => return Held::Failed(failure),
+                    }
+                    self.changed();
+                }
+                _ = ticks.tick(), if health.is_some() => {
+                    // One that works on a call may well be too busy to answer.
+                    let alive = tokio::select! {
+                        alive = way.ping() => alive,
+                        () = stop.cancelled() => return Held::Stopped,
+                    };
+                    match alive {
+                        Ok(latency) => self.tell(|told| told.latency = Some(latency)),
+                        Err(failure) if way.handler.is_idle() => {
+                            let stderr = connection.complaints();
+                            return Held::Failed(Failure { stderr, ..failure });
+                        }
+                        Err(failure) => tracing::debug!(%failure, server = self.name, "it is busy"),
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, tell: impl FnOnce(&mut Told)) {
+        tell(&mut lock(&self.told));
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.revision.send_modify(|revision| *revision += 1);
+        if let Some(all) = self.all.upgrade() {
+            all.changed();
+        }
+    }
+
+    /// Itself, for what it offers.
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        self.me.clone()
+    }
+}
+
+/// How holding a connection ended.
+enum Held {
+    Stopped,
+    Again,
+    Failed(Failure),
+}
+
+/// The wait before the next attempt; `None` when there is none by itself.
+fn wait_before(attempts: u32, failure: &Failure, recovery: Recovery) -> Option<Duration> {
+    match failure.class {
+        FailureClass::Permanent | FailureClass::Auth => return None,
+        FailureClass::Transient => {}
+    }
+    if !recovery.enabled || attempts >= recovery.attempts {
+        return None;
+    }
+    let doubled = recovery.first_delay.saturating_mul(1u32.checked_shl(attempts - 1).unwrap_or(u32::MAX));
+    let wait = doubled.min(recovery.max_delay);
+    Some(wait - wait.mul_f64(random_part()) / JITTER)
+}
+
+/// A number from 0 up to 1 that differs from time to time.
+fn random_part() -> f64 {
+    let bits = uuid::Uuid::now_v7().as_u128() & u128::from(u16::MAX);
+    f64::from(u16::try_from(bits).unwrap_or_default()) / f64::from(u16::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_a_bound_and_end_with_the_attempts() {
+        let transient = Failure::transient("x", "y");
+        let recovery = Recovery { attempts: 10, ..Recovery::default() };
+        let mut last = Duration::ZERO;
+        for attempts in 1..10 {
+            let wait = wait_before(attempts, &transient, recovery).unwrap();
+            let whole = recovery.first_delay.saturating_mul(1 << (attempts - 1)).min(recovery.max_delay);
+            assert!(wait <= whole && wait >= whole * 3 / 4, "{attempts}: {wait:?}");
+            assert!(wait >= last * 3 / 4);
+            last = wait;
+        }
+        assert_eq!(wait_before(10, &transient, recovery), None);
+        assert_eq!(wait_before(1, &transient, Recovery { enabled: false, ..recovery }), None);
+        for failure in [Failure::permanent("x", "y"), Failure::auth("s", "")] {
+            assert_eq!(wait_before(1, &failure, recovery), None);
+        }
+    }
+}

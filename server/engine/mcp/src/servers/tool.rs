@@ -1,0 +1,307 @@
+//! A tool of a server, as a tool like any other.
+//!
+//! Rule: what a server says of a tool is a hint and no permission: every call is judged as something whose effects are not
+//! known, unless the user's own entry says that the hints are to be believed. Arguments are checked against the whole schema
+//! before anybody is asked, and the schema reaches the model unchanged.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use jsonschema::Validator;
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult, Tool};
+use rmcp::service::PeerRequestOptions;
+use serde_json::Value;
+use tokio::time::sleep_until;
+
+use crate::client::Ongoing;
+use crate::connection::{Object, Way};
+use crate::failure;
+use crate::result::{self, Bounds};
+use crate::servers::server::Server;
+use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_config::mcp::config::{CALL_TOTAL, Definition};
+use kode_config::mcp::fault::{Failure, bounded};
+use kode_config::mcp::names;
+use kode_tool::{Action, CallContext, ErasedTool, Offering, Plan, ToolFacts, ToolOutput};
+
+/// The longest description that the model gets.
+const MAX_DESCRIPTION: usize = 4_096;
+/// So many faults of arguments are told.
+const MAX_FAULTS: usize = 8;
+/// The longest line about arguments in a title.
+const MAX_ARGUMENTS: usize = 200;
+
+/// A tool of a server.
+pub(crate) struct McpTool {
+    server: Weak<Server>,
+    server_name: String,
+    name: &'static str,
+    /// What the server calls it.
+    tool: String,
+    description: String,
+    schema: Value,
+    /// Whether it only looks, where that is believed.
+    only_looks: bool,
+    /// What the server says: that it only looks.
+    says_it_only_looks: bool,
+    total: Option<Duration>,
+    validator: OnceLock<Option<Validator>>,
+}
+
+impl McpTool {
+    pub(crate) fn new(server: &Server, definition: &Definition, name: &'static str, tool: Tool) -> Self {
+        let says_it_only_looks =
+            tool.annotations.as_ref().and_then(|hints| hints.read_only_hint).unwrap_or(false);
+        let description = tool.description.as_deref().map(str::trim).filter(|said| !said.is_empty());
+        let description = match description {
+            Some(said) => said.chars().take(MAX_DESCRIPTION).collect(),
+            None => format!("The tool `{}` of the MCP server `{}`.", tool.name, server.name),
+        };
+        Self {
+            server: server.weak(),
+            server_name: server.name.clone(),
+            name,
+            description,
+            schema: Value::Object((*tool.input_schema).clone()),
+            only_looks: definition.trusts_hints && says_it_only_looks,
+            says_it_only_looks,
+            total: definition.timeout,
+            validator: OnceLock::new(),
+            tool: tool.name.into_owned(),
+        }
+    }
+
+    /// Its canonical name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the server calls it.
+    pub(crate) fn own_name(&self) -> &str {
+        &self.tool
+    }
+
+    /// What the model is told of it.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Whether the server says that it only looks.
+    pub(crate) fn says_it_only_looks(&self) -> bool {
+        self.says_it_only_looks
+    }
+
+    fn shown(&self) -> String {
+        names::shown(&self.server_name, &self.tool)
+    }
+
+    fn is_changed(&self) -> bool {
+        let server = self.server.upgrade();
+        server.is_some_and(|server| server.offered().changed.contains(&self.tool))
+    }
+
+    /// Checks arguments against all of the schema.
+    fn check(&self, input: &Value) -> Result<Object, ToolError> {
+        let wrong = |why: String| {
+            ToolError::new(
+                ToolErrorKind::InvalidInput,
+                format!("The arguments of {} do not fit: {why}.", self.name),
+                "Put them right by the schema of the tool and call it again.",
+            )
+        };
+        let Value::Object(arguments) = input else {
+            return Err(wrong("they have to be one JSON object".to_owned()));
+        };
+        let validator = self.validator.get_or_init(|| match jsonschema::validator_for(&self.schema) {
+            Ok(validator) => Some(validator),
+            Err(error) => {
+                // The server checks them itself as well.
+                tracing::warn!(tool = self.name, %error, "the schema of a tool cannot be used to check arguments");
+                None
+            }
+        });
+        let faults: Vec<_> = validator
+            .iter()
+            .flat_map(|validator| validator.iter_errors(input))
+            .take(MAX_FAULTS)
+            .map(|fault| match fault.instance_path().to_string() {
+                at if at.is_empty() => bounded(&fault.to_string()),
+                at => format!("`{at}`: {}", bounded(&fault.to_string())),
+            })
+            .collect();
+        if faults.is_empty() { Ok(arguments.clone()) } else { Err(wrong(faults.join("; "))) }
+    }
+}
+
+#[async_trait]
+impl ErasedTool for McpTool {
+    fn facts(&self) -> ToolFacts {
+        let kind = if self.only_looks { ToolKind::ReadOnly } else { ToolKind::Execute };
+        ToolFacts {
+            name: self.name,
+            aliases: &[],
+            kind,
+            concurrency_safe: self.only_looks,
+            description: "A tool of an MCP server.",
+        }
+    }
+
+    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
+        Some(self.description.clone())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    fn input_schema(&self) -> Value {
+        self.schema.clone()
+    }
+
+    async fn plan(&self, input: Value, _context: &CallContext) -> Result<Plan, ToolError> {
+        let arguments = self.check(&input)?;
+        let line: String = input.to_string().chars().take(MAX_ARGUMENTS).collect();
+        let mut title = match arguments.is_empty() {
+            true => self.shown(),
+            false => format!("{} {line}", self.shown()),
+        };
+        if self.is_changed() {
+            title.push_str(" (the server describes it otherwise than when you let it in)");
+        }
+        let call = Call {
+            server: self.server.clone(),
+            server_name: self.server_name.clone(),
+            name: self.name,
+            tool: self.tool.clone(),
+            arguments,
+            total: self.total,
+        };
+        let touch = Touch::Foreign {
+            tool: self.name.to_owned(),
+            shown: format!("{} {input}", self.shown()),
+            only_looks: self.only_looks,
+        };
+        let run = move |context: CallContext| -> BoxFuture<'static, _> { Box::pin(call.run(context)) };
+        Ok(Plan { title, touches: vec![touch], action: Action::Run(Box::new(run)) })
+    }
+}
+
+/// A call that may run.
+struct Call {
+    server: Weak<Server>,
+    server_name: String,
+    name: &'static str,
+    tool: String,
+    arguments: Object,
+    total: Option<Duration>,
+}
+
+impl Call {
+    async fn run(self, context: CallContext) -> Result<ToolOutput, ToolError> {
+        let server = self.server.upgrade().ok_or_else(|| {
+            self.failed(&Failure::permanent("the MCP server is no longer there", "Go on without it."))
+        })?;
+        let way = tokio::select! {
+            way = server.way() => way.map_err(|failure| self.failed(&failure))?,
+            () = context.cancel.cancelled() => return Err(self.cancelled()),
+        };
+        let limits = server.surroundings().limits;
+        let ask = context.ask.clone();
+        let ongoing = Ongoing::new(std::sync::Arc::clone(&context.progress), ask);
+        let result = self.answered(&way, &ongoing, limits.call, &context).await?;
+        let outputs = context.shell.tasks().outputs();
+        let bounds = Bounds { tokens: limits.output_tokens, outputs, call: &context.call_id };
+        match result {
+            ServerResult::CallToolResult(result) => {
+                result::output(&names::shown(&self.server_name, &self.tool), result, &bounds)
+            }
+            _ => Err(self.failed(&Failure::permanent(
+                "the server answered with something that is no result of a tool",
+                "Go on without it.",
+            ))),
+        }
+    }
+
+    /// What the server answers, within the time it has.
+    async fn answered(
+        &self,
+        way: &Way,
+        ongoing: &Arc<Ongoing>,
+        idle: Duration,
+        context: &CallContext,
+    ) -> Result<ServerResult, ToolError> {
+        let params = CallToolRequestParams::new(self.tool.clone()).with_arguments(self.arguments.clone());
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = way.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let mut handle =
+            sent.map_err(|error| self.failed(&failure::of_request(&self.server_name, &error)))?;
+        let _following = way.handler.follow(handle.progress_token.clone(), Arc::clone(ongoing));
+        let total = self.total.unwrap_or(CALL_TOTAL);
+        // Who sets a limit in the entry wants that one.
+        let idle = self.total.unwrap_or(idle);
+        let stopped = loop {
+            let deadline = ongoing.deadline(idle, total);
+            let over = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    // It waits for the user; looked at again soon.
+                    None => tokio::time::sleep(WAITING_LOOK).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => {
+                    let answer = answer.map_err(|_| self.lost())?;
+                    return answer.map_err(|error| self.failed(&failure::of_request(&self.server_name, &error)));
+                }
+                () = context.cancel.cancelled() => break self.cancelled(),
+                () = over => match ongoing.deadline(idle, total) {
+                    Some(deadline) if deadline <= tokio::time::Instant::now() => break self.timed_out(idle),
+                    Some(_) | None => {}
+                },
+            }
+        };
+        if let Err(error) = handle.cancel(Some(stopped.message.clone())).await {
+            tracing::debug!(%error, server = self.server_name, "the server could not be told that a call is over");
+        }
+        Err(stopped)
+    }
+
+    fn failed(&self, failure: &Failure) -> ToolError {
+        let shown = names::shown(&self.server_name, &self.tool);
+        let mut message = format!("{shown}: {}.", failure.message);
+        if !failure.stderr.is_empty() {
+            message.push_str("\nThe last it wrote to its standard error:\n");
+            message.push_str(&failure.stderr);
+        }
+        ToolError::new(ToolErrorKind::Failed, message, failure.hint.clone())
+    }
+
+    fn lost(&self) -> ToolError {
+        self.failed(&Failure::transient(
+            "the connection to the server ended while the call ran; whether it has done anything is not known",
+            "The server is connected to again by itself. Look what was done before you repeat the call.",
+        ))
+    }
+
+    fn cancelled(&self) -> ToolError {
+        ToolError::new(
+            ToolErrorKind::Cancelled,
+            format!("The user cancelled the call of {}.", self.name),
+            "Do not repeat it unless the user asks.",
+        )
+    }
+
+    fn timed_out(&self, idle: Duration) -> ToolError {
+        ToolError::new(
+            ToolErrorKind::Timeout,
+            format!("{} gave no answer and no sign of progress within {} s.", self.name, idle.as_secs_f32()),
+            "Ask for less in one call. `timeout` in the server's entry, or MCP_TOOL_TIMEOUT, gives it more time.",
+        )
+    }
+}
+
+/// How often it is looked whether the user has answered a question of a call.
+const WAITING_LOOK: Duration = Duration::from_millis(500);

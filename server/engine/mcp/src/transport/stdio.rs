@@ -1,0 +1,222 @@
+//! Servers that are programs: started, spoken to line by line, and listened to for what they complain of.
+//!
+//! Rule: what a server writes to its standard error is read to the end, so that it never blocks, and only the end of it is
+//! kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::MAX_MESSAGE_BYTES;
+use crate::surroundings::Surroundings;
+use kode_config::mcp::config::{Definition, Program};
+use kode_config::mcp::fault::Failure;
+use kode_process::outcome::Exit;
+use kode_process::shell::served::{self, Ended, ServedProcess, ServedSpec};
+
+/// So many bytes of a server's standard error are kept.
+const KEPT_ERRORS: usize = 8 << 10;
+/// So much of it is read at once.
+const READ_SIZE: usize = 16 << 10;
+/// The exit code of shells for a program that is not there, and for one that cannot be started.
+const NOT_FOUND: i32 = 127;
+const NOT_STARTED: i32 = 126;
+
+/// How long what a server has written is waited for once it has ended; programs that it started may hold its output open.
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
+/// The end of what a server wrote to its standard error.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Complaints {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    /// Cancelled once all of it was read.
+    read: CancellationToken,
+}
+
+impl Complaints {
+    /// As text.
+    pub(crate) fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let clean =
+            |char: char| if char.is_control() && char != '\n' && char != '\t' { '\u{fffd}' } else { char };
+        text.trim().chars().map(clean).collect()
+    }
+
+    /// Waits until all is read that a server has written which has ended by now.
+    pub(crate) async fn settle(&self) {
+        // What comes later is missing and nothing else.
+        let _ = timeout(LAST_WORDS_LIMIT, self.read.cancelled()).await;
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(bytes);
+        let over = kept.len().saturating_sub(KEPT_ERRORS);
+        kept.drain(..over);
+    }
+
+    async fn take_in(self, mut errors: pipe::Receiver) {
+        let _read = self.read.clone().drop_guard();
+        let mut buffer = vec![0; READ_SIZE];
+        while let Ok(length) = errors.read(&mut buffer).await {
+            if length == 0 {
+                break;
+            }
+            self.push(&buffer[..length]);
+        }
+    }
+}
+
+/// Starts the program and opens the way to it.
+///
+/// # Errors
+/// Why it could not be started.
+pub(crate) fn start(
+    definition: &Definition,
+    program: &Program,
+    surroundings: &Surroundings,
+    complaints: &Complaints,
+) -> Result<(impl Transport<RoleClient> + use<>, ServedProcess), Failure> {
+    let sandbox = surroundings.sandbox_of(definition);
+    let mut variables = surroundings.variables_of_programs(definition);
+    let (mut writable, mut readable) = (Vec::new(), Vec::new());
+    if let Some(plugin) = &definition.plugin {
+        plugin.make_data();
+        writable.extend(plugin.data.as_path().is_dir().then(|| plugin.data.clone()));
+        readable.push(plugin.root.clone());
+    }
+    if sandbox.is_some() {
+        match surroundings.cache_of(definition) {
+            Ok(cache) => {
+                // Runners of packages keep what they fetch; their usual places cannot be written in the sandbox.
+                for (name, folder) in
+                    [("npm_config_cache", "npm"), ("UV_CACHE_DIR", "uv"), ("UV_TOOL_DIR", "uv-tools")]
+                {
+                    variables.insert(name.to_owned(), cache.join(folder).to_string());
+                }
+                variables.insert("XDG_CACHE_HOME".to_owned(), cache.to_string());
+                writable.push(cache);
+            }
+            Err(error) => tracing::warn!(%error, server = definition.name, "there is no cache folder for it"),
+        }
+    }
+    variables.extend(program.variables.iter().cloned());
+    let is_sandboxed = sandbox.is_some();
+    let spec = ServedSpec {
+        program: program.command.clone(),
+        arguments: program.arguments.clone(),
+        directory: program.directory.clone().unwrap_or_else(|| surroundings.project.clone()),
+        variables,
+        secrets: surroundings.secrets.clone(),
+        sandbox,
+        network: definition.network,
+        writable,
+        readable,
+    };
+    let served = served::start(spec).map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
+    tokio::spawn(complaints.clone().take_in(served.errors));
+    let transport =
+        AsyncRwTransport::new_client(served.output, served.input).with_max_line_length(MAX_MESSAGE_BYTES);
+    Ok((transport, served.process))
+}
+
+/// What the end of a program means.
+pub(crate) fn failure(ended: &Ended, complaints: &Complaints, is_sandboxed: bool) -> Failure {
+    let failure = match ended {
+        Ended::NotFound(why) => not_found(why),
+        Ended::Ran(Exit::Code(NOT_FOUND)) => not_found("exit code 127"),
+        Ended::NotStarted(why) => not_started(why),
+        Ended::Ran(Exit::Code(NOT_STARTED)) => not_started("exit code 126"),
+        Ended::NoSandbox(why) => Failure::permanent(
+            format!("the sandbox could not be set up: {why}"),
+            "`kode-ls doctor` says what your machine offers; `\"sandbox\": false` in the entry runs it outside.",
+        ),
+        Ended::Ran(exit) => {
+            let how = match exit {
+                Exit::Code(code) => format!("exit code {code}"),
+                Exit::Signal(signal) => format!("signal {signal}"),
+                Exit::TimedOut | Exit::Cancelled => "it was stopped".to_owned(),
+            };
+            let sandbox = match is_sandboxed {
+                true => {
+                    " It runs in the sandbox, where it can write only in the workspace and a cache of its own; \
+                     `\"sandbox\": false` in the entry runs it outside."
+                }
+                false => "",
+            };
+            Failure::transient(
+                format!("the server has ended ({how})"),
+                format!("It is started again by itself. If it stays so, run its command by hand.{sandbox}"),
+            )
+        }
+    };
+    Failure { stderr: complaints.text(), ..failure }
+}
+
+fn not_found(why: &str) -> Failure {
+    Failure::permanent(
+        format!("the server's command was not found: {why}"),
+        "Install it, or write its whole path into `command`; editors often start with another PATH than your shell.",
+    )
+}
+
+fn not_started(why: &str) -> Failure {
+    Failure::permanent(
+        format!("the server's command could not be started: {why}"),
+        "Check that it is a program, that you may run it, and that its folder is there.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use kode_config::mcp::fault::FailureClass;
+
+    #[test]
+    fn only_the_end_of_what_a_server_complains_of_is_kept() {
+        let complaints = Complaints::default();
+        complaints.push(&vec![b'x'; KEPT_ERRORS * 3]);
+        complaints.push(b"\x1b[31mthe end\n");
+        let text = complaints.text();
+        assert!(
+            text.len() <= KEPT_ERRORS * 2 && text.ends_with("[31mthe end"),
+            "{}",
+            &text[text.len() - 20..]
+        );
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[tokio::test]
+    async fn the_last_words_of_a_server_that_has_ended_are_waited_for() {
+        let (errors, mut writer) = std::io::pipe().unwrap();
+        let complaints = Complaints::default();
+        // Nothing of it is read before somebody waits.
+        tokio::spawn(complaints.clone().take_in(pipe::Receiver::from_owned_fd(errors.into()).unwrap()));
+        writer.write_all(b"last words\n").unwrap();
+        drop(writer);
+        complaints.settle().await;
+        assert_eq!(complaints.text(), "last words");
+    }
+
+    #[test]
+    fn what_is_missing_is_not_tried_again_and_what_ended_is() {
+        let class = |ended| failure(&ended, &Complaints::default(), false).class;
+        assert_eq!(class(Ended::NotFound("x".into())), FailureClass::Permanent);
+        assert_eq!(class(Ended::NotStarted("x".into())), FailureClass::Permanent);
+        assert_eq!(class(Ended::Ran(Exit::Code(127))), FailureClass::Permanent);
+        assert_eq!(class(Ended::Ran(Exit::Code(1))), FailureClass::Transient);
+        assert_eq!(class(Ended::Ran(Exit::Signal(9))), FailureClass::Transient);
+    }
+}

@@ -1,0 +1,353 @@
+//! What is known of well-known models: limits, abilities, prices; and of well-known providers: where they are.
+//!
+//! Rule: a name is found by the longest entry it begins with. Limits and abilities pass on to relatives, a price only to
+//! dated versions of the very model: what a model costs is known, or it is not said. What the user enters wins.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::price::Prices;
+use super::{Capabilities, Wire};
+use crate::provider::Provider;
+
+/// The table this build knows.
+const BUILT_IN: &str = include_str!("catalog.json");
+
+/// A date in a model's name has at least so many digits.
+const MIN_DATE_DIGITS: usize = 4;
+
+/// Words that name a version of a model and not another model.
+const VERSION_WORDS: [&str; 4] = ["latest", "preview", "stable", "exp"];
+
+/// What is known of models and providers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Catalog {
+    as_of: String,
+    models: Vec<Entry>,
+    providers: Vec<KnownProvider>,
+    /// What the user has entered.
+    #[serde(skip)]
+    own: Vec<Entry>,
+}
+
+/// What is known of models whose names begin alike.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Entry {
+    /// What the names begin with.
+    #[serde(rename = "match")]
+    pub beginning: String,
+    /// How many tokens they can read.
+    pub context_window: Option<u64>,
+    /// How many tokens an answer may have.
+    pub max_output: Option<u32>,
+    /// What they can do.
+    pub capabilities: CapabilityOptions,
+    /// What they cost.
+    pub prices: Option<Prices>,
+    /// The domains at which they cost that; everywhere if there are none.
+    pub hosts: Vec<String>,
+}
+
+/// What is said of what a model can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct CapabilityOptions {
+    /// Whether it streams.
+    pub streaming: Option<bool>,
+    /// Whether it calls tools.
+    #[serde(alias = "toolUse")]
+    pub tools: Option<bool>,
+    /// Whether it reasons.
+    pub thinking: Option<bool>,
+    /// Whether it has a place for the system prompt.
+    #[serde(alias = "systemMessage")]
+    pub system_role: Option<bool>,
+    /// Whether it sees pictures.
+    pub images: Option<bool>,
+    /// Whether temperature and nucleus sampling can be chosen.
+    pub temperature: Option<bool>,
+    /// Whether the limit of an answer is called `max_completion_tokens` in Chat Completions.
+    pub max_completion_tokens: Option<bool>,
+    /// Whether reasoning goes back to it with the calls that it came with, in Chat Completions.
+    pub sends_reasoning_back: Option<bool>,
+}
+
+impl CapabilityOptions {
+    /// These abilities, and `base` where nothing is said.
+    #[must_use]
+    pub fn over(self, base: Capabilities) -> Capabilities {
+        Capabilities {
+            streaming: self.streaming.unwrap_or(base.streaming),
+            tool_use: self.tools.unwrap_or(base.tool_use),
+            thinking: self.thinking.unwrap_or(base.thinking),
+            system_message: self.system_role.unwrap_or(base.system_message),
+            images: self.images.unwrap_or(base.images),
+            temperature: self.temperature.unwrap_or(base.temperature),
+            max_completion_tokens: self.max_completion_tokens.unwrap_or(base.max_completion_tokens),
+            sends_reasoning_back: self.sends_reasoning_back.unwrap_or(base.sends_reasoning_back),
+        }
+    }
+}
+
+/// A provider with a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownProvider {
+    name: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    /// What it speaks.
+    pub provider: Provider,
+    /// Where it is.
+    pub base_url: String,
+    /// The variable that usually holds its key; none for servers that want no key.
+    pub api_key_env: Option<String>,
+}
+
+/// What is known of one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// How many tokens it can read, if known.
+    pub context_window: Option<u64>,
+    /// How many tokens an answer may have, if known.
+    pub max_output: Option<u32>,
+    /// What it can do, as far as known, else what is usual.
+    pub capabilities: Capabilities,
+    /// What it costs, if known.
+    pub prices: Option<Prices>,
+}
+
+impl Catalog {
+    /// What this build knows.
+    #[must_use]
+    pub fn built_in() -> &'static Self {
+        static CATALOG: OnceLock<Catalog> = OnceLock::new();
+        CATALOG.get_or_init(|| {
+            serde_json::from_str(BUILT_IN).unwrap_or_else(|error| {
+                tracing::error!(%error, "the built-in catalog of models cannot be read");
+                Self::default()
+            })
+        })
+    }
+
+    /// What this build knows, and before it what the user has entered.
+    #[must_use]
+    pub fn with(own: Vec<Entry>) -> Self {
+        Self { own, ..Self::built_in().clone() }
+    }
+
+    /// The day its prices are of.
+    #[must_use]
+    pub fn as_of(&self) -> &str {
+        &self.as_of
+    }
+
+    /// The provider of that name, if it is known by name.
+    #[must_use]
+    pub fn provider(&self, name: &str) -> Option<&KnownProvider> {
+        self.providers
+            .iter()
+            .find(|known| known.name == name || known.aliases.iter().any(|alias| alias == name))
+    }
+
+    /// The names of the providers that are known by name.
+    pub fn provider_names(&self) -> impl Iterator<Item = &str> {
+        self.providers.iter().map(|known| known.name.as_str())
+    }
+
+    /// What is known of a model that `host` serves and that is asked in `wire`.
+    #[must_use]
+    pub fn facts(&self, model: &str, wire: Wire, host: &str) -> Facts {
+        let name = normal(model);
+        let mut facts =
+            Facts { context_window: None, max_output: None, capabilities: usual(wire), prices: None };
+        if let Some((entry, rest)) = find(&self.models, &name) {
+            facts = entry.over(facts);
+            let is_here = entry.hosts.is_empty() || entry.hosts.iter().any(|known| is_of(host, known));
+            if !is_version(rest) || !is_here {
+                facts.prices = None;
+            }
+        }
+        if let Some((entry, _)) = find(&self.own, &name) {
+            facts = entry.over(facts);
+        }
+        facts
+    }
+}
+
+impl Entry {
+    fn over(&self, base: Facts) -> Facts {
+        Facts {
+            context_window: self.context_window.or(base.context_window),
+            max_output: self.max_output.or(base.max_output),
+            capabilities: self.capabilities.over(base.capabilities),
+            prices: self.prices.or(base.prices),
+        }
+    }
+}
+
+/// What models can usually do that are asked in a wire format.
+fn usual(wire: Wire) -> Capabilities {
+    match wire {
+        Wire::AnthropicMessages | Wire::Responses => Capabilities::ALL,
+        // Behind this format there is anything; what a server does not know it often refuses.
+        Wire::ChatCompletions => Capabilities {
+            thinking: false,
+            images: false,
+            max_completion_tokens: false,
+            sends_reasoning_back: false,
+            ..Capabilities::ALL
+        },
+    }
+}
+
+/// The longest entry that a name begins with at a word's end, and the rest of the name.
+fn find<'a, 'n>(entries: &'a [Entry], name: &'n str) -> Option<(&'a Entry, &'n str)> {
+    let fits = entries.iter().filter_map(|entry| {
+        let beginning = normal(&entry.beginning);
+        let rest = name.strip_prefix(&beginning).filter(|_| !beginning.is_empty())?;
+        let ends_here = rest.chars().next().is_none_or(|next| !next.is_ascii_alphanumeric());
+        ends_here.then_some((entry, rest))
+    });
+    fits.min_by_key(|(_, rest)| rest.len())
+}
+
+/// A model's name as it is compared: without the path and the vendor before it, and with one kind of separator.
+fn normal(model: &str) -> String {
+    let name = model.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let name = name.replace(['.', '_', ':', '@', ' '], "-");
+    ["us-", "eu-", "apac-", "global-", "anthropic-"]
+        .into_iter()
+        .fold(name.as_str(), |name, prefix| name.strip_prefix(prefix).unwrap_or(name))
+        .to_owned()
+}
+
+/// Whether what follows a model's name only says which version of it is meant.
+fn is_version(rest: &str) -> bool {
+    let rest = rest.strip_suffix("[1m]").unwrap_or(rest);
+    rest.split('-').filter(|part| !part.is_empty()).all(|part| {
+        let is_date = part.chars().all(|char| char.is_ascii_digit());
+        let is_number = part.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok());
+        VERSION_WORDS.contains(&part) || is_number || is_date
+    }) && (rest.is_empty() || rest.split('-').any(is_telling))
+}
+
+/// A lone small number after a name is another model: `opus-4-9` is no version of `opus-4`.
+fn is_telling(part: &str) -> bool {
+    part.len() >= MIN_DATE_DIGITS || part.starts_with('v')
+}
+
+/// Whether a host is a domain or beneath it.
+fn is_of(host: &str, domain: &str) -> bool {
+    host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(model: &str) -> Facts {
+        Catalog::built_in().facts(model, Wire::ChatCompletions, "api.example.com")
+    }
+
+    #[test]
+    fn the_built_in_table_is_sound() {
+        let catalog: Catalog = serde_json::from_str(BUILT_IN).unwrap();
+        assert!(catalog.as_of.parse::<jiff::civil::Date>().is_ok(), "{}", catalog.as_of);
+        for entry in &catalog.models {
+            let (window, output) = (entry.context_window.unwrap(), entry.max_output.unwrap());
+            assert!(window > u64::from(output), "{}", entry.beginning);
+            if let Some(prices) = &entry.prices {
+                assert!(prices.is_sound() && prices.input <= prices.output, "{}", entry.beginning);
+                assert!(prices.cache_read.is_none_or(|read| read <= prices.input), "{}", entry.beginning);
+            }
+            let same =
+                catalog.models.iter().filter(|other| normal(&other.beginning) == normal(&entry.beginning));
+            assert_eq!(same.count(), 1, "{}", entry.beginning);
+        }
+    }
+
+    #[test]
+    fn models_are_found_by_the_longest_beginning() {
+        for (model, window, input) in [
+            ("claude-sonnet-5", Some(1_000_000), Some(2.0)),
+            ("claude-sonnet-4-5-20250929", Some(200_000), Some(3.0)),
+            ("claude-sonnet-4-5@20250929", Some(200_000), Some(3.0)),
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", Some(200_000), Some(3.0)),
+            ("anthropic/claude-opus-4.7", Some(1_000_000), Some(5.0)),
+            ("claude-opus-5[1m]", Some(1_000_000), Some(5.0)),
+            ("claude-opus-4-0", Some(200_000), None),
+            ("claude-opus-5-9", Some(1_000_000), None),
+            ("claude-other-9", Some(200_000), None),
+            ("GPT-5", Some(400_000), Some(1.25)),
+            ("gpt-5-2025-08-07", Some(400_000), Some(1.25)),
+            ("gpt-5.9", Some(400_000), None),
+            ("gpt-5-mini", Some(400_000), Some(0.25)),
+            ("gpt-4o-latest", Some(128_000), Some(2.5)),
+            ("gpt-4omega", Some(128_000), None),
+            ("o3-2025-04-16", Some(200_000), Some(2.0)),
+            ("o30", None, None),
+            ("llama3.1:8b", Some(128_000), None),
+            ("somebody-else", None, None),
+            ("", None, None),
+        ] {
+            let facts = facts(model);
+            assert_eq!(
+                (facts.context_window, facts.prices.map(|prices| prices.input)),
+                (window, input),
+                "{model}"
+            );
+        }
+    }
+
+    #[test]
+    fn prices_of_models_that_anybody_serves_count_at_their_makers_alone() {
+        let at =
+            |host| Catalog::built_in().facts("deepseek-chat", Wire::ChatCompletions, host).prices.is_some();
+        assert!(at("api.deepseek.com"));
+        for elsewhere in ["localhost", "api.notdeepseek.com", "deepseek.com.example.org"] {
+            assert!(!at(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn abilities_differ() {
+        let gpt = facts("gpt-5.4").capabilities;
+        assert!(gpt.max_completion_tokens && !gpt.temperature && gpt.images && gpt.tool_use);
+        let unknown = facts("somebody-else").capabilities;
+        assert!(!unknown.max_completion_tokens && unknown.temperature && !unknown.images && unknown.tool_use);
+        let unknown = Catalog::built_in().facts("somebody-else", Wire::AnthropicMessages, "").capabilities;
+        assert_eq!(unknown, Capabilities::ALL);
+    }
+
+    #[test]
+    fn what_the_user_enters_wins_field_by_field() {
+        let own: Vec<Entry> = serde_json::from_value(serde_json::json!([
+            {"match": "gpt-5", "contextWindow": 1000, "capabilities": {"images": false}},
+            {"match": "mine", "prices": {"input": 1.0, "output": 2.0}},
+        ]))
+        .unwrap();
+        let catalog = Catalog::with(own);
+        let at = |model| catalog.facts(model, Wire::ChatCompletions, "");
+        let gpt = at("gpt-5-2025-08-07");
+        assert_eq!((gpt.context_window, gpt.max_output), (Some(1000), Some(128_000)));
+        assert!(!gpt.capabilities.images && gpt.capabilities.thinking);
+        assert_eq!(gpt.prices.map(|prices| prices.input), Some(1.25));
+        assert_eq!(at("mine-large").prices.map(|prices| prices.output), Some(2.0));
+    }
+
+    #[test]
+    fn providers_are_known_by_name_and_alias() {
+        let catalog = Catalog::built_in();
+        assert_eq!(catalog.provider("moonshot"), catalog.provider("kimi"));
+        assert!(catalog.provider("ollama").is_some_and(|ollama| ollama.api_key_env.is_none()));
+        assert!(catalog.provider("nobody").is_none());
+        for known in &catalog.providers {
+            let address = super::super::profile::Address::read(&known.base_url, known.provider.wire());
+            assert_eq!(address.unwrap().base, known.base_url, "{}", known.name);
+        }
+    }
+}

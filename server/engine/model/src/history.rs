@@ -1,0 +1,187 @@
+//! The messages of a conversation, shared by the conversation and the requests made from it.
+//!
+//! Rule: making a request costs nothing that grows with the conversation. One that still lives when the conversation
+//! grows keeps what it has, at the price of a copy; so a request is dropped before its answer is recorded. A message is
+//! hashed once, unless it or one before it is changed.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Message;
+
+/// Messages, oldest first. A clone shares them.
+#[derive(Clone, Default)]
+pub struct History(Arc<Shared>);
+
+/// The messages and what was found out about them.
+#[derive(Default)]
+struct Shared {
+    messages: Vec<Message>,
+    /// The fingerprint of the first message, of the first two, and so on, as far as somebody asked.
+    fingerprints: Mutex<Vec<u64>>,
+}
+
+impl History {
+    /// Adds a message to the end.
+    pub fn push(&mut self, message: Message) {
+        Arc::make_mut(&mut self.0).messages.push(message);
+    }
+
+    /// The newest message, to be changed.
+    pub fn last_mut(&mut self) -> Option<&mut Message> {
+        let Shared { messages, fingerprints } = Arc::make_mut(&mut self.0);
+        let known = fingerprints.get_mut().unwrap_or_else(PoisonError::into_inner);
+        known.truncate(messages.len().saturating_sub(1));
+        messages.last_mut()
+    }
+
+    /// A hash of the first `count` messages, or of all if there are fewer, within this process. Messages that were hashed
+    /// before are not hashed again. None if one has no written form.
+    pub fn fingerprint(&self, count: usize) -> Option<u64> {
+        let count = count.min(self.0.messages.len());
+        let mut known = self.0.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
+        for message in self.0.messages.iter().take(count).skip(known.len()) {
+            let mut hasher = HashWriter::default();
+            hasher.0.write_u64(known.last().copied().unwrap_or_default());
+            serde_json::to_writer(&mut hasher, message).ok()?;
+            known.push(hasher.0.finish());
+        }
+        Some(count.checked_sub(1).and_then(|last| known.get(last)).copied().unwrap_or_default())
+    }
+}
+
+impl Clone for Shared {
+    fn clone(&self) -> Self {
+        let known = self.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { messages: self.messages.clone(), fingerprints: Mutex::new(known.clone()) }
+    }
+}
+
+/// Hashes what is written, without a copy of it.
+#[derive(Default)]
+struct HashWriter(DefaultHasher);
+
+impl io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("History").field(&self.0.messages).finish()
+    }
+}
+
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.messages == other.0.messages
+    }
+}
+
+impl Serialize for History {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.messages.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl Deref for History {
+    type Target = [Message];
+
+    fn deref(&self) -> &[Message] {
+        &self.0.messages
+    }
+}
+
+impl DerefMut for History {
+    fn deref_mut(&mut self) -> &mut [Message] {
+        let Shared { messages, fingerprints } = Arc::make_mut(&mut self.0);
+        // Whatever is changed may be changed anywhere.
+        fingerprints.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        messages.as_mut_slice()
+    }
+}
+
+impl From<Vec<Message>> for History {
+    fn from(messages: Vec<Message>) -> Self {
+        Self(Arc::new(Shared { messages, fingerprints: Mutex::default() }))
+    }
+}
+
+impl FromIterator<Message> for History {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        messages.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl<'a> IntoIterator for &'a History {
+    type Item = &'a Message;
+    type IntoIter = std::slice::Iter<'a, Message>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Block;
+
+    fn said(text: &str) -> Message {
+        Message::user(vec![Block::Text { text: text.into() }])
+    }
+
+    fn hashed(history: &History) -> usize {
+        history.0.fingerprints.lock().unwrap().len()
+    }
+
+    #[test]
+    fn only_what_is_new_is_hashed() {
+        let mut history = History::from(vec![said("a"), said("b")]);
+        let two = history.fingerprint(2);
+        let shared = history.clone();
+        drop(shared);
+        history.push(said("c"));
+        assert_eq!(hashed(&history), 2, "what was hashed stays known");
+        assert_ne!(history.fingerprint(usize::MAX), two);
+        assert_eq!((hashed(&history), history.fingerprint(2)), (3, two));
+        history.last_mut().unwrap().content.clear();
+        assert_eq!(hashed(&history), 2, "the newest message alone is hashed again");
+        // The fingerprint of a history that was hashed piece by piece is that of the same one hashed at once.
+        let whole = History::from(history.to_vec());
+        assert_eq!(history.fingerprint(3), whole.fingerprint(3));
+    }
+
+    #[test]
+    fn whatever_is_changed_changes_the_fingerprint() {
+        let history = History::from(vec![said("a"), said("b")]);
+        let before = history.fingerprint(2);
+        let mut earlier = history.clone();
+        earlier[0] = said("x");
+        let mut newest = history.clone();
+        *newest.last_mut().unwrap() = said("x");
+        let (mut one, mut other) = (history.clone(), history.clone());
+        one.push(said("c"));
+        other.push(said("d"));
+        let all = [&earlier, &newest].map(|history| history.fingerprint(2));
+        assert!(all.iter().all(|changed| changed.is_some() && *changed != before), "{all:?}");
+        assert_ne!(one.fingerprint(3), other.fingerprint(3));
+        assert_eq!((one.fingerprint(2), history.fingerprint(2)), (before, before));
+    }
+}

@@ -1,0 +1,455 @@
+//! Models behind one request and response form.
+//!
+//! Rule: providers translate between these types and their wire and know nothing else of the engine; a tool call
+//! in a response is complete, or it is not in the response.
+//!
+//! Layer: knows nothing of wire formats or tools. Used by providers, settings, tools and sessions.
+
+pub mod catalog;
+pub mod fallback;
+mod history;
+pub mod image;
+pub mod models;
+pub mod normalise;
+pub mod price;
+pub mod profile;
+pub mod provider;
+pub mod retry;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use kode_base::effort::Effort;
+use kode_net::http::HttpError;
+
+pub use history::History;
+
+/// Who a message is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The user, and the results of tools.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of the history, in the form every provider's adapter understands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who it is from.
+    pub role: Role,
+    /// Its content, in order.
+    pub content: Vec<Block>,
+    /// Which model gave it, where a model did: reasoning and stored state are only good for the one they came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+impl Message {
+    /// A message of the user, or results of tools.
+    #[must_use]
+    pub fn user(content: Vec<Block>) -> Self {
+        Self { role: Role::User, content, origin: None }
+    }
+
+    /// An answer whose model is not known.
+    #[must_use]
+    pub fn assistant(content: Vec<Block>) -> Self {
+        Self { role: Role::Assistant, content, origin: None }
+    }
+}
+
+/// The wire formats that models are asked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wire {
+    /// Anthropic Messages.
+    AnthropicMessages,
+    /// OpenAI Chat Completions, and what is compatible with it.
+    ChatCompletions,
+    /// OpenAI Responses.
+    Responses,
+}
+
+/// Which model gave an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    /// The wire format it was asked in.
+    pub wire: Wire,
+    /// Its name as the provider knows it.
+    pub model: String,
+    /// The provider's id of the answer, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// Its type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// Its bytes in base64.
+    pub data: String,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image(Image),
+    /// The model's reasoning, which some providers want back unchanged.
+    Thinking {
+        /// The reasoning as shown.
+        thinking: String,
+        /// The provider's proof that it is unchanged; empty when there was none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        signature: String,
+    },
+    /// Reasoning the provider keeps sealed.
+    RedactedThinking {
+        /// The sealed data, to be sent back as it is.
+        data: String,
+    },
+    /// A call of a tool.
+    ToolUse {
+        /// The model's id of the call.
+        id: String,
+        /// The tool's name as the model wrote it.
+        name: String,
+        /// The arguments; an object. Arguments that were no JSON object are kept as `{"invalid_arguments": "<raw>"}`.
+        input: Value,
+        /// Why the arguments could not be read, when they could not; such a call is answered by an error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_error: Option<String>,
+    },
+    /// The result of a call.
+    ToolResult {
+        /// The call it answers.
+        tool_use_id: String,
+        /// The text for the model.
+        content: String,
+        /// Pictures that belong to it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
+        /// Whether the call failed, for whatever reason.
+        #[serde(default)]
+        is_error: bool,
+    },
+}
+
+impl Block {
+    /// The result of a call as text alone.
+    #[must_use]
+    pub fn result(call: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
+        Self::ToolResult { tool_use_id: call.into(), content: content.into(), images: Vec::new(), is_error }
+    }
+}
+
+/// A tool as the model is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDeclaration {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: Value,
+}
+
+/// What is asked of a model, whoever serves it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelRequest {
+    /// The parts of the system prompt, in order.
+    pub system: Vec<String>,
+    /// The history, oldest first, valid for sending: roles alternate, every call has its result.
+    pub messages: History,
+    /// What goes with this request alone, each a text of its own after the newest message of the user. It changes from
+    /// request to request, so nothing of it is cached.
+    pub reminders: Vec<String>,
+    /// The tools the model may call.
+    pub tools: Vec<ToolDeclaration>,
+    /// The most tokens the answer may have.
+    pub max_tokens: u32,
+    /// Sampling temperature, if not the provider's own.
+    pub temperature: Option<f32>,
+    /// Nucleus sampling, if not the provider's own.
+    pub top_p: Option<f32>,
+    /// Reasoning effort, if not the provider's own.
+    pub effort: Option<Effort>,
+    /// The same for all requests of one conversation, for providers that keep a cache by it.
+    pub cache_key: Option<String>,
+}
+
+/// Tokens of one answer, as the provider reported them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Input that was not cached.
+    pub input_tokens: u64,
+    /// Output, reasoning included.
+    pub output_tokens: u64,
+    /// Input that was read from the provider's cache.
+    pub cache_read_tokens: u64,
+    /// Input that was written to the provider's cache.
+    pub cache_write_tokens: u64,
+    /// The part of the output that is reasoning, where the provider says so.
+    pub thinking_tokens: u64,
+}
+
+impl Usage {
+    /// Whether the provider reported it: no request takes up no tokens.
+    #[must_use]
+    pub fn is_reported(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// How many tokens the request took up, cached or not.
+    #[must_use]
+    pub fn prompt_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.thinking_tokens += other.thinking_tokens;
+    }
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It had said all.
+    EndTurn,
+    /// It wants tools run.
+    ToolUse,
+    /// The token limit cut it off.
+    MaxTokens,
+    /// It met a stop sequence.
+    StopSequence,
+    /// It declined to answer, or a filter did.
+    Refusal,
+    /// The provider paused a long answer and wants to be called again with it.
+    PauseTurn,
+    /// Something this build does not know; treated as an end.
+    Other(String),
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelResponse {
+    /// The provider's id of the answer, if any.
+    pub id: Option<String>,
+    /// The answer's blocks, complete.
+    pub content: Vec<Block>,
+    /// Why it ended.
+    pub stop_reason: StopReason,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// A piece of an answer while it streams. Only for showing: the whole arrives as [`ModelResponse`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    /// More text; `index` is the block it belongs to.
+    Text {
+        /// Number of the block within the answer.
+        index: usize,
+        /// The new text.
+        text: String,
+    },
+    /// More reasoning.
+    Thinking {
+        /// Number of the block within the answer.
+        index: usize,
+        /// The new text.
+        text: String,
+    },
+    /// A tool call has begun; its arguments follow in the response.
+    ToolUse {
+        /// Number of the block within the answer.
+        index: usize,
+        /// The model's id of the call.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+}
+
+/// What a model can do, as its provider serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Whether it streams.
+    pub streaming: bool,
+    /// Whether it calls tools.
+    pub tool_use: bool,
+    /// Whether it shows reasoning.
+    pub thinking: bool,
+    /// Whether it has a place for the system prompt.
+    pub system_message: bool,
+    /// Whether it sees pictures.
+    pub images: bool,
+    /// Whether it lets the request choose temperature and nucleus sampling.
+    pub temperature: bool,
+    /// Whether the limit of an answer is called `max_completion_tokens` in Chat Completions, and not `max_tokens`.
+    pub max_completion_tokens: bool,
+    /// Whether it wants the reasoning back that led to calls of tools. Only Chat Completions has a say in it: the
+    /// other formats seal reasoning, and want it back always.
+    pub sends_reasoning_back: bool,
+}
+
+impl Capabilities {
+    /// All there is.
+    pub const ALL: Self = Self {
+        streaming: true,
+        tool_use: true,
+        thinking: true,
+        system_message: true,
+        images: true,
+        temperature: true,
+        max_completion_tokens: true,
+        sends_reasoning_back: true,
+    };
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ModelErrorKind {
+    /// The profile cannot work: no key, bad address.
+    Configuration,
+    /// The key was refused (401, 403).
+    Authentication,
+    /// The server found the request wrong (400, 404, 422 …).
+    BadRequest,
+    /// The request is longer than what the model can read, or than what the server takes (400, 413).
+    ContextTooLong,
+    /// Too many requests (429).
+    RateLimited,
+    /// The server failed or is overloaded (5xx, 529).
+    Server,
+    /// The connection could not be made or broke before an answer began.
+    Network,
+    /// The answer broke off in the middle.
+    Interrupted,
+    /// The server sent something that is no answer in its wire format.
+    Protocol,
+    /// The user cancelled.
+    Cancelled,
+}
+
+/// A failed request: what happened, where, and what to do next.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// The class of the fault; decides about retries.
+    pub kind: ModelErrorKind,
+    /// What happened and where; never holds a key.
+    pub message: String,
+    /// HTTP status, if one arrived.
+    pub status: Option<u16>,
+    /// How long the server asked to wait.
+    pub retry_after: Option<Duration>,
+    /// What had arrived of the answer before it broke off: text and reasoning, never a tool call. Its content has
+    /// no empty blocks and may be empty when only the usage is known.
+    pub partial: Option<Box<ModelResponse>>,
+}
+
+impl From<HttpError> for ModelError {
+    fn from(error: HttpError) -> Self {
+        Self::new(ModelErrorKind::Configuration, error.to_string())
+    }
+}
+
+impl ModelError {
+    /// An error without status.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), status: None, retry_after: None, partial: None }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self.kind {
+            ModelErrorKind::Configuration => {
+                "Check the profile's key and address, or choose the profile `demo`, which needs neither."
+            }
+            ModelErrorKind::Authentication => "Check the API key and the address it is for.",
+            ModelErrorKind::BadRequest => {
+                "Check the model name and the profile's limits; the conversation is kept."
+            }
+            ModelErrorKind::ContextTooLong => {
+                "Compact the conversation with /compact, or choose a model that can read more; nothing is lost."
+            }
+            ModelErrorKind::RateLimited => {
+                "Wait a little, or choose another model; the conversation is kept."
+            }
+            ModelErrorKind::Server => "The provider has a problem; try again, the conversation is kept.",
+            ModelErrorKind::Network => {
+                "Check the network, the proxy and the address; the conversation is kept."
+            }
+            ModelErrorKind::Interrupted => "What had arrived is kept; send `continue` to go on.",
+            ModelErrorKind::Protocol => {
+                "Check that the address speaks the wire format of the profile's provider."
+            }
+            ModelErrorKind::Cancelled => "Nothing to do.",
+        }
+    }
+}
+
+/// Receives the pieces of an answer while it streams. Called in order, must not block.
+pub type DeltaSink<'a> = dyn FnMut(Delta) + Send + 'a;
+
+/// A model that can be asked.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// The model's name as the provider knows it.
+    fn name(&self) -> &str;
+
+    /// The wire format it is asked in.
+    fn wire(&self) -> Wire;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Asks once, handing over pieces as they arrive. No retries: those are [`retry`]'s.
+    ///
+    /// # Errors
+    /// [`ModelError`]; dropped or cancelled requests leave nothing running.
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        on_delta: &mut DeltaSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<ModelResponse, ModelError>;
+
+    /// Asks once for the whole answer.
+    ///
+    /// # Errors
+    /// As [`Model::stream`].
+    async fn complete(
+        &self,
+        request: &ModelRequest,
+        cancel: &CancellationToken,
+    ) -> Result<ModelResponse, ModelError> {
+        self.stream(request, &mut |_| {}, cancel).await
+    }
+}

@@ -1,0 +1,27 @@
+//! The web as tools see it: pages as text, and searches.
+//!
+//! Rule: what comes from the web is data of bounded size, and no page reaches what lies behind this machine's
+//! network: only checked addresses are connected to.
+//!
+//! Layer: knows nothing of models or tools. Used by providers, tools, MCP, plugins and hooks.
+
+pub mod address;
+mod body;
+mod cache;
+pub mod client;
+mod convert;
+mod error;
+mod markdown;
+pub mod search;
+#[cfg(test)]
+extern crate self as kode_net;
+pub mod http;
+pub mod page;
+pub mod sse;
+#[cfg(test)]
+#[path = "../../testing/src/web.rs"]
+pub mod testing;
+
+pub use client::{Fetched, WebClient, WebOptions};
+pub use error::WebError;
+pub use page::Page;

@@ -1,0 +1,179 @@
+//! Permission prompts as the broker carries them.
+//!
+//! Rule: an answer reaches no further than the prompt offers.
+
+use crate::{Answer, Decision, Outcome, PermissionPrompt, Scope};
+use kode_base::broker::{self, Asked};
+use kode_base::ids::PermissionId;
+
+/// The permission prompts of one session.
+pub type Broker = broker::Broker<PermissionPrompt>;
+
+/// How asking for a permission ended.
+pub type Answered = broker::Answered<Answer>;
+
+/// Why an answer to a permission prompt was not taken.
+pub type RespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
+
+/// The scope is not among those the prompt offers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the permission prompt `{0}` offers no answer of that scope")]
+pub struct ScopeNotOffered(pub PermissionId);
+
+impl Asked for PermissionPrompt {
+    type Id = PermissionId;
+    type Answer = Answer;
+    type Unfit = ScopeNotOffered;
+
+    fn id(&self) -> &PermissionId {
+        &self.id
+    }
+
+    fn check(&self, answer: &Answer) -> Result<(), ScopeNotOffered> {
+        if self.scopes.contains(&answer.scope) { Ok(()) } else { Err(ScopeNotOffered(self.id.clone())) }
+    }
+
+    fn closed_by(&self, answer: Option<&Answer>) -> String {
+        self.decision(answer).by
+    }
+}
+
+impl PermissionPrompt {
+    /// How the prompt was closed; without an answer it was cancelled.
+    #[must_use]
+    pub fn decision(&self, answer: Option<&Answer>) -> Decision {
+        let (id, call) = (self.id.clone(), self.call.clone());
+        match answer {
+            Some(answer) => Decision {
+                id,
+                call,
+                outcome: if answer.allow { Outcome::Allow } else { Outcome::Deny },
+                scope: answer.scope,
+                by: answer.by.clone(),
+                feedback: answer.feedback.clone(),
+            },
+            None => Decision {
+                id,
+                call,
+                outcome: Outcome::Cancelled,
+                scope: Scope::Once,
+                by: "cancel".to_owned(),
+                feedback: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::Preview;
+    use kode_base::broker::Announcer;
+    use kode_base::ids::{CallId, ItemId};
+
+    fn prompt(scopes: Vec<Scope>) -> PermissionPrompt {
+        PermissionPrompt {
+            id: PermissionId::generate(),
+            call: CallId::generate(),
+            item: ItemId::generate(),
+            agent: None,
+            tool: "Bash".into(),
+            title: "Run ls".into(),
+            reason: "test".into(),
+            preview: Preview::Command { command: "ls".into(), cwd: "/".into() },
+            risks: vec![],
+            scopes,
+            offers: vec![],
+            input: serde_json::json!({}),
+            timestamp: jiff::Timestamp::now(),
+        }
+    }
+
+    fn answer(allow: bool, by: &str) -> Answer {
+        Answer {
+            allow,
+            scope: Scope::Once,
+            feedback: None,
+            updated_input: None,
+            rules: None,
+            hunks: None,
+            by: by.into(),
+        }
+    }
+
+    /// Tells nobody.
+    struct Silent;
+
+    impl Announcer<PermissionPrompt> for Silent {
+        fn asked(&self, _: &PermissionPrompt) {}
+        fn closed(&self, _: &PermissionPrompt, _: Option<&Answer>) {}
+    }
+
+    fn broker() -> Arc<Broker> {
+        Arc::new(Broker::new(Arc::new(Silent)))
+    }
+
+    async fn asked(
+        broker: &Arc<Broker>,
+        prompt: PermissionPrompt,
+        cancel: &CancellationToken,
+    ) -> tokio::task::JoinHandle<Answered> {
+        let (asker, cancel, count) = (Arc::clone(broker), cancel.clone(), broker.pending().len());
+        let task = tokio::spawn(async move { asker.ask(prompt, &cancel).await });
+        while broker.pending().len() == count {
+            tokio::task::yield_now().await;
+        }
+        task
+    }
+
+    #[tokio::test]
+    async fn the_first_answer_wins_and_the_second_is_told_who_gave_it() {
+        let broker = broker();
+        let prompt = prompt(vec![Scope::Once]);
+        let id = prompt.id.clone();
+        let task = asked(&broker, prompt, &CancellationToken::new()).await;
+        broker.respond(&id, answer(false, "panel")).unwrap();
+        assert_eq!(
+            broker.respond(&id, answer(true, "status bar")),
+            Err(RespondError::AlreadyResolved { id: id.clone(), by: "panel".into() })
+        );
+        assert_eq!(task.await.unwrap(), Answered::By(answer(false, "panel")));
+        assert_eq!(broker.pending(), vec![]);
+    }
+
+    #[tokio::test]
+    async fn cancelling_one_prompt_leaves_the_others_answerable() {
+        let broker = broker();
+        let (one, two) = (prompt(vec![Scope::Once]), prompt(vec![Scope::Once]));
+        let (first, second) = (one.id.clone(), two.id.clone());
+        let cancel = CancellationToken::new();
+        let cancelled = asked(&broker, one, &cancel).await;
+        let kept = asked(&broker, two, &CancellationToken::new()).await;
+        cancel.cancel();
+        assert_eq!(cancelled.await.unwrap(), Answered::Cancelled);
+        assert!(
+            matches!(broker.respond(&first, answer(true, "panel")), Err(RespondError::AlreadyResolved { by, .. }) if by == "cancel")
+        );
+        broker.respond(&second, answer(true, "panel")).unwrap();
+        assert_eq!(kept.await.unwrap(), Answered::By(answer(true, "panel")));
+    }
+
+    #[tokio::test]
+    async fn an_answer_beyond_what_was_offered_leaves_the_prompt_open() {
+        let broker = broker();
+        let prompt = prompt(vec![Scope::Once]);
+        let id = prompt.id.clone();
+        let _task = asked(&broker, prompt, &CancellationToken::new()).await;
+        let wide = Answer { scope: Scope::Session, ..answer(true, "panel") };
+        assert_eq!(broker.respond(&id, wide), Err(RespondError::Unfit(ScopeNotOffered(id.clone()))));
+        assert_eq!(broker.pending().len(), 1);
+        assert!(matches!(
+            broker.respond(&PermissionId::generate(), answer(true, "panel")),
+            Err(RespondError::Unknown(_))
+        ));
+    }
+}

@@ -1,0 +1,340 @@
+//! The verdict on one call: run, ask, or refuse.
+//!
+//! Rule: a pure function of the call, the rules, the mode and the standing answers. A deny rule, the floor and a secret
+//! refuse whatever else is said; an ask rule and a guarded place ask whatever the mode says; a rule that allows comes
+//! before the mode. Nothing here turns a refusal into anything else, and what is not understood is never allowed by rule.
+
+mod command;
+mod file;
+mod guess;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::rules::{Behavior, PlacedRule, Rules, Subject};
+use crate::{Delivery, Grant, Sensitive};
+use kode_base::call::{Look, ToolKind, Touch};
+use kode_base::mask::masked_text;
+use kode_base::mode::{Act, Mode, Stance};
+use kode_base::paths::{AbsPath, Target};
+use kode_command::{Analysis, CommandPattern};
+
+/// What is to happen with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decision {
+    /// It runs.
+    Allow,
+    /// The user decides.
+    Ask,
+    /// It is refused.
+    Deny,
+}
+
+/// How far a yes of the user's may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// This call alone: the user has a rule that says to ask.
+    Never,
+    /// The very same thing, until the session ends.
+    Session,
+    /// As far as a rule can.
+    Rule,
+}
+
+/// What is to happen with a call, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is to happen.
+    pub decision: Decision,
+    /// Why, for people and for the model; without a final period.
+    pub reason: String,
+    /// The rule that decided, if one did.
+    pub rule: Option<Cited>,
+    /// How far a yes may reach, where the user decides.
+    pub standing: Standing,
+}
+
+/// A rule as it is named to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cited {
+    /// Its text, without secrets.
+    pub text: String,
+    /// What it does.
+    pub behavior: Behavior,
+    /// Where it stands.
+    pub source: crate::rules::Source,
+}
+
+impl Confinement {
+    /// Whether a command line always runs outside the sandbox.
+    #[must_use]
+    pub fn excludes(&self, analysis: &Analysis) -> bool {
+        match self {
+            Self::Sandbox { excluded, .. } => analysis.is_all_of(excluded),
+            Self::Off | Self::Missing(_) => false,
+        }
+    }
+}
+
+/// A call, as far as the gate looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The tool's canonical name.
+    pub tool: &'a str,
+    /// What it does to the world.
+    pub kind: ToolKind,
+    /// The arguments.
+    pub input: &'a Value,
+    /// What the call touches.
+    pub touches: &'a [Touch],
+}
+
+/// What holds a command back while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// Nothing, and the user wants it so.
+    Off,
+    /// A sandbox.
+    Sandbox {
+        /// Whether what runs in it needs no question.
+        runs_unasked: bool,
+        /// Whether commands may run outside of it at all when a call says so.
+        may_leave: bool,
+        /// Commands that always run outside of it, because the user wants it so.
+        excluded: Vec<CommandPattern>,
+    },
+    /// Nothing, because there is no sandbox here; why not.
+    Missing(String),
+}
+
+/// What the gate knows besides the call.
+pub struct Circumstances<'a> {
+    /// The session's mode.
+    pub mode: Mode,
+    /// The rules in force.
+    pub rules: &'a Rules,
+    /// The session's standing answers.
+    pub grants: &'a [Grant],
+    /// Which files hold secrets.
+    pub sensitive: &'a Sensitive,
+    /// What holds commands back.
+    pub confinement: &'a Confinement,
+    /// Why the rules protect less than the user thinks, if they do.
+    pub lost: Option<&'a str>,
+    /// The home folder.
+    pub home: Option<&'a AbsPath>,
+    /// The workspace folders, by name and with links followed.
+    pub roots: &'a [AbsPath],
+    /// Whether a target lies in the workspace or a folder added to it, links followed.
+    pub contains: &'a dyn Fn(&Target) -> bool,
+    /// Whether a target is the session's own, such as the kept output of its commands: nobody is asked for reading it.
+    pub is_own: &'a dyn Fn(&Target) -> bool,
+    /// Where a target leads, links followed.
+    pub real: &'a dyn Fn(&Target) -> Target,
+    /// How changes reach a target, where a rule says so.
+    pub delivery: &'a dyn Fn(&Target) -> Option<Delivery>,
+    /// Whether the settings of the repository a folder lies in name no program that git would run.
+    pub is_plain_git: &'a dyn Fn(&AbsPath) -> bool,
+}
+
+/// Judges a call. A tool that touches nothing is judged by its kind.
+#[must_use]
+pub fn judge(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+    let mut verdict = judge_all(case, circumstances);
+    if let (Some(lost), Decision::Allow, false) =
+        (circumstances.lost, verdict.decision, case.touches.is_empty())
+    {
+        // What cannot be read may have forbidden this.
+        verdict = Verdict::ask(format!("settings cannot be read in full ({lost})")).within_session();
+    }
+    match (verdict.decision, circumstances.mode) {
+        (Decision::Ask, Mode::DontAsk) => Verdict {
+            decision: Decision::Deny,
+            reason: format!("mode dontAsk never asks, and {}", verdict.reason),
+            ..verdict
+        },
+        _ => verdict,
+    }
+}
+
+fn judge_all(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+    let rules = circumstances.rules;
+    let tool = Subject::Tool { name: case.tool, input: case.input };
+    if let Some(rule) = rules.find(Behavior::Deny, &tool) {
+        return Verdict::by_rule(Decision::Deny, rule);
+    }
+    let asked = rules.find(Behavior::Ask, &tool).map(|rule| Verdict::by_rule(Decision::Ask, rule));
+    let allowed = rules.find(Behavior::Allow, &tool);
+    let touches = case.touches.iter().map(|touch| judge_touch(touch, allowed, circumstances));
+    let untouched = case.touches.is_empty().then(|| judge_kind(case, allowed, circumstances));
+    asked
+        .into_iter()
+        .chain(touches)
+        .chain(untouched)
+        .fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+}
+
+fn judge_kind(case: &Case<'_>, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
+    let act = match case.kind {
+        ToolKind::ReadOnly => return Verdict::allowed("it only looks"),
+        ToolKind::Write => Act::Edit,
+        ToolKind::Execute => Act::Command,
+    };
+    match allowed {
+        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        None => Verdict::by_mode(circumstances.mode, act),
+    }
+}
+
+fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
+    match touch {
+        Touch::Read(target) => file::judge(file::Access::Read, target, allowed, circumstances),
+        Touch::Write(target) => file::judge(file::Access::Write, target, allowed, circumstances),
+        Touch::Command { command, directory, outside_sandbox } => {
+            let command = command::Line { command, directory, outside_sandbox: *outside_sandbox };
+            command::judge(&command, allowed, circumstances)
+        }
+        Touch::Fetch { url } => {
+            let host = url.host_str().unwrap_or_default();
+            let verdict = judge_subject(&Subject::Fetch { host }, Act::Reach, allowed, circumstances);
+            match verdict.rule {
+                None if verdict.decision == Decision::Ask => {
+                    Verdict::ask(format!("{host} learns of the request, and its page reaches the model"))
+                }
+                _ => verdict,
+            }
+        }
+        Touch::Named { tool, name } => {
+            let act = if *tool == "WebSearch" { Act::Reach } else { Act::Look };
+            judge_subject(&Subject::Named { tool, name }, act, allowed, circumstances)
+        }
+        // The rules for the tool as a whole are all there are for it.
+        Touch::Foreign { tool: _, shown: _, only_looks } => match allowed {
+            Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+            None => Verdict::by_mode(circumstances.mode, if *only_looks { Act::Look } else { Act::Reach }),
+        },
+    }
+}
+
+fn judge_subject(
+    subject: &Subject<'_>,
+    act: Act,
+    allowed: Option<&PlacedRule>,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
+    let rules = circumstances.rules;
+    if let Some(rule) = rules.find(Behavior::Deny, subject) {
+        return Verdict::by_rule(Decision::Deny, rule);
+    }
+    if let Some(rule) = rules.find(Behavior::Ask, subject) {
+        return Verdict::by_rule(Decision::Ask, rule);
+    }
+    match rules.find(Behavior::Allow, subject).or(allowed) {
+        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        None => Verdict::by_mode(circumstances.mode, act),
+    }
+}
+
+/// Whether a search may show something of a file: a name that no rule denies, a content that nothing speaks against.
+#[must_use]
+pub fn may_read(target: &Target, look: Look, circumstances: &Circumstances<'_>) -> bool {
+    let real = (circumstances.real)(target);
+    let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
+    match (look, verdict.decision) {
+        (_, Decision::Allow) | (Look::Name, Decision::Ask) => true,
+        (Look::Name, Decision::Deny) => verdict.rule.is_none(),
+        (Look::Content, Decision::Ask) => {
+            verdict.rule.is_none() && circumstances.grants.iter().any(|grant| grant.covers_read(&real))
+        }
+        (Look::Content, Decision::Deny) => false,
+    }
+}
+
+/// What speaks against handing the model a file that the user has named themselves. That it lies outside the workspace does
+/// not.
+#[must_use]
+pub fn judge_named(target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
+    let tool = Subject::Tool { name: "Read", input: &Value::Null };
+    for (behavior, decision) in [(Behavior::Deny, Decision::Deny), (Behavior::Ask, Decision::Ask)] {
+        if let Some(rule) = circumstances.rules.find(behavior, &tool) {
+            return Verdict::by_rule(decision, rule);
+        }
+    }
+    if let Some(lost) = circumstances.lost {
+        return Verdict::ask(format!("settings cannot be read in full ({lost})"));
+    }
+    let real = (circumstances.real)(target);
+    let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
+    let is_granted = || circumstances.grants.iter().any(|grant| grant.covers_read(&real));
+    match verdict.decision {
+        Decision::Ask if verdict.rule.is_none() && is_granted() => {
+            Verdict::allowed("the user has allowed it for this session")
+        }
+        Decision::Allow | Decision::Ask | Decision::Deny => verdict,
+    }
+}
+
+impl Verdict {
+    pub(crate) fn allowed(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Allow, reason: reason.into(), rule: None, standing: Standing::Rule }
+    }
+
+    pub(crate) fn ask(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Ask, reason: reason.into(), rule: None, standing: Standing::Rule }
+    }
+
+    /// A refusal.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self { decision: Decision::Deny, reason: reason.into(), rule: None, standing: Standing::Never }
+    }
+
+    fn within_session(self) -> Self {
+        Self { standing: Standing::Session, ..self }
+    }
+
+    fn by_rule(decision: Decision, placed: &PlacedRule) -> Self {
+        let verb = match decision {
+            Decision::Allow => "allows it",
+            Decision::Ask => "asks for it",
+            Decision::Deny => "denies it",
+        };
+        // It reaches people and the model.
+        let text = masked_text(&placed.rule.to_string());
+        let cited = Cited { text, behavior: placed.behavior, source: placed.source.clone() };
+        Self {
+            decision,
+            reason: format!("the rule {} in {} {verb}", cited.text, cited.source),
+            rule: Some(cited),
+            standing: Standing::Never,
+        }
+    }
+
+    fn by_mode(mode: Mode, act: Act) -> Self {
+        let what = match act {
+            Act::Look => "files are read",
+            Act::Edit => "files are changed",
+            Act::Command => "commands run",
+            Act::Reach => "anything outside is reached",
+        };
+        match mode.stance(act) {
+            Stance::Allow => Self::allowed(format!("mode {} allows it", mode.name())),
+            Stance::Ask => Self::ask(format!("mode {} asks before {what}", mode.name())),
+            Stance::Refuse => Self::deny(format!("mode {} does not let it happen that {what}", mode.name())),
+        }
+    }
+
+    /// The stricter of two verdicts, the first of equals; a yes reaches only as far as both let it.
+    fn and(self, other: Self) -> Self {
+        let standing = match (self.decision, other.decision) {
+            (Decision::Ask, Decision::Ask) => self.standing.min(other.standing),
+            (Decision::Ask, _) => self.standing,
+            (_, Decision::Ask) => other.standing,
+            _ => self.standing.min(other.standing),
+        };
+        // Of two that allow, the one that names a rule says more.
+        let says_more = other.decision == self.decision && self.rule.is_none() && other.rule.is_some();
+        let stricter = if other.decision > self.decision || says_more { other } else { self };
+        Self { standing, ..stricter }
+    }
+}

@@ -1,0 +1,368 @@
+//! The verdict on one command line, part by part.
+//!
+//! Rule: a line runs unasked only when every command in it is covered, by a rule or because it only looks, and every file
+//! it touches may be touched so. What is not understood is asked for, and a deny rule that may concern it refuses it.
+
+use crate::gate::file::{self, Access as FileAccess};
+use crate::gate::guess::{self, Guess};
+use crate::gate::{Circumstances, Confinement};
+use crate::rules::{Behavior, Commands, Order, PlacedRule};
+use crate::{GateDecision as Decision, Grant, Verdict};
+use kode_base::mode::{Act, Mode, Stance};
+use kode_base::paths::{AbsPath, Target};
+use kode_command::{Access, Analysis, Effect, FileTouch, SimpleCommand, TouchedPath, analyse};
+
+/// So many characters of a command stand in a reason.
+const QUOTE_LIMIT: usize = 60;
+
+/// Programs that show names of what lies beneath a folder and no contents.
+const NAME_READERS: [&str; 6] = ["ls", "find", "fd", "du", "tree", "stat"];
+
+/// A command line to judge.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    pub(super) command: &'a str,
+    pub(super) directory: &'a AbsPath,
+    pub(super) outside_sandbox: bool,
+}
+
+/// Judges a command line. `allowed` is a rule that allows all commands.
+pub(super) fn judge(
+    line: &Line<'_>,
+    allowed: Option<&PlacedRule>,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
+    let analysis = analyse(line.command, line.directory);
+    let judge = Judge { line, allowed, circumstances, analysis: &analysis };
+    let held_back = judge.held_back();
+    if held_back.decision == Decision::Deny {
+        return held_back;
+    }
+    let verdict = held_back.and(judge.covered()).and(judge.redirections());
+    // Modes that ask for everything, or refuse edits, mean that of commands too.
+    let may_run_unasked =
+        matches!(circumstances.mode, Mode::Default | Mode::AcceptEdits | Mode::BypassPermissions);
+    let runs_unasked = matches!(circumstances.confinement, Confinement::Sandbox { runs_unasked: true, .. })
+        && may_run_unasked
+        && !line.outside_sandbox
+        && !circumstances.confinement.excludes(&analysis);
+    let asked_by_mode = verdict.decision == Decision::Ask && verdict.rule.is_none();
+    if runs_unasked && asked_by_mode && judge.held_back().decision == Decision::Allow {
+        return Verdict::allowed("it runs in the sandbox");
+    }
+    verdict.and(judge.confined())
+}
+
+struct Judge<'a> {
+    line: &'a Line<'a>,
+    allowed: Option<&'a PlacedRule>,
+    circumstances: &'a Circumstances<'a>,
+    analysis: &'a Analysis,
+}
+
+impl Judge<'_> {
+    /// What rules, the floor, secrets and guarded places say against it.
+    fn held_back(&self) -> Verdict {
+        if let Some(danger) = self.analysis.dangers.first() {
+            return Verdict::deny(format!("`{}` {}, which no mode runs", quote(&danger.text), danger.what));
+        }
+        let concerns = |behavior| {
+            let mut patterns = self.circumstances.rules.command_patterns(behavior);
+            let found = patterns.find(|(commands, _)| match commands {
+                Commands::All => true,
+                Commands::Pattern(pattern) => pattern.forbids(self.analysis),
+            });
+            found.map(|(_, rule)| rule)
+        };
+        if let Some(rule) = concerns(Behavior::Deny) {
+            return Verdict::by_rule(Decision::Deny, rule);
+        }
+        let asked = concerns(Behavior::Ask).filter(|_| !self.allow_beats_ask());
+        let asked = asked.map(|rule| Verdict::by_rule(Decision::Ask, rule));
+        let files = self.touches().flat_map(|(command, touch)| {
+            let paths = match &touch.path {
+                TouchedPath::Known(path) => vec![path.clone()],
+                // It may mean these, and what may be forbidden is not run.
+                TouchedPath::Unknown(operand) => self.guess(command, operand).paths,
+            };
+            let beneath =
+                paths.iter().map(|path| self.beneath_held_back(command, touch, path)).collect::<Vec<_>>();
+            paths
+                .into_iter()
+                .map(|path| self.file_held_back(touch.access, path))
+                .chain(beneath)
+                .collect::<Vec<_>>()
+        });
+        asked.into_iter().chain(files).fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+    }
+
+    /// What speaks against one file; what the user has allowed for the session is not asked for again.
+    fn file_held_back(&self, with: Access, path: AbsPath) -> Verdict {
+        let given = Target::File(path);
+        let real = (self.circumstances.real)(&given);
+        let access = access(with);
+        let verdict = file::held_back(access, &given, &real, self.circumstances);
+        let covers = |grant: &Grant| match access {
+            FileAccess::Read => grant.covers_read(&real),
+            FileAccess::Write => grant.covers_write(&real),
+        };
+        let granted = || self.is_granted() || self.circumstances.grants.iter().any(covers);
+        if verdict.decision == Decision::Ask && verdict.rule.is_none() && granted() {
+            return Verdict::allowed("the user has allowed it for this session");
+        }
+        verdict
+    }
+
+    /// What speaks against what lies beneath a folder that is read, changed or deleted as a whole.
+    fn beneath_held_back(&self, command: &SimpleCommand, touch: &FileTouch, folder: &AbsPath) -> Verdict {
+        let nothing = Verdict::allowed("nothing beneath speaks against it");
+        let program = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
+        let names_alone = program.is_some_and(|program| NAME_READERS.contains(&program));
+        if !touch.recursive || names_alone || self.is_granted() || !folder.as_path().is_dir() {
+            return nothing;
+        }
+        let (paths, is_all) = guess::beneath(folder, program == Some("rg") && !shows_hidden(command));
+        let mut verdict = nothing;
+        for path in paths.into_iter().filter(|path| path != folder) {
+            let held_back = self.file_held_back(touch.access, path);
+            // A rule means what it says; a secret among many files is left to the user.
+            verdict = verdict.and(match (held_back.decision, &held_back.rule) {
+                (Decision::Deny, None) => Verdict::ask(held_back.reason).within_session(),
+                _ => held_back,
+            });
+            if verdict.decision == Decision::Deny {
+                return verdict;
+            }
+        }
+        if is_all {
+            verdict
+        } else {
+            verdict.and(Verdict::ask(format!("too much lies beneath {folder} to look at")))
+        }
+    }
+
+    /// The files an operand can mean, wherever its command may run.
+    fn guess(&self, command: &SimpleCommand, operand: &str) -> Guess {
+        let places = match &command.directory {
+            Some(directory) => vec![directory.clone()],
+            None => {
+                let entered = self.analysis.commands.iter().filter_map(|command| match &command.effect {
+                    Effect::ChangeDirectory(Some(folder)) => Some(folder.clone()),
+                    _ => None,
+                });
+                std::iter::once(self.line.directory.clone()).chain(entered).collect()
+            }
+        };
+        guess::files(operand, &places, self.circumstances.home)
+    }
+
+    /// Whether rules, standing answers or the mode cover every command of the line.
+    fn covered(&self) -> Verdict {
+        if self.is_granted() && self.circumstances.mode.stance(Act::Command) != Stance::Refuse {
+            return Verdict::allowed("the user has allowed it for this session");
+        }
+        let by_mode = Verdict::by_mode(self.circumstances.mode, Act::Command);
+        let verdict = match (self.open_end(), by_mode.decision) {
+            (None, _) => match self
+                .allowed
+                .or_else(|| self.analysis.commands.iter().find_map(|command| self.rule_for(command)))
+            {
+                Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+                None => Verdict::allowed("it only looks, or changes what the mode lets it change"),
+            },
+            (Some(_), Decision::Allow) => by_mode,
+            (Some(what), Decision::Ask | Decision::Deny) => {
+                Verdict { reason: format!("{what}, and {}", by_mode.reason), ..by_mode }
+            }
+        };
+        // Rules and modes let a command run, not leave; `sandbox.excludedCommands` does.
+        if self.leaves() && verdict.decision == Decision::Allow {
+            return Verdict::ask("it would run outside the sandbox").within_session();
+        }
+        verdict
+    }
+
+    /// Whether the call wants to leave the sandbox there is.
+    fn leaves(&self) -> bool {
+        self.line.outside_sandbox
+            && matches!(self.circumstances.confinement, Confinement::Sandbox { .. })
+            && !self.circumstances.confinement.excludes(self.analysis)
+    }
+
+    /// What of the line nothing covers, for people; `None` when all is covered.
+    fn open_end(&self) -> Option<String> {
+        if self.allowed.is_some() {
+            return None;
+        }
+        if let Some(unknown) = self.analysis.unknowns.first() {
+            return Some(format!("`{}` cannot be judged: {}", quote(&unknown.text), unknown.reason));
+        }
+        let left = self
+            .analysis
+            .uncovered(&|command| self.runs_unasked(command), &|command| self.rule_for(command).is_some());
+        if let Some(command) = left.first() {
+            return Some(self.why_not(command));
+        }
+        let untold = self.touches().find_map(|(command, touch)| match &touch.path {
+            TouchedPath::Unknown(path) if !self.guess(command, path).is_complete => Some((command, path)),
+            TouchedPath::Unknown(_) | TouchedPath::Known(_) => None,
+        });
+        untold.map(|(command, path)| {
+            format!("it is not known which files `{}` means in `{}`", quote(path), quote(&command.text))
+        })
+    }
+
+    /// Why a command is not covered, for people.
+    fn why_not(&self, command: &SimpleCommand) -> String {
+        let elsewhere = match &command.effect {
+            Effect::ReadOnly | Effect::ReadOnlyGit | Effect::FileEdit => {
+                let touches = command.touches.iter().filter(|touch| !touch.redirected);
+                let mut verdicts = touches.map(|touch| self.judge_touch(command, touch));
+                verdicts.find(|verdict| verdict.decision != Decision::Allow)
+            }
+            Effect::ChangeDirectory(_) | Effect::Other => None,
+        };
+        match elsewhere {
+            Some(verdict) => format!("`{}`: {}", quote(&command.text), verdict.reason),
+            None => format!("no rule covers `{}`", quote(&command.text)),
+        }
+    }
+
+    /// What the shell itself writes and reads for the line is judged like a tool's work.
+    fn redirections(&self) -> Verdict {
+        let nothing = Verdict::allowed("nothing is redirected");
+        if self.allowed.is_some() || self.is_granted() {
+            return nothing;
+        }
+        let redirected = self.touches().filter(|(_, touch)| touch.redirected);
+        redirected.map(|(command, touch)| self.judge_touch(command, touch)).fold(nothing, Verdict::and)
+    }
+
+    /// Whether there is what has to hold the command back.
+    fn confined(&self) -> Verdict {
+        match self.circumstances.confinement {
+            Confinement::Missing(why) if !self.only_looks() && !self.is_granted() => {
+                Verdict::ask(format!("there is no sandbox to run it in: {why}"))
+            }
+            Confinement::Sandbox { may_leave: false, .. } if self.line.outside_sandbox => {
+                Verdict::deny("settings let no command run outside the sandbox")
+            }
+            // A rule says what may run, not what it may reach; what may always leave stands with the sandbox.
+            Confinement::Missing(_) | Confinement::Off | Confinement::Sandbox { .. } => {
+                Verdict::allowed("it is confined, or need not be")
+            }
+        }
+    }
+
+    fn only_looks(&self) -> bool {
+        self.analysis.unknowns.is_empty()
+            && self
+                .analysis
+                .commands
+                .iter()
+                .all(|command| !matches!(command.effect, Effect::Other | Effect::FileEdit))
+    }
+
+    fn is_granted(&self) -> bool {
+        let Line { command, directory, outside_sandbox } = *self.line;
+        self.circumstances
+            .grants
+            .iter()
+            .any(|grant| grant.covers_command(command, directory, outside_sandbox))
+    }
+
+    /// Whether rules allow every command of the line, in an order in which they win over those that ask.
+    fn allow_beats_ask(&self) -> bool {
+        let commands = &self.analysis.commands;
+        self.circumstances.rules.order() == Order::AllowFirst
+            && self.analysis.unknowns.is_empty()
+            && !commands.is_empty()
+            && commands.iter().all(|command| self.rule_for(command).is_some())
+    }
+
+    /// The first rule that allows a command.
+    fn rule_for(&self, command: &SimpleCommand) -> Option<&PlacedRule> {
+        let mut patterns = self.circumstances.rules.command_patterns(Behavior::Allow);
+        let covering = patterns.find(|(commands, _)| match commands {
+            Commands::All => true,
+            Commands::Pattern(pattern) => pattern.allows(command),
+        });
+        covering.map(|(_, rule)| rule)
+    }
+
+    fn runs_unasked(&self, command: &SimpleCommand) -> bool {
+        let mode = self.circumstances.mode;
+        let files_may = || {
+            let mut own = command.touches.iter().filter(|touch| !touch.redirected);
+            own.all(|touch| self.judge_touch(command, touch).decision == Decision::Allow)
+        };
+        let looks = || mode.stance(Act::Look) == Stance::Allow && files_may();
+        match &command.effect {
+            Effect::ReadOnly => looks(),
+            Effect::ReadOnlyGit => {
+                let plain = |folder| (self.circumstances.is_plain_git)(folder);
+                command.directory.as_ref().is_some_and(plain) && looks()
+            }
+            Effect::FileEdit => {
+                mode == Mode::AcceptEdits && mode.stance(Act::Edit) == Stance::Allow && files_may()
+            }
+            Effect::ChangeDirectory(Some(folder)) => {
+                mode.stance(Act::Look) == Stance::Allow
+                    && (self.circumstances.contains)(&Target::File(folder.clone()))
+            }
+            Effect::ChangeDirectory(None) | Effect::Other => false,
+        }
+    }
+
+    fn judge_touch(&self, command: &SimpleCommand, touch: &FileTouch) -> Verdict {
+        let judge = |path: &AbsPath| {
+            file::judge(access(touch.access), &Target::File(path.clone()), None, self.circumstances)
+        };
+        match &touch.path {
+            TouchedPath::Known(path) => judge(path),
+            TouchedPath::Unknown(operand) => match self.guess(command, operand) {
+                Guess { paths, is_complete: true } => {
+                    let verdicts = paths.iter().map(judge);
+                    verdicts
+                        .fold(Verdict::allowed("it matches no file that may not be touched"), Verdict::and)
+                }
+                Guess { .. } => {
+                    Verdict::ask(format!("it is not known which file `{}` means", quote(operand)))
+                }
+            },
+        }
+    }
+
+    fn touches(&self) -> impl Iterator<Item = (&SimpleCommand, &FileTouch)> {
+        let commands = self.analysis.commands.iter();
+        commands.flat_map(|command| command.touches.iter().map(move |touch| (command, touch)))
+    }
+}
+
+/// Whether `rg` is told to look into what is hidden or ignored.
+fn shows_hidden(command: &SimpleCommand) -> bool {
+    command.argv.iter().skip(1).any(|word| {
+        let text = word.text.as_str();
+        let is_cluster = text.starts_with('-') && !text.starts_with("--");
+        text.starts_with("--hid")
+            || text.starts_with("--no-ig")
+            || text.starts_with("--unr")
+            || is_cluster && text.contains(['u', '.'])
+    })
+}
+
+fn access(access: Access) -> FileAccess {
+    match access {
+        Access::Read => FileAccess::Read,
+        Access::Write => FileAccess::Write,
+    }
+}
+
+/// A piece of a command line, short enough for a reason.
+fn quote(text: &str) -> String {
+    let line = text.trim().replace(['\n', '\r'], " ");
+    match line.char_indices().nth(QUOTE_LIMIT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,183 @@
+//! The verdict on one file or folder that is read or changed.
+//!
+//! Rule: a path is judged under the name it was given and under where that leads; either can forbid, both have to be
+//! allowed.
+
+use std::path::{Component, Path};
+
+use crate::gate::Circumstances;
+use crate::rules::{Behavior, PlacedRule, Subject};
+use crate::{Delivery, GateDecision as Decision, Sensitivity, Verdict};
+use kode_base::mode::{Act, Mode, Stance};
+use kode_base::paths::{AbsPath, Target};
+
+/// Folders and files whose content decides what programs or agents do later: never changed unasked.
+const GUARDED: [&str; 27] = [
+    ".git",
+    ".vscode",
+    ".idea",
+    ".husky",
+    ".claude",
+    ".claude.json",
+    ".kode",
+    ".kode.json",
+    ".blade",
+    ".kode-ls",
+    ".mcp.json",
+    ".mcprc",
+    ".gitconfig",
+    ".gitmodules",
+    ".envrc",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".inputrc",
+    ".npmrc",
+    ".ripgreprc",
+];
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// It is read.
+    Read,
+    /// It is made, changed or deleted.
+    Write,
+}
+
+/// Judges a file that is read or changed. `allowed` is a rule that allows the tool whatever it touches.
+pub(super) fn judge(
+    access: Access,
+    given: &Target,
+    allowed: Option<&PlacedRule>,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
+    let real = (circumstances.real)(given);
+    let held_back = held_back(access, given, &real, circumstances);
+    if held_back.decision == Decision::Deny {
+        return held_back;
+    }
+    let granted = circumstances.grants.iter().any(|grant| match access {
+        Access::Read => grant.covers_read(&real),
+        Access::Write => grant.covers_write(&real),
+    });
+    // An ask rule asks every time; what is guarded or sensitive was meant when the user said yes to it.
+    if held_back.decision == Decision::Ask && (!granted || held_back.rule.is_some()) {
+        return held_back;
+    }
+    if granted && circumstances.mode.stance(act(access)) != Stance::Refuse {
+        return Verdict::allowed("the user has allowed it for this session");
+    }
+    let subject = subject(access, given, &real);
+    match circumstances.rules.find(Behavior::Allow, &subject).or(allowed) {
+        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        None => by_mode(access, given, circumstances),
+    }
+}
+
+/// What rules, secrets and guarded places say against it; allowed when they say nothing.
+pub(super) fn held_back(
+    access: Access,
+    given: &Target,
+    real: &Target,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
+    let subject = subject(access, given, real);
+    if let Some(rule) = circumstances.rules.find(Behavior::Deny, &subject) {
+        return Verdict::by_rule(Decision::Deny, rule);
+    }
+    let of =
+        |target: &Target| target.file().map_or(Sensitivity::None, |path| circumstances.sensitive.of(path));
+    let of_given = of(given);
+    let of_real = if real == given { of_given } else { of(real) };
+    let sensitivity = match (of_given, of_real) {
+        (Sensitivity::High, _) | (_, Sensitivity::High) => Sensitivity::High,
+        (Sensitivity::Medium, _) | (_, Sensitivity::Medium) => Sensitivity::Medium,
+        (Sensitivity::None, Sensitivity::None) => Sensitivity::None,
+    };
+    // The folder of the product's state is refused; what this session's own commands wrote there is not.
+    let is_own = || access == Access::Read && (circumstances.is_own)(given);
+    if sensitivity == Sensitivity::High && !is_own() {
+        return Verdict::deny(format!(
+            "{given} looks like a secret; if it is none, the user can say so under `sensitiveFiles` in their own settings"
+        ));
+    }
+    if let Some(rule) = circumstances.rules.find(Behavior::Ask, &subject) {
+        return Verdict::by_rule(Decision::Ask, rule);
+    }
+    if sensitivity == Sensitivity::Medium {
+        return Verdict::ask(format!("{given} may hold other people's data")).within_session();
+    }
+    match guarded(given, circumstances.roots).or_else(|| guarded(real, circumstances.roots)) {
+        Some(name) if access == Access::Write => {
+            Verdict::ask(format!("what lies in {name} decides what programs do later")).within_session()
+        }
+        _ => Verdict::allowed("nothing speaks against it"),
+    }
+}
+
+fn by_mode(access: Access, target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
+    let verdict = Verdict::by_mode(circumstances.mode, act(access));
+    let is_own = access == Access::Read && (circumstances.is_own)(target);
+    let outside = !is_own && !(circumstances.contains)(target);
+    let bypasses = circumstances.mode.stance(Act::Reach) == Stance::Allow;
+    match verdict.decision {
+        Decision::Deny => verdict,
+        _ if outside && !bypasses => {
+            let verb = if access == Access::Read { "reads" } else { "changes" };
+            Verdict::ask(format!("it {verb} {target}, which is outside the workspace"))
+        }
+        _ if access == Access::Read => verdict,
+        _ => match (circumstances.delivery)(target) {
+            Some(Delivery::Apply) if circumstances.mode != Mode::Approval => {
+                Verdict::allowed("changes of this file are applied at once")
+            }
+            Some(Delivery::Propose) => {
+                Verdict::ask("changes of this file are proposed first").within_session()
+            }
+            Some(Delivery::Apply) | None => verdict,
+        },
+    }
+}
+
+fn act(access: Access) -> Act {
+    match access {
+        Access::Read => Act::Look,
+        Access::Write => Act::Edit,
+    }
+}
+
+fn subject<'a>(access: Access, given: &'a Target, real: &'a Target) -> Subject<'a> {
+    match access {
+        Access::Read => Subject::Read { given, real },
+        Access::Write => Subject::Write { given, real },
+    }
+}
+
+/// The guarded name that a path lies in. Where the workspace itself lies does not count, for it may be a working copy
+/// beneath such a name; unless it is one of these folders, or directly in one.
+fn guarded(target: &Target, roots: &[AbsPath]) -> Option<String> {
+    let path = target.file()?.as_path();
+    let inside = roots.iter().filter(|root| guarded_end(root.as_path()).is_none());
+    let inside = inside.filter_map(|root| path.strip_prefix(root.as_path()).ok());
+    let path = inside.min_by_key(|path| path.components().count()).unwrap_or(path);
+    path.components().find_map(guarded_name)
+}
+
+/// The guarded name among the last two of a path.
+fn guarded_end(path: &Path) -> Option<String> {
+    path.components().rev().take(2).find_map(guarded_name)
+}
+
+fn guarded_name(component: Component<'_>) -> Option<String> {
+    let Component::Normal(name) = component else { return None };
+    // Letter case is ignored: on some file systems `.GIT` is `.git`.
+    let name = name.to_string_lossy();
+    GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded)).then(|| name.into_owned())
+}

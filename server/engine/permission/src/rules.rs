@@ -1,0 +1,350 @@
+//! Permission rules: what a user or a project has settled beforehand, and finding the rule that speaks of a call.
+//!
+//! Rule: deny, then ask, then allow (allow before ask where the user has chosen that), then the mode; how specific a rule is
+//! does not matter, and adding a deny never allows more. Where a rule can be read in two ways, deny and ask mean both, and
+//! allow means the narrower one.
+
+mod glob;
+pub mod host;
+mod index;
+pub mod names;
+pub mod path;
+pub mod places;
+pub mod rule;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use index::Index;
+use kode_base::paths::{AbsPath, Target};
+use kode_command::CommandPattern;
+
+pub use host::HostPattern;
+pub use path::PathPattern;
+pub use places::Places;
+pub use rule::{NamePattern, Note, Rule, RuleError, Specifier};
+
+/// What a rule says about what it speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Behavior {
+    /// It is refused.
+    Deny,
+    /// The user decides each time.
+    Ask,
+    /// It runs unasked.
+    Allow,
+}
+
+impl Behavior {
+    /// All of them, in the order in which they are applied.
+    pub const ALL: [Self; 3] = [Self::Deny, Self::Ask, Self::Allow];
+
+    /// The name used in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+        }
+    }
+}
+
+/// Which of two rules wins that do not deny.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The one that asks.
+    #[default]
+    AskFirst,
+    /// The one that allows, as in Blade.
+    AllowFirst,
+}
+
+/// Where a setting comes from, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// The administrator's file.
+    Managed,
+    /// The command line.
+    CommandLine,
+    /// An answer to a prompt, for this session.
+    Session,
+    /// What the editor says.
+    Editor,
+    /// The user's own file in the workspace.
+    Local,
+    /// The project's file.
+    Project,
+    /// The user's file for all workspaces.
+    User,
+    /// A plugin that is on.
+    Plugin,
+    /// Built in.
+    Default,
+}
+
+impl Layer {
+    /// The name shown to people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "managed",
+            Self::CommandLine => "command line",
+            Self::Session => "session",
+            Self::Editor => "editor",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Plugin => "plugin",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// A range in a file: lines and UTF-16 columns from zero, the end not included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The first line.
+    pub line: u32,
+    /// Where on it.
+    pub column: u32,
+    /// The last line.
+    pub end_line: u32,
+    /// Where on that one.
+    pub end_column: u32,
+}
+
+/// Where a rule comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The layer.
+    pub layer: Layer,
+    /// The file, if it is from one.
+    pub file: Option<AbsPath>,
+    /// The rule's text in that file.
+    pub place: Option<Place>,
+}
+
+impl fmt::Display for Source {
+    /// As people are told, for example `project settings, /w/.kode/settings.json:3`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.layer {
+            Layer::CommandLine | Layer::Session => formatter.write_str(self.layer.name())?,
+            Layer::Managed
+            | Layer::Editor
+            | Layer::Local
+            | Layer::Project
+            | Layer::User
+            | Layer::Plugin
+            | Layer::Default => {
+                write!(formatter, "{} settings", self.layer.name())?;
+            }
+        }
+        if let Some(file) = &self.file {
+            write!(formatter, ", {file}")?;
+            if let Some(place) = self.place {
+                write!(formatter, ":{}", place.line + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A rule in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedRule {
+    /// What it says.
+    pub behavior: Behavior,
+    /// What it speaks of.
+    pub rule: Rule,
+    /// Where it comes from.
+    pub source: Source,
+    /// The folder that `/x` in it is relative to; the working directory when `None`.
+    pub root: Option<AbsPath>,
+}
+
+/// How bad a problem is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Something the user relies on is not in force.
+    Error,
+    /// Something is ignored or taken for something else.
+    Warning,
+    /// Good to know.
+    Information,
+}
+
+/// Something wrong with settings or rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file it is in; `None` for what is from no file.
+    pub file: Option<AbsPath>,
+    /// Where in that file; the whole file when `None`.
+    pub place: Option<Place>,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+}
+
+/// What a rule may speak of.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A call of a tool: for rules on the tool as a whole or on its arguments.
+    Tool {
+        /// The tool's name.
+        name: &'a str,
+        /// The arguments.
+        input: &'a Value,
+    },
+    /// Something that is read, by whichever tool.
+    Read {
+        /// As it is named.
+        given: &'a Target,
+        /// With links followed.
+        real: &'a Target,
+    },
+    /// Something that is changed, by whichever tool.
+    Write {
+        /// As it is named.
+        given: &'a Target,
+        /// With links followed.
+        real: &'a Target,
+    },
+    /// A host that is fetched from.
+    Fetch {
+        /// The host of the address, without port.
+        host: &'a str,
+    },
+    /// An agent, a skill or a command that is run.
+    Named {
+        /// `Task`, `Skill` or `SlashCommand`.
+        tool: &'a str,
+        /// Its name, and its arguments behind a blank if it has any.
+        name: &'a str,
+    },
+}
+
+/// The commands a rule speaks of.
+#[derive(Clone, Copy, Debug)]
+pub enum Commands<'a> {
+    /// All of them.
+    All,
+    /// Those of a pattern.
+    Pattern(&'a CommandPattern),
+}
+
+/// Rules ready for use. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Rules(Arc<Compiled>, Order);
+
+#[derive(Debug)]
+struct Compiled {
+    /// The strongest layer first, and within one as given.
+    rules: Vec<PlacedRule>,
+    deny: Index,
+    ask: Index,
+    allow: Index,
+}
+
+impl Rules {
+    /// Makes rules ready for use. Those that cannot have their behavior are left out and told.
+    #[must_use]
+    pub fn new(rules: Vec<PlacedRule>, places: &Places<'_>) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let check = |rule: &PlacedRule| match rule.rule.check(rule.behavior) {
+            Ok(()) if rule.needs_home() && places.home.is_none() => {
+                let severity = match rule.behavior {
+                    Behavior::Deny | Behavior::Ask => Severity::Error,
+                    Behavior::Allow => Severity::Warning,
+                };
+                let reason = "there is no home folder; write the whole path after `//`".to_owned();
+                problems.push(rule.problem(severity, reason));
+                false
+            }
+            Ok(()) => true,
+            Err(error) => {
+                problems.push(rule.problem(Severity::Warning, error.to_string()));
+                false
+            }
+        };
+        let mut rules: Vec<_> = rules.into_iter().filter(check).collect();
+        rules.sort_by_key(|rule| rule.source.layer);
+        let [deny, ask, allow] = Behavior::ALL.map(|behavior| Index::new(behavior, &rules, places));
+        (Self(Arc::new(Compiled { rules, deny, ask, allow }), Order::default()), problems)
+    }
+
+    /// The same rules in another order.
+    #[must_use]
+    pub fn in_order(self, order: Order) -> Self {
+        Self(self.0, order)
+    }
+
+    /// Which of two rules wins that do not deny.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        self.1
+    }
+
+    /// The first rule of this behavior, the strongest layer first, that speaks of the subject. With an allow on a
+    /// path that leads elsewhere, both ends are allowed, and the weaker of the two rules is told.
+    #[must_use]
+    pub fn find(&self, behavior: Behavior, subject: &Subject<'_>) -> Option<&PlacedRule> {
+        let is_beaten =
+            behavior == Behavior::Ask && self.1 == Order::AllowFirst && self.0.allow.find(subject).is_some();
+        if is_beaten {
+            return None;
+        }
+        self.index(behavior).find(subject).map(|number| &self.0.rules[number])
+    }
+
+    /// The rules of this behavior that speak of commands, the strongest layer first.
+    pub fn command_patterns(&self, behavior: Behavior) -> impl Iterator<Item = (Commands<'_>, &PlacedRule)> {
+        self.index(behavior).commands(&self.0.rules)
+    }
+
+    /// The rule that takes a tool from the model's list: a deny of the tool's name, of one with `*` that covers it, or
+    /// of `Read` or `Edit` for the tools that do the same.
+    #[must_use]
+    pub fn removes(&self, tool: &str) -> Option<&PlacedRule> {
+        self.0.deny.find_tool(tool).map(|number| &self.0.rules[number])
+    }
+
+    /// All rules, the strongest layer first.
+    pub fn iter(&self) -> impl Iterator<Item = &PlacedRule> {
+        self.0.rules.iter()
+    }
+
+    fn index(&self, behavior: Behavior) -> &Index {
+        match behavior {
+            Behavior::Deny => &self.0.deny,
+            Behavior::Ask => &self.0.ask,
+            Behavior::Allow => &self.0.allow,
+        }
+    }
+}
+
+impl PlacedRule {
+    fn needs_home(&self) -> bool {
+        match self.rule.specifier() {
+            Some(Specifier::Path(pattern)) => pattern.anchor() == path::Anchor::Home,
+            Some(
+                Specifier::Command(_)
+                | Specifier::Domain(_)
+                | Specifier::Name(_)
+                | Specifier::Parameter { .. },
+            )
+            | None => false,
+        }
+    }
+
+    fn problem(&self, severity: Severity, message: String) -> Problem {
+        let message = format!("The rule `{}` in {} is ignored: {message}.", self.rule, self.behavior.name());
+        Problem { file: self.source.file.clone(), place: self.source.place, severity, message }
+    }
+}

@@ -1,0 +1,251 @@
+//! The names of tools: the canonical ones, what other agents call them, and the parameters a rule can speak of.
+//!
+//! Rule: everything past this table speaks canonical names; an alias never means two tools. The names of MCP tools are
+//! known to nobody beforehand, so a rule for one is compared with every form such a name has.
+
+/// What the text in the parentheses of a rule means for a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing but `parameter:value`.
+    Nothing,
+    /// A command.
+    Command,
+    /// A path that is read.
+    ReadPath,
+    /// A path that is written.
+    WritePath,
+    /// `domain:host`.
+    Domain,
+    /// The name of an agent, a skill or a command.
+    Name,
+}
+
+struct Tool {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    takes: Takes,
+    /// What `parameter:value` can speak of. Those that could as well begin a command are left out of Bash's.
+    parameters: &'static [&'static str],
+}
+
+const TOOLS: [Tool; 25] = [
+    Tool {
+        name: "Read",
+        aliases: &["fs_read", "read_file", "FileRead", "View"],
+        takes: Takes::ReadPath,
+        parameters: &["file_path", "offset", "limit", "pages"],
+    },
+    Tool {
+        name: "Write",
+        aliases: &["fs_write", "write_file", "FileWrite", "Replace"],
+        takes: Takes::WritePath,
+        parameters: &["file_path", "content"],
+    },
+    Tool {
+        name: "Edit",
+        aliases: &["fs_edit", "edit_file", "edit_text", "FileEdit", "Update"],
+        takes: Takes::WritePath,
+        parameters: &["file_path", "old_string", "new_string", "replace_all"],
+    },
+    Tool {
+        name: "MultiEdit",
+        aliases: &["fs_multi_edit"],
+        takes: Takes::WritePath,
+        parameters: &["file_path"],
+    },
+    Tool {
+        name: "NotebookEdit",
+        aliases: &[],
+        takes: Takes::WritePath,
+        parameters: &["notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"],
+    },
+    Tool {
+        name: "NotebookRead",
+        aliases: &["ReadNotebook"],
+        takes: Takes::ReadPath,
+        parameters: &["notebook_path", "cell_id"],
+    },
+    Tool {
+        name: "Glob",
+        aliases: &["fs_glob", "GlobTool"],
+        takes: Takes::ReadPath,
+        parameters: &["pattern", "path"],
+    },
+    Tool {
+        name: "Grep",
+        aliases: &["fs_grep", "GrepTool"],
+        takes: Takes::ReadPath,
+        parameters: &["pattern", "path", "glob", "type", "output_mode", "multiline", "head_limit", "offset"],
+    },
+    Tool { name: "LS", aliases: &["ListFiles"], takes: Takes::ReadPath, parameters: &["path", "ignore"] },
+    Tool {
+        name: "Bash",
+        aliases: &["bash", "bash_run", "run_command", "Shell"],
+        takes: Takes::Command,
+        parameters: &["description", "run_in_background", "dangerouslyDisableSandbox"],
+    },
+    Tool {
+        name: "BashOutput",
+        aliases: &["TaskOutput", "bash_logs", "AgentOutputTool"],
+        takes: Takes::Nothing,
+        parameters: &["task_id", "shell_id", "bash_id", "block", "timeout", "filter"],
+    },
+    Tool {
+        name: "KillShell",
+        aliases: &["TaskStop", "bash_kill", "KillBash"],
+        takes: Takes::Nothing,
+        parameters: &["shell_id", "task_id"],
+    },
+    Tool {
+        name: "Task",
+        aliases: &["Agent", "task_run"],
+        takes: Takes::Name,
+        parameters: &[
+            "description",
+            "prompt",
+            "subagent_type",
+            "model",
+            "resume",
+            "run_in_background",
+            "isolation",
+        ],
+    },
+    Tool { name: "TodoWrite", aliases: &["todo_write"], takes: Takes::Nothing, parameters: &["todos"] },
+    Tool { name: "AskUserQuestion", aliases: &[], takes: Takes::Nothing, parameters: &["questions"] },
+    Tool { name: "EnterPlanMode", aliases: &[], takes: Takes::Nothing, parameters: &[] },
+    Tool { name: "ExitPlanMode", aliases: &["exit_plan_mode"], takes: Takes::Nothing, parameters: &["plan"] },
+    Tool { name: "Skill", aliases: &["skills"], takes: Takes::Name, parameters: &["skill", "args"] },
+    Tool { name: "SlashCommand", aliases: &[], takes: Takes::Name, parameters: &["command"] },
+    Tool { name: "WebFetch", aliases: &["URLFetcher"], takes: Takes::Domain, parameters: &["url", "prompt"] },
+    Tool {
+        name: "WebSearch",
+        aliases: &[],
+        takes: Takes::Nothing,
+        parameters: &["query", "allowed_domains", "blocked_domains"],
+    },
+    Tool {
+        name: "ListMcpResourcesTool",
+        aliases: &["ListMcpResources"],
+        takes: Takes::Nothing,
+        parameters: &["server"],
+    },
+    Tool {
+        name: "ReadMcpResourceTool",
+        aliases: &["ReadMcpResource"],
+        takes: Takes::Nothing,
+        parameters: &["server", "uri"],
+    },
+    Tool { name: "Diagnostics", aliases: &[], takes: Takes::Nothing, parameters: &["path", "file_path"] },
+    Tool { name: "Think", aliases: &[], takes: Takes::Nothing, parameters: &["thought"] },
+];
+
+/// Tools that a bare `Read` speaks of.
+const READING: [&str; 5] = ["Read", "NotebookRead", "Grep", "Glob", "LS"];
+/// Tools that a bare `Edit` speaks of.
+const WRITING: [&str; 4] = ["Edit", "MultiEdit", "Write", "NotebookEdit"];
+/// How the names of MCP tools begin.
+pub const MCP_PREFIX: &str = "mcp__";
+
+/// The canonical name of a tool: its own, the one an alias stands for, or the name itself where nobody knows it.
+#[must_use]
+pub fn canonical(name: &str) -> &str {
+    find(name).map_or(name, |tool| tool.name)
+}
+
+/// All names of the tool that a name means, where it is built in.
+pub fn all_names(name: &str) -> impl Iterator<Item = &'static str> {
+    find(name).into_iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
+}
+
+/// Whether a name, canonical or an alias, is one of a tool that is built in.
+#[must_use]
+pub fn is_built_in(name: &str) -> bool {
+    find(name).is_some()
+}
+
+/// The canonical names of all tools that are built in.
+pub fn built_in() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|tool| tool.name)
+}
+
+/// What the text in parentheses means for a tool; `None` for one that is not built in.
+pub(crate) fn takes(name: &str) -> Option<Takes> {
+    find(name).map(|tool| tool.takes)
+}
+
+/// Whether a rule can speak of this parameter of a tool. Nobody knows those of a tool that is not built in.
+pub(crate) fn has_parameter(tool: &str, parameter: &str) -> bool {
+    find(tool).is_none_or(|tool| tool.parameters.contains(&parameter))
+}
+
+/// The tools that a bare canonical name speaks of.
+pub(crate) fn family(name: &str) -> &[&str] {
+    match name {
+        "Read" => &READING,
+        "Edit" => &WRITING,
+        _ => &[],
+    }
+}
+
+/// A tool that was probably meant by a name nobody knows.
+pub fn similar(name: &str) -> Option<&'static str> {
+    TOOLS
+        .iter()
+        .find(|tool| {
+            std::iter::once(&tool.name).chain(tool.aliases).any(|known| known.eq_ignore_ascii_case(name))
+        })
+        .map(|tool| tool.name)
+}
+
+/// Whether a name has one of the forms of MCP tools: `mcp__server`, `mcp__server__tool`, `mcp_server_tool`,
+/// `server__tool`.
+pub fn is_mcp(name: &str) -> bool {
+    find(name).is_none() && (name.starts_with("mcp_") || name.contains("__"))
+}
+
+/// The other names a call of the MCP tool `mcp__server__tool` goes by: the server's own (`mcp__server`), and the forms
+/// `mcp_server_tool` and `server__tool`. None for other tools.
+pub fn mcp_forms(name: &str) -> Option<[String; 3]> {
+    let (server, tool) = name.strip_prefix(MCP_PREFIX)?.split_once("__")?;
+    Some([format!("{MCP_PREFIX}{server}"), format!("mcp_{server}_{tool}"), format!("{server}__{tool}")])
+}
+
+fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_means_two_tools() {
+        let mut names: Vec<_> =
+            TOOLS.iter().flat_map(|tool| tool.aliases.iter().copied().chain([tool.name])).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn aliases_lead_to_the_tool_and_unknown_names_stay() {
+        for (name, tool) in
+            [("fs_read", "Read"), ("Agent", "Task"), ("KillBash", "KillShell"), ("Other", "Other")]
+        {
+            assert_eq!(canonical(name), tool);
+        }
+        assert_eq!(similar("webfetch"), Some("WebFetch"));
+        assert_eq!(similar("Nothing"), None);
+    }
+
+    #[test]
+    fn an_mcp_tool_goes_by_all_its_forms() {
+        assert_eq!(
+            mcp_forms("mcp__git_hub__get_me").unwrap(),
+            ["mcp__git_hub", "mcp_git_hub_get_me", "git_hub__get_me"]
+        );
+        assert_eq!(mcp_forms("Read"), None);
+        assert!(is_mcp("git__log") && is_mcp("mcp_git_log") && is_mcp("mcp__git") && !is_mcp("LS"));
+    }
+}

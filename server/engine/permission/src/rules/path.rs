@@ -1,0 +1,382 @@
+//! Patterns of paths as rules write them: ignore-file patterns behind an anchor.
+//!
+//! Rule: printing a pattern and reading it again gives the same pattern, and a text that could be taken for a pattern but
+//! would match nothing is an error with what to write instead.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::glob::{BadGlob, Brackets, Glob};
+use kode_base::paths::AbsPath;
+
+/// Into how many patterns the braces of one may unfold.
+const MAX_VARIANTS: usize = 64;
+/// How long a pattern may be, in bytes.
+const MAX_LENGTH: usize = 4096;
+
+/// A pattern of paths.
+///
+/// `//x` is `x` at the root of the file system, `~/x` in the home folder, `/x` in the folder the settings file belongs
+/// to, `./x` in the working directory. Anything else is relative to the working directory; without a slash before its
+/// end it means names at any depth. `*`, `?`, `[a-z]`, `**` and `\` are those of ignore files, `{a,b}` is either.
+/// What is in a folder that matches, matches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathPattern {
+    text: String,
+    anchor: Anchor,
+    variants: Vec<Variant>,
+    /// The variants with brackets and braces taken for letters, where there are any.
+    literally: Option<Variant>,
+}
+
+/// Where a pattern begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Anchor {
+    /// `//x`: the root of the file system.
+    Root,
+    /// `~/x`: the home folder.
+    Home,
+    /// `/x`: the folder the settings file belongs to.
+    Settings,
+    /// Everything else: the working directory.
+    Directory,
+}
+
+/// One way to unfold the braces of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    /// How many folders above the anchor it begins.
+    pub(super) up: usize,
+    /// The names, from the anchor down.
+    pub(super) segments: Vec<Segment>,
+    /// Whether it speaks of the last name itself or only of what is in it.
+    pub(super) cover: Cover,
+}
+
+/// A part of a pattern between slashes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Segment {
+    /// `**`: any number of folders.
+    Deep,
+    /// A name.
+    Name(String),
+    /// A pattern of names.
+    Glob(Glob),
+}
+
+/// What a pattern covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Cover {
+    /// What matches, and what is in it.
+    All,
+    /// What is in what matches: the pattern ends in `/` or `/**`.
+    Contents,
+}
+
+/// Why a text is no pattern of paths.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPath {
+    /// There is nothing in it.
+    #[error("the path is empty; write the tool's name without parentheses for all files")]
+    Empty,
+    /// It is longer than any path.
+    #[error("the path is longer than {MAX_LENGTH} bytes; write several rules")]
+    TooLong,
+    /// A blank at an end is most likely not meant.
+    #[error("the path begins or ends with a blank; take it away, or write `\\ ` where it is part of a name")]
+    Blank,
+    /// A character no path has.
+    #[error("the path holds the control character U+{:04X}; take it away", u32::from(*.0))]
+    Control(char),
+    /// An exception, which a single rule cannot be.
+    #[error("a rule cannot be an exception from others; write `\\!` for a name that begins with `!`")]
+    Exception,
+    /// Somebody else's home folder.
+    #[error("`{0}` is not known here; write `~/` for your own home folder or the whole path after `//`")]
+    OtherHome(String),
+    /// `..` behind a pattern.
+    #[error("`..` can only stand at the beginning; write the path without it")]
+    Parent,
+    /// A `[` without `]`.
+    #[error("`[` is not closed; write `\\[` for the letter itself")]
+    UnclosedClass,
+    /// A range the wrong way round.
+    #[error("the range `{0}-{1}` is empty; write the lower letter first")]
+    ReversedRange(char, char),
+    /// A `{` without `}`.
+    #[error("`{{` is not closed; write `\\{{` for the letter itself")]
+    UnclosedBrace,
+    /// Braces that unfold into too much.
+    #[error("the braces stand for more than {MAX_VARIANTS} paths; write several rules")]
+    TooManyVariants,
+    /// A backslash with nothing behind it.
+    #[error("a `\\` stands at the end of a name; write `/` between names, and `\\\\` for the letter itself")]
+    TrailingBackslash,
+}
+
+impl PathPattern {
+    /// The pattern of this very path, whatever letters are in it, and of what is in it.
+    #[must_use]
+    pub fn exactly(path: &AbsPath) -> Self {
+        Self::beneath("//", path.as_path().strip_prefix("/").unwrap_or(path.as_path()))
+    }
+
+    /// The pattern of this very path, anchored in the folder the settings file belongs to; that of the whole path
+    /// where it does not lie there.
+    #[must_use]
+    pub fn exactly_within(path: &AbsPath, settings: &AbsPath) -> Self {
+        match path.as_path().strip_prefix(settings.as_path()) {
+            Ok(rest) => Self::beneath("/", rest),
+            Err(_) => Self::exactly(path),
+        }
+    }
+
+    fn beneath(anchor: &str, rest: &std::path::Path) -> Self {
+        let mut text = anchor.to_owned();
+        let mut segments = Vec::new();
+        for component in rest.components() {
+            if !segments.is_empty() {
+                text.push('/');
+            }
+            let name = component.as_os_str().to_string_lossy();
+            for letter in name.chars() {
+                if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | ' ') {
+                    text.push('\\');
+                }
+                text.push(letter);
+            }
+            segments.push(Segment::Name(name.into_owned()));
+        }
+        let anchor = if anchor == "//" { Anchor::Root } else { Anchor::Settings };
+        Self { text, anchor, variants: vec![Variant { up: 0, segments, cover: Cover::All }], literally: None }
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub fn anchor(&self) -> Anchor {
+        self.anchor
+    }
+
+    /// Whether it means names wherever they are, by having neither an anchor nor a slash before its end, or `**/` first.
+    pub(super) fn is_anywhere(&self) -> bool {
+        let begins_anywhere = |variant: &Variant| variant.segments.first() == Some(&Segment::Deep);
+        self.anchor == Anchor::Directory
+            && !self.text.starts_with("./")
+            && self.variants.iter().all(begins_anywhere)
+    }
+
+    /// Its ways to be unfolded.
+    pub(super) fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
+
+    /// The same with brackets and braces taken for letters, where there are any.
+    pub(super) fn literally(&self) -> Option<&Variant> {
+        self.literally.as_ref()
+    }
+}
+
+impl FromStr for PathPattern {
+    type Err = BadPath;
+
+    fn from_str(text: &str) -> Result<Self, BadPath> {
+        if text.is_empty() {
+            return Err(BadPath::Empty);
+        }
+        if text.len() > MAX_LENGTH {
+            return Err(BadPath::TooLong);
+        }
+        if text.starts_with(' ') || (text.ends_with(' ') && !text.ends_with("\\ ")) {
+            return Err(BadPath::Blank);
+        }
+        if let Some(control) = text.chars().find(|letter| letter.is_control()) {
+            return Err(BadPath::Control(control));
+        }
+        if text.starts_with('!') {
+            return Err(BadPath::Exception);
+        }
+        let (anchor, rest, is_anchored) = anchored(text)?;
+        let mut unfolded = Vec::new();
+        unfold(rest, &mut unfolded)?;
+        let variants = unfolded
+            .iter()
+            .map(|text| variant(text, is_anchored, Brackets::Class))
+            .collect::<Result<Vec<_>, _>>()?;
+        let has_brackets = rest.contains(['[', '{']);
+        let literally = if has_brackets { variant(rest, is_anchored, Brackets::Letter).ok() } else { None };
+        Ok(Self { text: text.to_owned(), anchor, variants, literally })
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+/// The anchor, what follows it, and whether that begins right there.
+fn anchored(text: &str) -> Result<(Anchor, &str, bool), BadPath> {
+    if let Some(rest) = text.strip_prefix("//") {
+        return Ok((Anchor::Root, rest, true));
+    }
+    if let Some(rest) = text.strip_prefix('~') {
+        let (user, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        return match user {
+            "" => Ok((Anchor::Home, rest, true)),
+            _ => Err(BadPath::OtherHome(format!("~{user}"))),
+        };
+    }
+    if let Some(rest) = text.strip_prefix('/') {
+        return Ok((Anchor::Settings, rest, true));
+    }
+    if text == "." || text == ".." {
+        return Ok((Anchor::Directory, text, true));
+    }
+    match text.strip_prefix("./") {
+        Some(rest) => Ok((Anchor::Directory, rest, true)),
+        None => Ok((Anchor::Directory, text, false)),
+    }
+}
+
+/// Unfolds the first braces that hold a comma, and then those in the results.
+fn unfold(text: &str, into: &mut Vec<String>) -> Result<(), BadPath> {
+    let Some((before, choices, after)) = first_braces(text)? else {
+        if into.len() == MAX_VARIANTS {
+            return Err(BadPath::TooManyVariants);
+        }
+        into.push(text.to_owned());
+        return Ok(());
+    };
+    choices.iter().try_for_each(|choice| unfold(&format!("{before}{choice}{after}"), into))
+}
+
+type Braces<'a> = (&'a str, Vec<&'a str>, &'a str);
+
+fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BadPath> {
+    let (mut depth, mut start, mut part) = (0_usize, 0, 0);
+    let mut choices = Vec::new();
+    let mut is_escaped = false;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '{' => {
+                depth += 1;
+                if depth == 1 {
+                    (start, part) = (at, at + 1);
+                    choices.clear();
+                }
+            }
+            ',' if depth == 1 => {
+                choices.push(&text[part..at]);
+                part = at + 1;
+            }
+            '}' if depth == 1 && choices.is_empty() => depth = 0,
+            '}' if depth == 1 => {
+                choices.push(&text[part..at]);
+                return Ok(Some((&text[..start], choices, &text[at + 1..])));
+            }
+            '}' if depth > 1 => depth -= 1,
+            _ => {}
+        }
+    }
+    if depth == 0 { Ok(None) } else { Err(BadPath::UnclosedBrace) }
+}
+
+fn variant(text: &str, is_anchored: bool, brackets: Brackets) -> Result<Variant, BadPath> {
+    let text = text.strip_prefix("./").unwrap_or(text);
+    // A backslash before a slash is left at the end of its name, to be complained about.
+    let mut parts: Vec<&str> = text.split('/').collect();
+    let is_of_folders = parts.len() > 1 && parts.last() == Some(&"");
+    if is_of_folders || parts == [""] {
+        parts.pop();
+    }
+    let mut is_of_contents = is_of_folders;
+    while parts.last() == Some(&"**") {
+        is_of_contents = true;
+        parts.pop();
+        if is_of_folders && parts.last() != Some(&"**") {
+            // `a/**/`: the folders in `a`, not `a`.
+            parts.push("*");
+        }
+    }
+    let cover = if is_of_contents { Cover::Contents } else { Cover::All };
+    let is_anywhere = match parts.as_slice() {
+        [] => true,
+        [name] => *name != ".." && *name != "." && !text.trim_end_matches('/').contains('/'),
+        _ => false,
+    };
+    let mut up = 0;
+    let mut segments = Vec::new();
+    if is_anywhere && !is_anchored {
+        segments.push(Segment::Deep);
+    }
+    for part in parts {
+        match part {
+            "" | "." => {}
+            ".." if segments.is_empty() => up += 1,
+            ".." => match segments.pop() {
+                Some(Segment::Name(_)) => {}
+                Some(Segment::Deep | Segment::Glob(_)) | None => return Err(BadPath::Parent),
+            },
+            "**" if segments.last() == Some(&Segment::Deep) => {}
+            "**" => segments.push(Segment::Deep),
+            part => {
+                let glob = Glob::parse(part, brackets)?;
+                segments.push(glob.literal().map_or(Segment::Glob(glob), Segment::Name));
+            }
+        }
+    }
+    Ok(Variant { up, segments, cover })
+}
+
+impl From<BadGlob> for BadPath {
+    fn from(bad: BadGlob) -> Self {
+        match bad {
+            BadGlob::UnclosedClass => Self::UnclosedClass,
+            BadGlob::ReversedRange(from, to) => Self::ReversedRange(from, to),
+            BadGlob::TrailingBackslash => Self::TrailingBackslash,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_match_nothing_is_an_error_that_says_what_to_write() {
+        for (text, error) in [
+            ("", BadPath::Empty),
+            (" a", BadPath::Blank),
+            ("a ", BadPath::Blank),
+            ("a\nb", BadPath::Control('\n')),
+            ("!a", BadPath::Exception),
+            ("~root/a", BadPath::OtherHome("~root".to_owned())),
+            ("*/../a", BadPath::Parent),
+            ("a[bc", BadPath::UnclosedClass),
+            ("a[z-a]", BadPath::ReversedRange('z', 'a')),
+            ("a{b,c", BadPath::UnclosedBrace),
+            ("a\\", BadPath::TrailingBackslash),
+            (&"{a,b}".repeat(7), BadPath::TooManyVariants),
+            (&"a".repeat(MAX_LENGTH + 1), BadPath::TooLong),
+        ] {
+            assert_eq!(text.parse::<PathPattern>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_pattern_of_a_very_path_reads_as_itself() {
+        for path in ["/w/app/[id]/{a,b}/page *?.tsx", "/w/!a", "/w/ a ", "/w/a\\b", "/"] {
+            let path = AbsPath::new(path).unwrap();
+            for pattern in [
+                PathPattern::exactly(&path),
+                PathPattern::exactly_within(&path, &AbsPath::new("/w").unwrap()),
+            ] {
+                let again: PathPattern = pattern.to_string().parse().unwrap();
+                assert_eq!(again.variants, pattern.variants, "{pattern}");
+                assert_eq!(again.anchor, pattern.anchor);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The folders that path rules are relative to, and what their file systems make of letter case.
+//!
+//! Rule: a folder counts under its name and under where that leads, so that a rule holds however the folder is reached.
+
+use std::path::Path;
+
+use kode_base::paths::AbsPath;
+
+/// What path patterns are relative to.
+pub struct Places<'a> {
+    /// The working directory.
+    pub cwd: &'a AbsPath,
+    /// The home folder; without one, rules that begin with `~/` mean nothing.
+    pub home: Option<&'a AbsPath>,
+    /// Where a folder leads, links followed; the folder itself when that cannot be told.
+    pub real: &'a dyn Fn(&AbsPath) -> AbsPath,
+    /// Whether names in a folder are the same in either letter case.
+    pub is_case_insensitive: &'a dyn Fn(&AbsPath) -> bool,
+}
+
+impl<'a> Places<'a> {
+    /// Places on this machine's disks, asked once for each folder when the rules are compiled.
+    #[must_use]
+    pub fn on_disk(cwd: &'a AbsPath, home: Option<&'a AbsPath>) -> Self {
+        Self { cwd, home, real: &real_on_disk, is_case_insensitive: &is_case_insensitive_on_disk }
+    }
+}
+
+/// Where a path leads, links followed as far as there is something to follow.
+#[must_use]
+pub fn real_on_disk(path: &AbsPath) -> AbsPath {
+    let mut missing = Vec::new();
+    let mut place = path.clone();
+    loop {
+        if let Some(real) = place.as_path().canonicalize().ok().and_then(|real| AbsPath::new(real).ok()) {
+            return missing.iter().rev().fold(real, |real, name| real.join(name));
+        }
+        match (place.as_path().file_name().map(ToOwned::to_owned), place.parent()) {
+            (Some(name), Some(parent)) => {
+                missing.push(name);
+                place = parent;
+            }
+            (None, _) | (_, None) => return path.clone(),
+        }
+    }
+}
+
+/// Whether the names in a folder are the same in either letter case: asks for the nearest part of its own path that has
+/// letters, in the other case. Nothing is written.
+#[must_use]
+pub fn is_case_insensitive_on_disk(folder: &AbsPath) -> bool {
+    let mut place = Some(folder.clone());
+    while let Some(path) = place {
+        let name = path.file_name();
+        let swapped: String = name.chars().map(swap_case).collect();
+        if swapped != name && path.as_path().exists() {
+            let other = path.as_path().with_file_name(swapped);
+            return is_same_file(path.as_path(), &other);
+        }
+        place = path.parent();
+    }
+    cfg!(any(windows, target_os = "macos"))
+}
+
+fn swap_case(letter: char) -> char {
+    if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        match (one.metadata(), other.metadata()) {
+            (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_followed_as_far_as_they_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        std::fs::create_dir(root.join("real").as_path()).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link").as_path()).unwrap();
+        assert_eq!(real_on_disk(&root.join("link/new/er")), root.join("real/new/er"));
+        assert_eq!(real_on_disk(&root), root);
+    }
+
+    #[test]
+    fn letter_case_is_told_without_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path()).unwrap();
+        let name = root.join("Name");
+        std::fs::create_dir(name.as_path()).unwrap();
+        let expected = root.join("nAME").as_path().exists();
+        assert_eq!(is_case_insensitive_on_disk(&name), expected);
+    }
+}

@@ -1,0 +1,398 @@
+//! The sandbox for commands: the kernel as the wall, whatever the text of a command says.
+//!
+//! Rule: a command is run exactly as its policy says or not at all. What a policy is made of is data; setting it up is
+//! done by a helper process, the same program started again, which reports what it did.
+
+pub mod detect;
+mod environment;
+mod guard;
+#[cfg(target_os = "linux")]
+pub mod helper;
+pub mod hosts;
+pub mod policy;
+pub mod proxy;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::outcome::{Captured, Exit};
+use kode_base::paths::AbsPath;
+use kode_net::client::SystemLookup;
+use policy::Request;
+use proxy::{Proxy, ProxyRules};
+
+pub use detect::{Support, detect};
+pub use environment::keeps;
+pub use hosts::HostPattern;
+pub use policy::{Enforced, Failure, GuardReport, Input, Kind, Limits, Network, Policy, Report, Restored};
+
+/// The argument that makes the program the helper.
+pub const ARGUMENT: &str = "__sandbox";
+/// The file the helper leaves its report in.
+const REPORT: &str = "report.json";
+/// The folder for temporary files of commands.
+const SCRATCH: &str = "tmp";
+/// The socket of the proxy.
+const PROXY: &str = "proxy";
+/// Folders of the session are its user's alone.
+const PRIVATE: u32 = 0o700;
+
+/// What a sandbox is made of.
+#[derive(Clone, Debug)]
+pub struct SandboxOptions {
+    /// The program that is the helper when it is started with [`ARGUMENT`]: the server itself.
+    pub helper: PathBuf,
+    /// What holds the commands, as [`Support::best`] gives it.
+    pub kind: Kind,
+    /// The folders commands may write in: the workspace's, and others the user has allowed.
+    pub writable: Vec<AbsPath>,
+    /// What they may not change, besides what is guarded everywhere.
+    pub read_only: Vec<AbsPath>,
+    /// What they may not see, besides what is hidden everywhere.
+    pub hidden: Vec<AbsPath>,
+    /// The user's home folder.
+    pub home: Option<AbsPath>,
+    /// The product's folder for its state.
+    pub state: AbsPath,
+    /// Which network they get.
+    pub network: Network,
+    /// How much they may use.
+    pub limits: Limits,
+}
+
+/// The sandbox of a session, with a folder for temporary files that lives as long.
+#[derive(Debug)]
+pub struct Sandbox {
+    helper: PathBuf,
+    policy: Policy,
+    proxy: Mutex<Option<Proxy>>,
+    folder: TempDir,
+    next: AtomicU64,
+}
+
+/// A command that is ready to be started in the sandbox.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The helper, with the command in its arguments.
+    pub command: Command,
+    /// Its standard input, where its policy is.
+    pub input: Stdio,
+    /// What has to be kept until it has ended, and then gives the report.
+    pub pending: Pending,
+}
+
+/// A command in the sandbox that has been prepared. Dropping it ends the command.
+#[derive(Debug)]
+pub struct Pending {
+    control: PathBuf,
+    /// Nothing where it is the command's standard input.
+    _alive: Option<PipeWriter>,
+}
+
+/// What a program needs that runs on beside the user and is spoken to over its standard input.
+#[derive(Clone, Debug, Default)]
+pub struct Lasting {
+    /// Variables it gets besides those that commands keep.
+    pub variables: BTreeMap<String, String>,
+    /// Whether it has the network to itself; otherwise it has that of commands.
+    pub network: bool,
+    /// Folders it may write in besides those of commands; they have to be there.
+    pub writable: Vec<AbsPath>,
+    /// Folders it sees wherever they lie, also where it has temporary files of its own; they have to be there.
+    pub readable: Vec<AbsPath>,
+}
+
+/// A program that is ready to be started in the sandbox and to be spoken to.
+#[derive(Debug)]
+pub struct Fed {
+    /// The helper, the program's standard input, and what has to be kept until it has ended.
+    pub prepared: Prepared,
+    /// What is written here is the program's standard input.
+    pub input: PipeWriter,
+}
+
+impl Sandbox {
+    /// Makes the sandbox of a session.
+    ///
+    /// # Errors
+    /// When there is no place for its temporary files.
+    pub fn new(options: SandboxOptions) -> io::Result<Self> {
+        let (folder, scratch) = temporary()?;
+        let SandboxOptions { helper, kind, writable, read_only, hidden, home, state, network, limits } =
+            options;
+        let mut all_hidden = kode_base::secret_places::places(home.as_ref(), &state);
+        all_hidden.extend(hidden);
+        let policy = Policy {
+            kind,
+            writable,
+            scratch,
+            read_only,
+            hidden: all_hidden,
+            home,
+            network,
+            limits,
+            input: Input::None,
+            variables: BTreeMap::new(),
+            lasting: false,
+        };
+        Ok(Self { helper, policy, proxy: Mutex::default(), folder, next: AtomicU64::new(0) })
+    }
+
+    /// Whether it holds commands as another one does, whatever the folders for temporary files are.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let scratch = self.policy.scratch.clone();
+        self.helper == other.helper && self.policy == Policy { scratch, ..other.policy.clone() }
+    }
+
+    /// What its commands may do.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The folder for temporary files, which commands find under the same path.
+    #[must_use]
+    pub fn scratch(&self) -> &AbsPath {
+        &self.policy.scratch
+    }
+
+    /// A folder of one command for the helper's files.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn control(&self) -> io::Result<AbsPath> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let control = self.folder.path().canonicalize()?.join(format!("command-{number}"));
+        fs::DirBuilder::new().mode(PRIVATE).create(&control)?;
+        AbsPath::new(control).map_err(io::Error::other)
+    }
+
+    /// The socket of the proxy that its commands reach listed hosts through; nothing where they reach none. The proxy
+    /// is started when this is asked for the first time, in the runtime that is then at hand, and ends with the
+    /// sandbox.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn proxy(&self) -> io::Result<Option<AbsPath>> {
+        let Network::Allowed { hosts, denied, local } = &self.policy.network else { return Ok(None) };
+        // Without a network of the command's own there is nowhere to put the way to it.
+        if hosts.is_empty() || self.policy.kind == Kind::Landlock {
+            return Ok(None);
+        }
+        let mut proxy = self.proxy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(proxy) = &*proxy {
+            return Ok(Some(proxy.socket().clone()));
+        }
+        let socket = self.folder.path().canonicalize()?.join(PROXY);
+        let rules = ProxyRules {
+            allowed: hosts.clone(),
+            denied: denied.clone(),
+            local: *local,
+            lookup: Arc::new(SystemLookup),
+        };
+        let started =
+            Proxy::start(AbsPath::new(socket).map_err(io::Error::other)?, rules).map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("the proxy for the network could not be started: {error}"),
+                )
+            })?;
+        Ok(Some(proxy.insert(started).socket().clone()))
+    }
+
+    /// The same sandbox for commands that may write in these folders and in no others, with a folder for temporary files of its
+    /// own. They see the folders `readable` wherever they lie.
+    ///
+    /// # Errors
+    /// When there is no place for its temporary files.
+    pub fn writing_in(&self, mut writable: Vec<AbsPath>, readable: &[AbsPath]) -> io::Result<Self> {
+        let (folder, scratch) = temporary()?;
+        let mut read_only = self.policy.read_only.clone();
+        match self.policy.kind {
+            Kind::Bubblewrap { .. } => {
+                // What is to be seen is put there like what may be written, and then held.
+                writable.extend(readable.iter().cloned());
+                read_only.extend(readable.iter().cloned());
+            }
+            Kind::Landlock => {}
+        }
+        let policy = Policy { writable, read_only, scratch, ..self.policy.clone() };
+        let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
+        Ok(Self { helper, policy, proxy, folder, next })
+    }
+
+    /// The same sandbox, whose commands get these variables.
+    #[must_use]
+    pub fn giving<'v>(mut self, variables: impl Iterator<Item = (&'v str, &'v str)>) -> Self {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.policy.variables = variables.collect();
+        self
+    }
+
+    /// Prepares a command to run as it would have run without, with those of its variables that commands in a
+    /// sandbox keep. Its streams are not carried over.
+    ///
+    /// # Errors
+    /// When its policy cannot be handed over, or the proxy it needs cannot be started.
+    pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
+        self.prepare_with(command, BTreeMap::new())
+    }
+
+    /// As [`Sandbox::prepare`], with variables besides those that commands keep.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_with(
+        &self,
+        command: &Command,
+        variables: BTreeMap<String, String>,
+    ) -> io::Result<Prepared> {
+        let (reader, mut writer) = io::pipe()?;
+        let control = self.control()?;
+        let (policy, proxy) =
+            (Policy { variables: self.with(variables), ..self.policy.clone() }, self.proxy()?);
+        Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
+        Ok(self.prepared(command, control, reader, Some(writer)))
+    }
+
+    /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
+    /// it cannot write in the workspace, for what is put back then might be the user's own work.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_lasting(&self, command: &Command, needs: Lasting) -> io::Result<Fed> {
+        let Lasting { variables, network, mut writable, readable } = needs;
+        let mut read_only = self.policy.read_only.clone();
+        let variables = self.with(variables);
+        match self.policy.kind {
+            Kind::Bubblewrap { .. } => {
+                writable.extend(self.policy.writable.iter().cloned());
+                // What is to be seen is put there like what may be written, and then held.
+                writable.extend(readable.iter().cloned());
+                read_only.extend(readable);
+            }
+            Kind::Landlock => {}
+        }
+        let (network, proxy) = match network {
+            true => (Network::On, None),
+            false => (self.policy.network.clone(), self.proxy()?),
+        };
+        let (reader, mut writer) = io::pipe()?;
+        let control = self.control()?;
+        let policy = Policy {
+            writable,
+            read_only,
+            network,
+            variables,
+            input: Input::Rest,
+            lasting: true,
+            ..self.policy.clone()
+        };
+        Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
+        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// Prepares a command that is given something to read, and variables besides those that commands keep.
+    ///
+    /// # Errors
+    /// As [`Sandbox::prepare`].
+    pub fn prepare_fed(&self, command: &Command, variables: BTreeMap<String, String>) -> io::Result<Fed> {
+        let (reader, mut writer) = io::pipe()?;
+        let control = self.control()?;
+        let variables = self.with(variables);
+        let policy = Policy { variables, input: Input::Rest, ..self.policy.clone() };
+        Request { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
+        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+    }
+
+    /// The variables of the settings, and these, which are stronger.
+    fn with(&self, variables: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut all = self.policy.variables.clone();
+        all.extend(variables);
+        all
+    }
+
+    fn prepared(
+        &self,
+        command: &Command,
+        control: AbsPath,
+        input: PipeReader,
+        alive: Option<PipeWriter>,
+    ) -> Prepared {
+        let command = command.as_std();
+        let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
+        let mut prepared = Command::new(&self.helper);
+        prepared.args([ARGUMENT, "--"]).arg(command.get_program()).args(command.get_args());
+        prepared.env_clear().envs(kept);
+        if let Some(cwd) = command.get_current_dir() {
+            prepared.current_dir(cwd);
+        }
+        let pending = Pending { control: control.into(), _alive: alive };
+        Prepared { command: prepared, input: input.into(), pending }
+    }
+}
+
+/// A folder for a sandbox's own files, and the one in it for temporary files of commands.
+fn temporary() -> io::Result<(TempDir, AbsPath)> {
+    let folder = tempfile::Builder::new().prefix("kode-ls-").tempdir()?;
+    let scratch = folder.path().canonicalize()?.join(SCRATCH);
+    fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
+    Ok((folder, AbsPath::new(scratch).map_err(io::Error::other)?))
+}
+
+impl Pending {
+    /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
+    ///
+    /// # Errors
+    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
+    pub fn conclude(self, exit: Exit, output: &Captured) -> Result<(Exit, GuardReport), Failure> {
+        let report = fs::read(self.control.join(REPORT)).and_then(|json| {
+            let report: Report = serde_json::from_slice(&json)?;
+            Ok(report)
+        });
+        match (exit, report) {
+            (Exit::TimedOut | Exit::Cancelled, report) => Ok((exit, report.unwrap_or_default().guarded)),
+            (Exit::Code(_) | Exit::Signal(_), Err(error)) => {
+                Err(Failure::Sandbox(format!("there is no report of it: {error}")))
+            }
+            (Exit::Code(_) | Exit::Signal(_), Ok(report)) => match report {
+                Report { failure: Some(Failure::Sandbox(reason)), .. } => {
+                    let said = output.text.trim();
+                    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+                    Err(Failure::Sandbox(format!("{reason}{said}")))
+                }
+                Report { failure: Some(failure), .. } => Err(failure),
+                Report { enforced: None, .. } => Err(Failure::Sandbox("nothing was enforced".to_owned())),
+                Report { signal: Some(signal), guarded, .. } => Ok((Exit::Signal(signal), guarded)),
+                Report { signal: None, guarded, .. } => Ok((exit, guarded)),
+            },
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        remove(&self.control);
+    }
+}
+
+fn remove(folder: &Path) {
+    // The helper may be writing its report yet; the folder goes with the session at the latest.
+    if let Err(error) = fs::remove_dir_all(folder) {
+        tracing::debug!(%error, folder = %folder.display(), "the folder of a command is left until the session ends");
+    }
+}
+
+#[cfg(test)]
+mod tests;

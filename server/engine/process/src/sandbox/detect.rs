@@ -1,0 +1,155 @@
+//! Which sandboxes this machine offers, found out by trying.
+//!
+//! Rule: programs are taken from fixed folders of the system alone, never from `PATH`, which a workspace may have a say
+//! in; a trial has a time limit, and its outcome is kept.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::policy::{Kind, Network};
+use kode_base::paths::AbsPath;
+
+/// Where bubblewrap may be.
+const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
+/// How long a trial may take.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How long is waited between two looks at it.
+const PAUSE: Duration = Duration::from_micros(200);
+/// How much of what a trial says is kept.
+const MAX_SAID: u64 = 4096;
+/// The oldest Landlock that can hold a command alone.
+const LEAST_LANDLOCK: u32 = 3;
+
+/// What this machine offers.
+#[derive(Clone, Debug)]
+pub struct Support {
+    /// Bubblewrap, or why it cannot be used.
+    pub bubblewrap: Result<Bubblewrap, String>,
+    /// The version of Landlock, if there is one; 6 stands for all since.
+    pub landlock: Option<u32>,
+    /// Whether calls of the system can be filtered.
+    pub seccomp: bool,
+}
+
+/// A bubblewrap that works.
+#[derive(Clone, Debug)]
+pub struct Bubblewrap {
+    /// The program.
+    pub program: AbsPath,
+    /// What it says its version is.
+    pub version: String,
+}
+
+impl Support {
+    /// The best kind there is.
+    ///
+    /// # Errors
+    /// Why there is none; every command has to be asked for then.
+    pub fn best(&self) -> Result<Kind, String> {
+        self.bubblewrap().or_else(|bubblewrap| {
+            self.landlock_alone().map_err(|landlock| format!("{bubblewrap}; {landlock}"))
+        })
+    }
+
+    /// The kind made by bubblewrap.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn bubblewrap(&self) -> Result<Kind, String> {
+        if !self.seccomp {
+            return Err("this machine has no filter for calls of the system".to_owned());
+        }
+        let bubblewrap = self.bubblewrap.as_ref().map_err(Clone::clone)?;
+        Ok(Kind::Bubblewrap { program: bubblewrap.program.clone() })
+    }
+
+    /// The weaker kind.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn landlock_alone(&self) -> Result<Kind, String> {
+        match self.landlock {
+            None => Err("this kernel has no Landlock".to_owned()),
+            Some(version) if version < LEAST_LANDLOCK => {
+                Err(format!("this kernel's Landlock is version {version}; {LEAST_LANDLOCK} is needed"))
+            }
+            Some(_) if !self.seccomp => Err("this machine has no filter for calls of the system".to_owned()),
+            Some(_) => Ok(Kind::Landlock),
+        }
+    }
+}
+
+/// What this machine offers. The first call tries it, which takes up to some seconds and blocks.
+pub fn detect() -> &'static Support {
+    static SUPPORT: OnceLock<Support> = OnceLock::new();
+    SUPPORT.get_or_init(try_all)
+}
+
+#[cfg(target_os = "linux")]
+fn try_all() -> Support {
+    use super::helper::{landlock, seccomp};
+
+    Support { bubblewrap: bubblewrap(), landlock: landlock::version(), seccomp: seccomp::is_supported() }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn try_all() -> Support {
+    let bubblewrap = Err("there is a sandbox for commands on Linux only".to_owned());
+    Support { bubblewrap, landlock: None, seccomp: false }
+}
+
+#[cfg(target_os = "linux")]
+fn bubblewrap() -> Result<Bubblewrap, String> {
+    let program =
+        FOLDERS.iter().map(|folder| Path::new(folder).join("bwrap")).find(|program| program.is_file());
+    let program = program.ok_or("bubblewrap is not installed (the program `bwrap`)")?;
+    let program = AbsPath::new(program).map_err(|error| error.to_string())?;
+    let mut arguments = super::helper::namespaces(&Network::Off);
+    arguments.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--"]);
+    arguments.extend([program.as_path().to_str().unwrap_or_default(), "--version"]);
+    // What it holds is itself again: so the trial tells the version as well.
+    let version =
+        said(&program, &arguments).map_err(|error| format!("bubblewrap does not work here: {error}"))?;
+    let version = version.trim().trim_start_matches("bubblewrap ").to_owned();
+    Ok(Bubblewrap { program, version })
+}
+
+/// What a program says, if it ends well and in time.
+#[cfg(target_os = "linux")]
+fn said(program: &AbsPath, arguments: &[&str]) -> Result<String, String> {
+    let output = limited(program, arguments).map_err(|error| error.to_string())?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[cfg(target_os = "linux")]
+fn limited(program: &AbsPath, arguments: &[&str]) -> std::io::Result<Output> {
+    let mut command = Command::new(program.as_path());
+    command.args(arguments).env_clear().current_dir("/").stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let deadline = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                format!("no answer within {LIMIT:?}"),
+            ));
+        }
+        thread::sleep(PAUSE);
+    };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    if let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) {
+        out.take(MAX_SAID).read_to_end(&mut stdout)?;
+        err.take(MAX_SAID).read_to_end(&mut stderr)?;
+    }
+    Ok(Output { status, stdout, stderr })
+}

@@ -1,0 +1,122 @@
+//! The helper that runs a command in the sandbox, as processes of its own: the front one outside, the inner one
+//! inside, the command below that.
+//!
+//! Rule: it fails closed. Whatever cannot be set up as the policy says ends in a report that says why, exit code
+//! [`EXIT_NOT_RUN`], and no command. Each process has one thread, and nothing of theirs is inherited.
+//!
+//! ```text
+//! engine ─ front (outside: guards, forwards signals, reports) ─ [bwrap ─ init] ─ inner (limits, filters) ─ command
+//! proxy of the engine ······················ socket ······················· bridge ┘  (where hosts are listed)
+//! ```
+
+mod bridge;
+mod bubblewrap;
+mod front;
+mod inner;
+pub(crate) mod landlock;
+mod limits;
+mod places;
+mod processes;
+pub(crate) mod seccomp;
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::policy::{Enforced, Failure, Policy, Report, Request};
+use super::{ARGUMENT, REPORT};
+
+pub(crate) use bubblewrap::namespaces;
+
+/// What makes it the process inside.
+const INNER: &str = "--inner";
+/// What makes it the bridge to the proxy.
+const BRIDGE: &str = "--bridge";
+/// The exit code when the command was not run; the report says why.
+pub const EXIT_NOT_RUN: u8 = 125;
+/// The exit codes of shells for a program that cannot be started, and for one that is not there.
+const EXIT_NOT_STARTED: u8 = 126;
+const EXIT_NOT_FOUND: u8 = 127;
+/// What is added to the number of a signal that ended a command.
+const EXIT_SIGNAL: i32 = 128;
+/// The files in the control folder.
+const PLAN: &str = "plan.json";
+const STATUS: &str = "status.json";
+/// The folder for what was set aside, beside the control folder.
+const ASIDE: &str = "set-aside";
+
+/// What the process inside is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Plan {
+    policy: Policy,
+    /// The folders that may be written, resolved, with the one for temporary files.
+    writable: Vec<PathBuf>,
+    /// What is hidden, resolved; nothing where it is covered.
+    hidden: Vec<PathBuf>,
+    /// The process outside, where both can see each other.
+    front: Option<i32>,
+    /// Whether there is a proxy for the network, on a socket inside.
+    has_proxy: bool,
+    weaker: Vec<String>,
+}
+
+/// What the process inside answers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Status {
+    enforced: Option<Enforced>,
+    failure: Option<Failure>,
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
+/// Runs the helper on the arguments that follow [`ARGUMENT`].
+#[must_use]
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<_> = arguments.collect();
+    match arguments.split_first() {
+        Some((first, rest)) if first == INNER => match rest.split_first() {
+            Some((control, command)) => inner::main(Path::new(control), command),
+            None => not_run("the helper inside was started without its folder"),
+        },
+        Some((first, rest)) if first == BRIDGE => match rest {
+            [socket] => bridge::main(PathBuf::from(socket)),
+            _ => not_run("the bridge was started without its socket"),
+        },
+        Some((first, command)) if first == "--" => match receive() {
+            Ok(request) => front::run(&request, command).1,
+            Err(error) => not_run(&format!("no policy could be read: {error}")),
+        },
+        Some(_) | None => not_run("this is no command for people; use `kode-ls sandbox`"),
+    }
+}
+
+/// Reads the request. Nothing is read ahead: what follows it may be the command's own input.
+fn receive() -> io::Result<Request> {
+    Request::receive(fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Runs the command of a request from this process and gives what became of it. It has to be called on the first
+/// thread, and no other may start processes.
+#[must_use]
+pub fn run(request: &Request, command: &[OsString]) -> (Report, ExitCode) {
+    front::run(request, command)
+}
+
+#[expect(clippy::print_stderr, reason = "there is no report to say it in")]
+fn not_run(reason: &str) -> ExitCode {
+    eprintln!("kode-ls: the sandbox could not be set up: {reason}");
+    ExitCode::from(EXIT_NOT_RUN)
+}
+
+/// The exit code for a command that a signal ended.
+fn code_of(signal: i32) -> u8 {
+    u8::try_from(EXIT_SIGNAL + signal).unwrap_or(u8::MAX)
+}
+
+fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}

@@ -1,0 +1,295 @@
+//! The front process: outside the sandbox, it starts what is inside, waits, looks after guarded files, and reports.
+//!
+//! Rule: it outlives everything below it, and nothing below it outlives it, except when it is killed at once: then
+//! the kernel ends what is inside.
+
+use std::ffi::{OsStr, OsString};
+use std::future::pending;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, WaitStatus, geteuid, getpid, kill_process, set_child_subreaper};
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::unix::pipe;
+
+use super::limits::ProcessGroup;
+use super::places::Places;
+use super::processes::{Over, children, kill_all_below, supervise};
+use super::{
+    ASIDE, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, INNER, PLAN, Plan, REPORT, STATUS, Status,
+    bubblewrap, code_of, read_json,
+};
+use crate::sandbox::guard::Kept;
+use crate::sandbox::policy::Request;
+use crate::sandbox::{Failure, GuardReport, Input, Kind, Policy, Report, keeps};
+use kode_base::paths::AbsPath;
+
+/// How long a command has that was asked to end. The engine waits a little longer before it kills this process.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// The variable for the folder of temporary files.
+const TMPDIR: &str = "TMPDIR";
+/// Where this process's standard error can be opened.
+const STDERR: &str = "/proc/self/fd/2";
+/// The file in the control folder that stands in for hidden ones.
+const EMPTY: &str = "empty";
+
+/// Runs a command under a policy, and gives what became of it.
+pub(super) fn run(request: &Request, command: &[OsString]) -> (Report, ExitCode) {
+    let report = match Front::new(request) {
+        Ok(front) => front.run(command),
+        Err(error) => failed(error.to_string()),
+    };
+    let code = code(&report.0, report.1);
+    let report = report.0;
+    let written = serde_json::to_vec(&report)
+        .map_err(io::Error::from)
+        .and_then(|json| fs::write(request.control.as_path().join(REPORT), json));
+    match written {
+        Ok(()) => (report, code),
+        Err(error) => (failed(format!("no report could be left: {error}")).0, ExitCode::from(EXIT_NOT_RUN)),
+    }
+}
+
+fn failed(reason: String) -> (Report, Option<i32>) {
+    (Report { failure: Some(Failure::Sandbox(reason)), ..Report::default() }, None)
+}
+
+fn code(report: &Report, code: Option<i32>) -> ExitCode {
+    ExitCode::from(match (&report.failure, report.signal, code) {
+        (Some(Failure::Sandbox(_)), ..) | (None, None, None) => EXIT_NOT_RUN,
+        (Some(Failure::NotFound(_)), ..) => EXIT_NOT_FOUND,
+        (Some(Failure::NotStarted(_)), ..) => EXIT_NOT_STARTED,
+        (None, Some(signal), _) => code_of(signal),
+        (None, None, Some(code)) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
+    })
+}
+
+/// What is known before the command starts.
+struct Front<'a> {
+    policy: &'a Policy,
+    control: PathBuf,
+    /// The socket of the proxy, where one is needed and can be shown inside.
+    proxy: Option<&'a Path>,
+    places: Places,
+    held: Vec<PathBuf>,
+    /// What is put back afterwards.
+    kept: Option<Kept>,
+}
+
+impl<'a> Front<'a> {
+    fn new(request: &'a Request) -> io::Result<Self> {
+        let policy = &request.policy;
+        let control = request.control.as_path().canonicalize()?;
+        let places = Places::of(policy)?;
+        if places.is_writable(&control) {
+            return Err(io::Error::other("the folder of the helper is one the command may write in"));
+        }
+        let survey = places.survey();
+        let held = places.held(&survey);
+        let kept = match policy.kind {
+            _ if policy.lasting => None,
+            Kind::Bubblewrap { .. } => Some(Kept::links(survey)),
+            Kind::Landlock => Some(Kept::contents(survey)),
+        };
+        let is_wanted = policy.network.needs_proxy() && matches!(policy.kind, Kind::Bubblewrap { .. });
+        let proxy = request.proxy.as_ref().filter(|_| is_wanted).map(AbsPath::as_path);
+        Ok(Self { policy, control, proxy, places, held, kept })
+    }
+
+    /// What was run, and its exit code if it has one.
+    fn run(self, command: &[OsString]) -> (Report, Option<i32>) {
+        let group = ProcessGroup::enter(self.policy.limits.processes);
+        let over = self.start_and_wait(command, group.is_some());
+        kill_all_below(&[]);
+        drop(group);
+        let aside = self.control.with_file_name(ASIDE);
+        let guarded = self.kept.as_ref().map(|kept| kept.restore(&self.places.survey(), &aside));
+        let guarded = guarded.unwrap_or_default();
+        match over {
+            Ok(over) => self.report(over, guarded),
+            Err(error) => failed(error.to_string()),
+        }
+    }
+
+    fn start_and_wait(&self, command: &[OsString], is_grouped: bool) -> io::Result<Over> {
+        self.write_plan(is_grouped)?;
+        // Orphans come here, so that they can be ended.
+        set_child_subreaper(Some(getpid()))?;
+        let mut prepared = self.prepare(command)?;
+        let is_bubblewrap = matches!(self.policy.kind, Kind::Bubblewrap { .. });
+        let forward = |child: Pid, signal: Signal| {
+            let inner = if is_bubblewrap { inner_of(child) } else { Some(child) };
+            if let Some(inner) = inner {
+                // It may be ending by itself.
+                let _ = kill_process(inner, signal);
+            }
+        };
+        let start = || {
+            let child = prepared.spawn()?;
+            Ok(Pid::from_child(&child))
+        };
+        supervise(start, forward, PATIENCE, starter_is_gone(self.policy))
+    }
+
+    fn write_plan(&self, is_grouped: bool) -> io::Result<()> {
+        let (hidden, front) = match self.policy.kind {
+            Kind::Bubblewrap { .. } => (Vec::new(), None),
+            Kind::Landlock => (self.places.hidden.clone(), Some(getpid().as_raw_pid())),
+        };
+        let writable = self.places.writable.iter().chain([&self.places.scratch]).cloned().collect();
+        let weaker = self.weaker(is_grouped);
+        let has_proxy = self.proxy.is_some();
+        let plan = Plan { policy: self.policy.clone(), writable, hidden, front, has_proxy, weaker };
+        fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
+        fs::write(self.control.join(EMPTY), "")?;
+        fs::write(self.control.join(STATUS), "")
+    }
+
+    fn weaker(&self, is_grouped: bool) -> Vec<String> {
+        let mut weaker = Vec::new();
+        if geteuid().is_root() && !is_grouped {
+            weaker.push("the number of processes is not limited: root is not bound by that limit".to_owned());
+        }
+        if self.policy.network.needs_proxy() && self.proxy.is_none() {
+            weaker.push(
+                match self.policy.kind {
+                    Kind::Bubblewrap { .. } => {
+                        "there is no proxy to reach single hosts through; the network is off"
+                    }
+                    Kind::Landlock => {
+                        "single hosts can be reached only out of bubblewrap; the network is off"
+                    }
+                }
+                .to_owned(),
+            );
+        }
+        if self.policy.kind == Kind::Landlock {
+            weaker.push(
+                "guarded files can be changed while the command runs; they are put back after".to_owned(),
+            );
+            weaker.push("modes, owners and times of the user's files everywhere can be changed".to_owned());
+            weaker.push("other processes can be listed".to_owned());
+            let seen = self.places.hidden.iter().filter(|path| self.places.is_writable(path));
+            let seen =
+                seen.map(|path| format!("{} lies in a folder to write in and is seen", path.display()));
+            weaker.extend(seen);
+        }
+        weaker
+    }
+
+    fn prepare(&self, command: &[OsString]) -> io::Result<Command> {
+        let helper = std::env::current_exe()?;
+        let mut prepared = match &self.policy.kind {
+            Kind::Bubblewrap { program } => {
+                let cwd = std::env::current_dir()?;
+                let empty = self.control.join(EMPTY);
+                let paths = [empty.as_path(), &helper, &self.control];
+                let mut prepared = Command::new(program.as_path());
+                let network = &self.policy.network;
+                let (places, held, proxy) = (&self.places, &self.held, self.proxy);
+                prepared.args(bubblewrap::arguments(places, held, network, &cwd, paths, proxy));
+                prepared.arg(bubblewrap::inside("helper")).args([super::ARGUMENT, INNER]);
+                // A group of its own: signals for this one are handed on, not shared.
+                prepared.arg(bubblewrap::inside("control")).process_group(0);
+                prepared
+            }
+            Kind::Landlock => {
+                // It leaves this one's group itself, for a session of its own.
+                let mut prepared = Command::new(helper);
+                prepared.args([super::ARGUMENT, INNER]).arg(&self.control);
+                prepared
+            }
+        };
+        prepared.args(command).env_clear().envs(environment());
+        prepared.envs(&self.policy.variables).env(TMPDIR, &self.places.scratch);
+        if self.policy.input == Input::None {
+            prepared.stdin(Stdio::null());
+        }
+        Ok(prepared)
+    }
+
+    fn report(&self, over: Over, guarded: GuardReport) -> (Report, Option<i32>) {
+        let status = read_json::<Status>(&self.control.join(STATUS)).ok().unwrap_or_default();
+        let Status { enforced, failure, code, signal } = status;
+        let killed = Some(Signal::KILL.as_raw());
+        let (failure, code, signal) = match (failure, &enforced, code, signal, over) {
+            (Some(failure), ..) => (Some(failure), None, None),
+            (None, None, .., Over::Ended(status)) => {
+                (Some(not_set_up(&self.policy.kind, status)), None, None)
+            }
+            (None, Some(_), None, None, _) | (None, None, .., Over::Stopped) => (None, None, killed),
+            (None, Some(_), code, signal, _) => (None, code, signal),
+        };
+        (Report { enforced, failure, signal, guarded }, code)
+    }
+}
+
+/// Why there is no word from inside.
+fn not_set_up(kind: &Kind, status: WaitStatus) -> Failure {
+    let how = match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown end".to_owned(),
+    };
+    Failure::Sandbox(format!("{} could not set it up ({how})", kind.name()))
+}
+
+/// The inner process, below bubblewrap and its first process.
+fn inner_of(bubblewrap: Pid) -> Option<Pid> {
+    let init = children(bubblewrap).into_iter().next()?;
+    children(init).into_iter().next()
+}
+
+/// What the command gets of the environment.
+fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| OsStr::to_str(name).is_some_and(keeps))
+}
+
+/// Waits until whoever started this is gone. They hold the other end of standard input while they live; where that is the
+/// command's, the other end of standard error.
+async fn starter_is_gone(policy: &Policy) {
+    if policy.lasting {
+        return nobody_reads_errors().await;
+    }
+    let stdin = match policy.input {
+        Input::None => io::stdin().as_fd().try_clone_to_owned(),
+        Input::Rest => return pending().await,
+    };
+    let Ok(mut stdin) = stdin.and_then(pipe::Receiver::from_owned_fd) else { return pending().await };
+    let mut byte = [0];
+    while stdin.read(&mut byte).await.is_ok_and(|length| length > 0) {}
+}
+
+/// Waits until the other end of standard error is gone, if that is a pipe. It is opened anew, so that the command's does not
+/// become one that never waits.
+async fn nobody_reads_errors() {
+    let Ok(errors) = pipe::OpenOptions::new().open_sender(STDERR) else { return pending().await };
+    while let Ok(ready) = errors.ready(Interest::ERROR).await {
+        if ready.is_error() || ready.is_write_closed() {
+            return;
+        }
+    }
+    pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_tell_a_command_that_ended_from_one_that_was_not_run() {
+        let with = |failure, signal, exit| {
+            format!("{:?}", code(&Report { failure, signal, ..Report::default() }, exit))
+        };
+        let is = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(with(None, None, Some(3)), is(3));
+        assert_eq!(with(None, Some(15), None), is(143));
+        assert_eq!(with(None, None, None), is(EXIT_NOT_RUN));
+        assert_eq!(with(Some(Failure::Sandbox(String::new())), None, Some(0)), is(EXIT_NOT_RUN));
+        assert_eq!(with(Some(Failure::NotFound(String::new())), None, None), is(127));
+    }
+}

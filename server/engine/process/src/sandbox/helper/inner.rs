@@ -1,0 +1,191 @@
+//! The inner process: inside the sandbox, it lowers the limits, puts the filters on itself, and starts the command.
+//!
+//! Rule: what holds the command holds this process before the command is there; the file it answers in was opened
+//! before that and is out of the command's reach.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::future::pending;
+use std::io::{self, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use ::landlock::RulesetStatus;
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process_group, set_child_subreaper, set_parent_process_death_signal,
+    setsid,
+};
+use rustix::thread::set_no_new_privs;
+
+use super::bridge::Bridge;
+use super::landlock::{self, Files};
+use super::processes::{Over, kill_all_below, linger, supervise};
+use super::seccomp::{self, Sockets};
+use super::{
+    EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, PLAN, Plan, STATUS, Status, code_of, limits, not_run,
+    read_json,
+};
+use crate::sandbox::{Enforced, Failure, Kind, Network};
+
+/// How long what a command started without waiting for it may still take. Process substitutions (`> >(tee log)`) need
+/// this moment.
+const LINGER: Duration = Duration::from_millis(100);
+/// How long a command has that was asked to end; the front process has less patience.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sets up what is inside and runs the command.
+pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
+    let opened = read_json::<Plan>(&control.join(PLAN))
+        .and_then(|plan| Ok((plan, OpenOptions::new().write(true).open(control.join(STATUS))?)));
+    let (plan, mut file) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return not_run(&format!("there is no plan for what is inside: {error}")),
+    };
+    let mut status = Status::default();
+    let code = match restrict(&plan) {
+        Ok((enforced, bridge)) => {
+            status.enforced = Some(enforced);
+            // Said before, so that it is known when this process is killed with the command.
+            if let Err(error) = answer(&mut file, &status) {
+                return not_run(&format!("the answer could not be written: {error}"));
+            }
+            run(command, bridge.as_ref(), &mut status)
+        }
+        Err(reason) => {
+            status.failure = Some(Failure::Sandbox(reason));
+            EXIT_NOT_RUN
+        }
+    };
+    match answer(&mut file, &status) {
+        Ok(()) => ExitCode::from(code),
+        Err(error) => not_run(&format!("the answer could not be written: {error}")),
+    }
+}
+
+fn answer(file: &mut File, status: &Status) -> io::Result<()> {
+    let json = serde_json::to_vec(status)?;
+    file.rewind()?;
+    file.set_len(0)?;
+    file.write_all(&json)
+}
+
+/// Puts the walls up around this process, but for the bridge, which has some of its own.
+fn restrict(plan: &Plan) -> Result<(Enforced, Option<Bridge>), String> {
+    let said = |what: &str, error: io::Error| format!("{what}: {error}");
+    let is_alone = plan.policy.kind == Kind::Landlock;
+    if is_alone {
+        leave(plan).map_err(|error| said("the process could not be set apart", error))?;
+    }
+    set_child_subreaper(Some(getpid())).map_err(|error| said("orphans could not be had", error.into()))?;
+    set_no_new_privs(true).map_err(|error| said("privileges could not be given up", error.into()))?;
+    limits::lower(&plan.policy.limits).map_err(|error| said("limits could not be lowered", error))?;
+    let sockets = if is_alone {
+        limits::drop_capabilities().map_err(|error| said("capabilities could not be given up", error))?;
+        Sockets::without_namespace(&plan.policy.network)
+    } else {
+        Sockets::Internet
+    };
+    let bridge = plan.has_proxy.then(Bridge::start).transpose()?;
+    let mut writable = plan.writable.clone();
+    if !is_alone {
+        writable.extend(["/tmp", "/var/tmp"].map(PathBuf::from));
+    }
+    let files = Files { writable: &writable, hidden: &plan.hidden, alone: is_alone };
+    let landlock = landlock::apply(&files)?;
+    seccomp::apply(sockets).map_err(|error| format!("seccomp: {error}"))?;
+    let mut weaker = plan.weaker.clone();
+    let landlock = match landlock {
+        RulesetStatus::FullyEnforced => "full",
+        RulesetStatus::PartiallyEnforced => {
+            if is_alone {
+                weaker.push("this kernel has an older Landlock: signals may reach outside".to_owned());
+            }
+            "partial"
+        }
+        RulesetStatus::NotEnforced if is_alone => return Err("Landlock did not take effect".to_owned()),
+        RulesetStatus::NotEnforced => {
+            weaker.push("this kernel has no Landlock; there is no second wall".to_owned());
+            "none"
+        }
+    };
+    let network = match (&plan.policy.network, &bridge) {
+        (Network::Allowed { .. }, Some(_)) => "listed hosts",
+        (Network::Off | Network::Allowed { .. }, _) => "off",
+        (Network::On, _) => "on",
+    };
+    let enforced = Enforced {
+        kind: plan.policy.kind.name().to_owned(),
+        landlock: landlock.to_owned(),
+        seccomp: true,
+        network: network.to_owned(),
+        weaker,
+    };
+    Ok((enforced, bridge))
+}
+
+/// Leaves the terminal and the group that are shared with whoever started this, and ends when the front one does.
+fn leave(plan: &Plan) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::HUP))?;
+    if getppid().map(Pid::as_raw_pid) != plan.front {
+        return Err(io::Error::other("the helper outside is gone"));
+    }
+    setsid()?;
+    Ok(())
+}
+
+/// Runs the command, enters how it ended, and gives the exit code for it.
+fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut Status) -> u8 {
+    let Some((program, arguments)) = command.split_first() else {
+        status.failure = Some(Failure::NotStarted("there is no command".to_owned()));
+        return EXIT_NOT_STARTED;
+    };
+    // It ends with this process, and is not counted among what the command started.
+    let except: Vec<Pid> = bridge.map(Bridge::id).into_iter().collect();
+    let mut failure = None;
+    let start = || {
+        let mut prepared = Command::new(program);
+        prepared.envs(bridge.into_iter().flat_map(Bridge::variables));
+        match prepared.args(arguments).process_group(0).spawn() {
+            Ok(child) => Ok(Pid::from_child(&child)),
+            Err(error) => {
+                let said = format!("{}: {error}", program.display());
+                failure = Some(match error.kind() {
+                    io::ErrorKind::NotFound => Failure::NotFound(said),
+                    _ => Failure::NotStarted(said),
+                });
+                Err(error)
+            }
+        }
+    };
+    let forward = |child: Pid, signal: Signal| {
+        if signal == Signal::HUP {
+            kill_all_below(&except);
+        }
+        // It may be ending by itself.
+        let _ = kill_process_group(child, signal);
+    };
+    let over = supervise(start, forward, PATIENCE, pending());
+    linger(&except, LINGER);
+    kill_all_below(&except);
+    if let Some(failure) = failure {
+        let code = if matches!(failure, Failure::NotFound(_)) { EXIT_NOT_FOUND } else { EXIT_NOT_STARTED };
+        status.failure = Some(failure);
+        return code;
+    }
+    match over {
+        Ok(Over::Ended(ended)) => {
+            (status.code, status.signal) = (ended.exit_status(), ended.terminating_signal());
+        }
+        Ok(Over::Stopped) => status.signal = Some(Signal::KILL.as_raw()),
+        Err(error) => {
+            status.failure = Some(Failure::Sandbox(format!("the command could not be waited for: {error}")));
+            return EXIT_NOT_RUN;
+        }
+    }
+    match (status.code, status.signal) {
+        (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
+        (None, signal) => code_of(signal.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,128 @@
+//! What a command may do with files, by Landlock: the only wall of the weaker kind, the second one of the other.
+//!
+//! Rule: what the kernel offers is used to the full; without what the weaker kind cannot do without it is refused.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+
+/// The newest rules this knows.
+const NEWEST: ABI = ABI::V7;
+/// What a sandbox made of Landlock alone needs: rules for cutting files too.
+const LEAST: ABI = ABI::V3;
+/// Versions that can be told apart from outside, the newest first.
+const VERSIONS: [(ABI, u32); 6] =
+    [(ABI::V6, 6), (ABI::V5, 5), (ABI::V4, 4), (ABI::V3, 3), (ABI::V2, 2), (ABI::V1, 1)];
+/// Devices that may be written.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// More of them, where they are the command's own and not shared with everybody.
+const OWN_DEVICES: [&str; 4] = ["/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"];
+/// How many rules may be needed to leave out hidden files.
+const MAX_RULES: usize = 20_000;
+
+/// The version of Landlock there is, as far as it can be told; 6 stands for all since.
+pub(crate) fn version() -> Option<u32> {
+    let offers = |abi| {
+        let rules = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(abi))?;
+        match Scope::from_all(abi) {
+            scopes if scopes.is_empty() => rules.create(),
+            scopes => rules.scope(scopes)?.create(),
+        }
+    };
+    VERSIONS
+        .into_iter()
+        .find(|(abi, _)| offers(*abi).is_ok_and(|_: RulesetCreated| true))
+        .map(|(_, name)| name)
+}
+
+/// Which files a command may use.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    /// Folders with all rights.
+    pub(super) writable: &'a [PathBuf],
+    /// Paths that are left out of what may be read. What lies in a writable folder cannot be.
+    pub(super) hidden: &'a [PathBuf],
+    /// Whether nothing else holds the command.
+    pub(super) alone: bool,
+}
+
+/// Holds this process and all it will start to `files`, and says how completely the kernel does.
+pub(super) fn apply(files: &Files<'_>) -> Result<RulesetStatus, String> {
+    restrict(files).map_err(|error| error.to_string())
+}
+
+fn restrict(files: &Files<'_>) -> Result<RulesetStatus, Error> {
+    let mut rules = Ruleset::default();
+    if files.alone {
+        rules = rules
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(LEAST))?
+            .set_compatibility(CompatLevel::BestEffort);
+    }
+    let rules = rules.handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
+    let mut rules = rules.create()?;
+    let reading = AccessFs::from_read(NEWEST);
+    if files.hidden.is_empty() {
+        rules = allow(rules, Path::new("/"), reading)?;
+    } else {
+        rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
+        for path in beside(files.hidden)? {
+            rules = allow(rules, &path, reading)?;
+        }
+    }
+    for folder in files.writable {
+        rules = allow(rules, folder, AccessFs::from_all(NEWEST))?;
+    }
+    let own = if files.alone { &[][..] } else { &OWN_DEVICES };
+    for device in DEVICES.iter().chain(own) {
+        rules = allow(rules, Path::new(device), reading | AccessFs::from_write(NEWEST) | AccessFs::IoctlDev)?;
+    }
+    Ok(rules.restrict_self()?.ruleset)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("Landlock: {0}")]
+    Ruleset(#[from] RulesetError),
+    #[error("what is to be hidden could not be looked at: {0}")]
+    Hidden(#[from] io::Error),
+}
+
+/// Adds a rule. That the path is not there needs none; a file gets those rights that files have.
+fn allow(rules: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, Error> {
+    let Ok(metadata) = fs::metadata(path) else { return Ok(rules) };
+    let rights = if metadata.is_dir() { rights } else { rights & AccessFs::from_file(NEWEST) };
+    let Ok(file) = PathFd::new(path) else { return Ok(rules) };
+    Ok(rules.add_rule(PathBeneath::new(file, rights))?)
+}
+
+/// Everything on the disk but `hidden`, in as few paths as that takes.
+fn beside(hidden: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    let hidden: BTreeSet<_> = hidden.iter().map(PathBuf::as_path).collect();
+    let above: BTreeSet<_> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let mut beside = Vec::new();
+    for folder in above.iter().filter(|folder| !hidden.iter().any(|hidden| folder.starts_with(hidden))) {
+        // One that we may not read, the command may not either.
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            // What a link points to has a rule of its own, or none.
+            if above.contains(path.as_path()) || hidden.contains(path.as_path()) || path.is_symlink() {
+                continue;
+            }
+            beside.push(path);
+            if beside.len() > MAX_RULES {
+                let message = format!("more than {MAX_RULES} files beside the hidden ones");
+                return Err(io::Error::other(message));
+            }
+        }
+    }
+    Ok(beside)
+}

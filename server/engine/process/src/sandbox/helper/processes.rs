@@ -1,0 +1,117 @@
+//! The processes below this one, by what the kernel says in `/proc`.
+//!
+//! Rule: a process that is asked about may be gone already; that is never an error.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+
+use futures::StreamExt;
+use futures::stream::{SelectAll, unfold};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long killing everything below may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long is waited between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Signals that are handed on to the command.
+const FORWARDED: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
+
+/// Why waiting for a child is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Over {
+    /// The child has ended.
+    Ended(WaitStatus),
+    /// What was waited for beside it has happened.
+    Stopped,
+}
+
+/// Waits for the end of a child, collecting all others that end, until `stop` is there. `on_signal` gets the signals
+/// that ask this process to end, and after the first of them the child has `patience` left.
+pub(super) fn supervise(
+    start: impl FnOnce() -> io::Result<Pid>,
+    mut on_signal: impl FnMut(Pid, Signal),
+    patience: Duration,
+    stop: impl Future<Output = ()>,
+) -> io::Result<Over> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Before the child is there, so that its end cannot be missed.
+        let mut ended = signal(SignalKind::child())?;
+        let mut signals = SelectAll::new();
+        for forwarded in FORWARDED {
+            let stream = signal(SignalKind::from_raw(forwarded.as_raw()))?;
+            signals.push(Box::pin(unfold(stream, move |mut stream| async move {
+                stream.recv().await.map(|()| (forwarded, stream))
+            })));
+        }
+        let child = start()?;
+        let mut stop = pin!(stop);
+        let mut late = pin!(tokio::time::sleep(Duration::MAX));
+        let mut asked = false;
+        loop {
+            tokio::select! {
+                _ = ended.recv() => {
+                    while let Ok(Some((id, status))) = wait(WaitOptions::NOHANG) {
+                        if id == child {
+                            return Ok(Over::Ended(status));
+                        }
+                    }
+                }
+                Some(signal) = signals.next() => {
+                    on_signal(child, signal);
+                    if !asked {
+                        asked = true;
+                        late.set(tokio::time::sleep(patience));
+                    }
+                }
+                () = &mut late => return Ok(Over::Stopped),
+                () = &mut stop => return Ok(Over::Stopped),
+            }
+        }
+    })
+}
+
+/// The children of a process, the oldest first.
+pub(super) fn children(parent: Pid) -> Vec<Pid> {
+    let id = parent.as_raw_nonzero();
+    let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect()
+}
+
+/// Kills everything below this process but `except`, and collects it. This must be the process that orphans fall to.
+///
+/// A killed process leaves its children to this one, so that the next look finds them.
+pub(super) fn kill_all_below(except: &[Pid]) {
+    let own = getpid();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut below = children(own);
+        below.retain(|child| !except.contains(child));
+        for child in &below {
+            // Gone meanwhile is as good.
+            let _ = kill_process(*child, Signal::KILL);
+        }
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if below.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until nothing is below this process but `except`, at most for `limit`.
+pub(super) fn linger(except: &[Pid], limit: Duration) {
+    let deadline = Instant::now() + limit;
+    loop {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let left = children(getpid()).iter().any(|child| !except.contains(child));
+        if !left || Instant::now() > deadline {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}

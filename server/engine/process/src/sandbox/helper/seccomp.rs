@@ -1,0 +1,192 @@
+//! Which calls of the system a command may not make.
+//!
+//! Rule: a call that could reach past the sandbox fails with an error programs know, so that they go on without it;
+//! calls in another machine's numbering end the process.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter, sock_filter,
+};
+
+use crate::sandbox::Network;
+
+/// Refused whatever the arguments: looking into or steering other processes, changing mounts and namespaces, loading
+/// code into the kernel, keys of the user.
+const REFUSED: [i64; 45] = [
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_fanotify_init,
+    libc::SYS_nfsservctl,
+];
+/// Said not to exist, so that programs do it in an older way that can be judged: rings that make calls past this
+/// filter, and a `clone` whose flags lie in memory.
+const MISSING: [i64; 4] =
+    [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
+/// New namespaces, by the flags of `clone`.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+/// Typing into someone else's terminal.
+const TERMINAL: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+/// The families of sockets of the internet.
+const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
+/// Those of the bridge to the proxy.
+const UNIX: [i32; 1] = [libc::AF_UNIX];
+/// Calls from this number on are in the numbering of another machine (x32).
+const FOREIGN: u32 = 0x4000_0000;
+/// How the kernel names the error in what a filter gives.
+const ERRNO: u32 = 0x0005_0000;
+const ALLOW: u32 = 0x7fff_0000;
+
+/// Which sockets may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// Those of the internet; the network is empty, or allowed.
+    Internet,
+    /// Those to processes of this machine.
+    Unix,
+    /// None but pairs.
+    None,
+}
+
+impl Sockets {
+    /// What a network needs where there is no namespace around it.
+    pub(super) fn without_namespace(network: &Network) -> Self {
+        match network {
+            Network::Off | Network::Allowed { .. } => Self::None,
+            Network::On => Self::Internet,
+        }
+    }
+
+    fn families(self) -> &'static [i32] {
+        match self {
+            Self::Internet => &INTERNET,
+            Self::Unix => &UNIX,
+            Self::None => &[],
+        }
+    }
+}
+
+/// Applies the filter to this process and all it will start.
+pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
+    let refused = refusals(sockets).map_err(|error| error.to_string())?;
+    let missing = MISSING.into_iter().map(|call| (call, vec![])).collect();
+    apply_one(&foreign())?;
+    apply_one(&compile(missing, libc::ENOSYS)?)?;
+    apply_one(&compile(refused, libc::EPERM)?)
+}
+
+/// Whether filters can be made for this machine.
+pub(crate) fn is_supported() -> bool {
+    TargetArch::try_from(std::env::consts::ARCH).is_ok()
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn refusals(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
+    rules.insert(libc::SYS_kexec_file_load, vec![]);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, vec![])));
+    let namespaces = NAMESPACES.into_iter().map(|flag| {
+        let flag = flag.cast_unsigned().into();
+        when(&[(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)])
+    });
+    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+    // The kernel looks at the lower half of the number only.
+    let typing = TERMINAL.into_iter().map(|request| {
+        when(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request & u64::from(u32::MAX))])
+    });
+    rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    let others: Vec<_> = sockets
+        .families()
+        .iter()
+        .map(|family| (0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family.cast_unsigned().into()))
+        .collect();
+    // A rule without conditions is not one; no rule at all refuses every family.
+    let families = if others.is_empty() { vec![] } else { vec![when(&others)?] };
+    rules.insert(libc::SYS_socket, families);
+    Ok(rules)
+}
+
+/// All of these conditions.
+fn when(
+    conditions: &[(u8, SeccompCmpArgLen, SeccompCmpOp, u64)],
+) -> Result<SeccompRule, seccompiler::BackendError> {
+    let conditions = conditions.iter().map(|(argument, length, operator, value)| {
+        SeccompCondition::new(*argument, length.clone(), operator.clone(), *value)
+    });
+    SeccompRule::new(conditions.collect::<Result<_, _>>()?)
+}
+
+fn compile(rules: Rules, error: i32) -> Result<BpfProgram, String> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
+    let action = SeccompAction::Errno(error.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
+    filter.and_then(BpfProgram::try_from).map_err(|error| error.to_string())
+}
+
+/// Refuses calls in the numbering of x32, which the compiler has no comparison for.
+fn foreign() -> BpfProgram {
+    let statement = |code, k| sock_filter { code, jt: 0, jf: 0, k };
+    let (load, jump_if_at_least, give) = (0x20, 0x35, 0x06);
+    vec![
+        statement(load, 0),
+        sock_filter { code: jump_if_at_least, jt: 0, jf: 1, k: FOREIGN },
+        statement(give, ERRNO | libc::ENOSYS.cast_unsigned()),
+        statement(give, ALLOW),
+    ]
+}
+
+fn apply_one(program: &BpfProgram) -> Result<(), String> {
+    apply_filter(program).map_err(|error| error.to_string())
+}

@@ -1,0 +1,241 @@
+//! What a command may do, as a value that goes to the helper, and what the helper reports back.
+//!
+//! Rule: a policy says everything; the helper adds what the machine needs and never takes a permission from anywhere
+//! else. Absent and empty mean no.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::hosts::HostPattern;
+use kode_base::paths::AbsPath;
+
+/// The largest policy that is sent or read, in bytes. It has to fit into a pipe nobody reads yet.
+pub const MAX_POLICY: usize = 60 * 1024;
+
+/// What a command may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Policy {
+    /// What holds the command.
+    pub kind: Kind,
+    /// The folders it may write in, with all beneath but what is guarded.
+    pub writable: Vec<AbsPath>,
+    /// The folder for temporary files, writable too; where the kind can, it stands in for `/tmp`.
+    pub scratch: AbsPath,
+    /// Files and folders it may read and not change, besides those guarded everywhere.
+    pub read_only: Vec<AbsPath>,
+    /// Files and folders whose contents it may not see.
+    pub hidden: Vec<AbsPath>,
+    /// The user's home folder, where the start files of shells are guarded.
+    pub home: Option<AbsPath>,
+    /// Which network it gets.
+    pub network: Network,
+    /// How much it may use.
+    pub limits: Limits,
+    /// What its standard input is.
+    pub input: Input,
+    /// Variables it gets besides those that commands keep.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Whether it runs on beside the user, as a server does: what is guarded is held where it can be, and nothing is put back
+    /// when it ends, for by then the user may have changed it. It ends when nobody reads its standard error.
+    #[serde(default)]
+    pub lasting: bool,
+}
+
+/// What holds a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "name", deny_unknown_fields)]
+pub enum Kind {
+    /// Namespaces made by bubblewrap, with Landlock and seccomp inside.
+    Bubblewrap {
+        /// The program.
+        program: AbsPath,
+    },
+    /// Landlock and seccomp alone, the weaker kind.
+    Landlock,
+}
+
+impl Kind {
+    /// The name people see.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bubblewrap { .. } => "bubblewrap",
+            Self::Landlock => "landlock",
+        }
+    }
+}
+
+/// Which network a command gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "name", deny_unknown_fields)]
+pub enum Network {
+    /// None.
+    #[default]
+    Off,
+    /// These hosts, through a proxy of ours. No host is no network.
+    Allowed {
+        /// The hosts.
+        hosts: Vec<HostPattern>,
+        /// Hosts that are not reached although they are among the others.
+        denied: Vec<HostPattern>,
+        /// Whether names may stand for addresses that are not public. An address that is listed itself may be private.
+        local: bool,
+    },
+    /// All of it.
+    On,
+}
+
+impl Network {
+    /// Whether there are hosts that take a proxy to be reached.
+    #[must_use]
+    pub fn needs_proxy(&self) -> bool {
+        match self {
+            Self::Allowed { hosts, .. } => !hosts.is_empty(),
+            Self::Off | Self::On => false,
+        }
+    }
+}
+
+/// How much a command may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    /// Processes and threads at a time.
+    pub processes: u64,
+    /// Open files of each process.
+    pub open_files: u64,
+    /// The size of a file it writes, in bytes.
+    pub file_size: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { processes: 4096, open_files: 65_536, file_size: 16 << 30 }
+    }
+}
+
+/// What a command's standard input is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Input {
+    /// Nothing. The helper watches its own: when that ends, whoever started it is gone, and so the command goes.
+    #[default]
+    None,
+    /// What follows the request on the helper's.
+    Rest,
+}
+
+/// What the helper is sent before anything else; the command is in its arguments.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Request {
+    /// What the command may do.
+    pub policy: Policy,
+    /// A folder of this command alone, out of its reach, for the helper's files.
+    pub control: AbsPath,
+    /// The socket of the proxy for the network; without it no host is let through.
+    pub proxy: Option<AbsPath>,
+}
+
+impl Request {
+    /// Writes the request, its length first.
+    ///
+    /// # Errors
+    /// When it is larger than [`MAX_POLICY`], or cannot be written.
+    pub fn send(&self, mut to: impl Write) -> io::Result<()> {
+        let json = serde_json::to_vec(self)?;
+        let length = u32::try_from(json.len()).ok().filter(|length| *length as usize <= MAX_POLICY);
+        let length = length.ok_or_else(|| {
+            io::Error::other(format!("the policy takes {} bytes, more than {MAX_POLICY}", json.len()))
+        })?;
+        to.write_all(&length.to_be_bytes())?;
+        to.write_all(&json)
+    }
+
+    /// Reads one request and not a byte more.
+    ///
+    /// # Errors
+    /// When it is too large, is no request, or ends too early.
+    pub fn receive(mut from: impl Read) -> io::Result<Self> {
+        let mut length = [0; 4];
+        from.read_exact(&mut length)?;
+        let length = u32::from_be_bytes(length) as usize;
+        if length > MAX_POLICY {
+            return Err(io::Error::other(format!("the policy takes {length} bytes, more than {MAX_POLICY}")));
+        }
+        let mut json = vec![0; length];
+        from.read_exact(&mut json)?;
+        Ok(serde_json::from_slice(&json)?)
+    }
+}
+
+/// What held a command in the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Enforced {
+    /// The name of the kind.
+    pub kind: String,
+    /// The Landlock rules in force: `full`, `partial`, `none`.
+    pub landlock: String,
+    /// Whether calls of the system are filtered.
+    pub seccomp: bool,
+    /// The network, in words.
+    pub network: String,
+    /// Where this is less than it could be.
+    pub weaker: Vec<String>,
+}
+
+/// Why a command was not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "name", content = "reason")]
+pub enum Failure {
+    /// The sandbox could not be set up.
+    Sandbox(String),
+    /// The sandbox stood and the program is not there.
+    NotFound(String),
+    /// The sandbox stood and the program could not be started.
+    NotStarted(String),
+}
+
+/// A guarded file that a command had changed and that was put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restored {
+    /// The file.
+    pub path: PathBuf,
+    /// Where what the command had put there is now, if it had.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// What became of guarded files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GuardReport {
+    /// Guarded files and folders that were not there before the command.
+    pub created: Vec<PathBuf>,
+    /// Guarded files that it changed, as they were again.
+    pub restored: Vec<Restored>,
+    /// Guarded files that it changed and that could not be put back, with the reason.
+    pub changed: Vec<(PathBuf, String)>,
+    /// Why some guarded files may have been missed.
+    pub incomplete: Option<String>,
+}
+
+/// What the helper says when a command has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Report {
+    /// What held the command; nothing when it was not run.
+    pub enforced: Option<Enforced>,
+    /// Why it was not run.
+    pub failure: Option<Failure>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// What became of guarded files.
+    pub guarded: GuardReport,
+}

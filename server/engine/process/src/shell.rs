@@ -1,0 +1,497 @@
+//! Processes: the only place that spawns one.
+//!
+//! Rule: a command runs in a process group of its own with no standard input, its output is bounded, and when it
+//! ends, is cancelled or takes too long the whole group is gone before the result is given. It runs in the folder and in
+//! the sandbox it was judged for; from one to the next the folder is carried over, the environment is not.
+
+pub mod helper;
+mod output;
+pub mod piped;
+mod process;
+pub mod served;
+mod spill;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tempfile::TempPath;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use crate::outcome::{Captured, Exit};
+use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
+use kode_base::ids::CallId;
+use kode_base::paths::AbsPath;
+use kode_base::secret::Secret;
+use output::{Budget, Capture};
+use process::Watch;
+
+pub use output::{MAX_OUTPUT_BUDGET, OUTPUT_BUDGET};
+pub use spill::{MAX_PAGE_BYTES, OutputPage, Outputs, page_of};
+pub use tasks::{
+    MAX_TASKS, MAX_TASKS_OVERALL, Seen, StartError, Task, TaskEnd, TaskReport, TaskState, Tasks,
+};
+
+/// The shells that run commands, the preferred one first.
+const SHELLS: [&str; 2] = ["bash", "sh"];
+/// Variables that commands do not get: the keys of the models.
+const WITHHELD: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
+/// Variables with this prefix are the server's own; commands do not get them either.
+const WITHHELD_PREFIX: &str = "KODE_LS_";
+/// Variables that keep programs from waiting for someone at a terminal.
+const UNATTENDED: [(&str, &str); 3] = [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat"), ("TERM", "dumb")];
+
+/// Where a session's commands run.
+#[derive(Debug)]
+pub struct Shell {
+    home: AbsPath,
+    directory: Mutex<AbsPath>,
+    secrets: Secrets,
+    variables: Variables,
+    /// Variables that hooks set for the commands after them, the same for all shells of a session.
+    exported: Exported,
+    tasks: Arc<Tasks>,
+}
+
+/// Keys that no command is to see in its environment. Clones are the same ones; there are only ever more.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets(Arc<Mutex<Vec<Secret>>>);
+
+/// The variables that the settings give to commands. Clones are the same ones.
+type Variables = Arc<Mutex<Vec<(String, String)>>>;
+
+/// Variables that several shells share.
+type Exported = Arc<Mutex<BTreeMap<String, String>>>;
+
+impl Secrets {
+    /// These.
+    #[must_use]
+    pub fn new(secrets: Vec<Secret>) -> Self {
+        Self(Arc::new(Mutex::new(secrets)))
+    }
+
+    /// Adds those that are not known yet.
+    pub fn add(&self, secrets: Vec<Secret>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            if !known.contains(&secret) {
+                known.push(secret);
+            }
+        }
+    }
+
+    /// All that are known now.
+    pub fn all(&self) -> Vec<Secret> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A command to run.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    /// The command line, in the shell's language.
+    pub command: String,
+    /// The folder it runs in, wherever the shell has moved since this was settled.
+    pub directory: AbsPath,
+    /// How long it may take, unless it runs in the background.
+    pub timeout: Duration,
+    /// The sandbox it runs in; without one it runs with the user's rights.
+    pub sandbox: Option<Arc<Sandbox>>,
+    /// The call under which its whole output is kept; without one it is not.
+    pub call: Option<CallId>,
+}
+
+/// How a command is carried out.
+struct Execution<'a> {
+    command: &'a str,
+    directory: AbsPath,
+    /// The file its shell writes its last folder to.
+    report: Option<&'a Path>,
+    sandbox: Option<Arc<Sandbox>>,
+    limit: Option<Duration>,
+    /// The call whose output is kept.
+    call: Option<&'a CallId>,
+}
+
+/// Who looks on while a command runs in the foreground.
+struct OnOutput<F>(F);
+
+impl<F: FnMut(&str) + Send> Watch for OnOutput<F> {
+    fn started(&mut self) {}
+
+    fn output(&mut self, text: &str) {
+        (self.0)(text);
+    }
+}
+
+/// What became of a command that could be started.
+#[derive(Clone, Debug)]
+pub struct CommandOutcome {
+    /// How it ended.
+    pub exit: Exit,
+    /// What it wrote.
+    pub output: Captured,
+    /// How long it took.
+    pub duration: Duration,
+    /// Where the next command will start.
+    pub directory: AbsPath,
+    /// What became of guarded files; nothing without a sandbox.
+    pub guarded: GuardReport,
+}
+
+/// Why a command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ShellError {
+    /// There is nothing to run it with.
+    #[error("no shell was found: neither `bash` nor `sh` is in PATH")]
+    NoShell,
+    /// The folder the commands had moved to was removed meanwhile.
+    #[error("the folder `{gone}` that commands ran in is gone; the next command starts in `{home}`")]
+    NoDirectory {
+        /// The folder that is gone.
+        gone: AbsPath,
+        /// Where the next command starts.
+        home: AbsPath,
+    },
+    /// There is to be a sandbox, and it could not be made.
+    #[error("the sandbox could not be set up: {reason}")]
+    Sandbox {
+        /// Why.
+        reason: String,
+    },
+    /// A fault in this program.
+    #[error("a fault in kode-ls itself ended it")]
+    Fault,
+    /// The system refused.
+    #[error("the shell could not be started in `{directory}`: {source}")]
+    Start {
+        /// Where it should have started.
+        directory: AbsPath,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Shell {
+    /// A shell whose commands start in `cwd`.
+    #[must_use]
+    pub fn new(cwd: AbsPath) -> Self {
+        Self {
+            directory: Mutex::new(cwd.clone()),
+            home: cwd,
+            secrets: Secrets::default(),
+            variables: Arc::default(),
+            exported: Exported::default(),
+            tasks: Arc::default(),
+        }
+    }
+
+    /// The same shell, whose commands get no variable that holds one of these.
+    #[must_use]
+    pub fn withholding(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// The same shell, whose background commands are these.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// Gives all later commands of the session these variables.
+    pub fn export(&self, variables: impl IntoIterator<Item = (String, String)>) {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).extend(variables);
+    }
+
+    fn exported(&self) -> BTreeMap<String, String> {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Its background commands.
+    #[must_use]
+    pub fn tasks(&self) -> &Arc<Tasks> {
+        &self.tasks
+    }
+
+    /// Another shell that withholds the same and has the same background commands, and whose commands start in `cwd`.
+    #[must_use]
+    pub fn elsewhere(&self, cwd: AbsPath) -> Self {
+        let shell = Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
+        Self { variables: Arc::clone(&self.variables), exported: Arc::clone(&self.exported), ..shell }
+    }
+
+    /// Gives commands these variables from now on, instead of what they would inherit under those names.
+    pub fn set_variables<'v>(&self, variables: impl Iterator<Item = (&'v str, &'v str)>) {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        *self.variables.lock().unwrap_or_else(PoisonError::into_inner) = variables.collect();
+    }
+
+    /// The value of a variable that commands get.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        set.or_else(|| std::env::var(name).ok())
+    }
+
+    /// How many characters of output are kept.
+    fn budget(&self) -> Budget {
+        Budget::of(self.variable(output::BUDGET_VARIABLE).as_deref())
+    }
+
+    /// Where the next command will start.
+    #[must_use]
+    pub fn directory(&self) -> AbsPath {
+        self.current().clone()
+    }
+
+    /// Has the next command start where the first one did, and says where that is.
+    pub fn return_home(&self) -> AbsPath {
+        self.current().clone_from(&self.home);
+        self.home.clone()
+    }
+
+    /// Runs one command to its end. `on_output` gets its output as it comes, undivided characters, uncut.
+    /// Dropping the future kills the command.
+    ///
+    /// # Errors
+    /// [`ShellError`] when the command could not be started; how it ended is the outcome, not an error.
+    pub async fn run(
+        &self,
+        spec: CommandSpec,
+        on_output: impl FnMut(&str) + Send,
+        cancel: &CancellationToken,
+    ) -> Result<CommandOutcome, ShellError> {
+        let directory = self.present(&spec.directory)?;
+        let sandbox = spec.sandbox;
+        let report = directory_report(sandbox.as_deref());
+        let execution = Execution {
+            command: &spec.command,
+            directory,
+            report: report.as_deref(),
+            sandbox,
+            limit: Some(spec.timeout),
+            call: spec.call.as_ref(),
+        };
+        let outcome = self.execute(execution, &mut OnOutput(on_output), cancel).await?;
+        if let (Exit::Code(_), Some(report)) = (outcome.exit, &report) {
+            self.follow(report).await;
+        }
+        Ok(CommandOutcome { directory: self.directory(), ..outcome })
+    }
+
+    /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is told to, or with the session.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub async fn start(self: &Arc<Self>, spec: CommandSpec, title: String) -> Result<Arc<Task>, StartError> {
+        let directory = self.present(&spec.directory)?;
+        let sandbox = spec.sandbox.clone();
+        let shell = Arc::clone(self);
+        let call = spec.call.clone().unwrap_or_else(CallId::generate);
+        self.tasks
+            .start((call, self.budget()), title, move |mut watch, cancel| async move {
+                let execution = Execution {
+                    command: &spec.command,
+                    directory,
+                    report: None,
+                    sandbox,
+                    limit: None,
+                    // What it writes is kept by whoever looks on, from the beginning.
+                    call: None,
+                };
+                shell.execute(execution, &mut watch, &cancel).await
+            })
+            .await
+    }
+
+    /// Has other work done in the background, to be looked at and ended as commands are. It says how it ended and what it has
+    /// to say, and ends soon when it is told to.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is done then.
+    pub async fn start_work<R>(
+        &self,
+        call: CallId,
+        title: String,
+        work: impl FnOnce(CancellationToken) -> R + Send + 'static,
+    ) -> Result<Arc<Task>, StartError>
+    where
+        R: Future<Output = (Exit, String)> + Send + 'static,
+    {
+        let directory = self.directory();
+        self.tasks
+            .start((call, self.budget()), title, move |mut watch, cancel| async move {
+                watch.started();
+                let (exit, text) = work(cancel).await;
+                watch.output(&text);
+                let (output, guarded) = Default::default();
+                Ok(CommandOutcome { exit, output, duration: Duration::ZERO, directory, guarded })
+            })
+            .await
+    }
+
+    /// The folder a command is to run in, if it is still there.
+    fn present(&self, directory: &AbsPath) -> Result<AbsPath, ShellError> {
+        if directory.as_path().is_dir() {
+            return Ok(directory.clone());
+        }
+        Err(ShellError::NoDirectory { gone: directory.clone(), home: self.return_home() })
+    }
+
+    async fn execute(
+        &self,
+        execution: Execution<'_>,
+        watch: &mut impl Watch,
+        cancel: &CancellationToken,
+    ) -> Result<CommandOutcome, ShellError> {
+        let Execution { command, directory, report, sandbox, limit, call } = execution;
+        let started = Instant::now();
+        let mut variables: BTreeMap<String, String> =
+            self.variables.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        variables.extend(self.exported());
+        for shell in SHELLS {
+            let prepared = prepare(shell, command, &directory, report, &self.secrets.all());
+            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared, variables.clone())?;
+            let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
+            let keep = Capture::new(self.budget(), spill);
+            match process::run(prepared, input, limit, keep, watch, cancel).await {
+                Err(error) if pending.is_some() => {
+                    return Err(ShellError::Sandbox { reason: error.to_string() });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(ShellError::Start { directory, source }),
+                Ok((exit, output)) => {
+                    let duration = started.elapsed();
+                    let (exit, guarded) = match concluded(pending, exit, &output) {
+                        Ok(concluded) => concluded,
+                        Err(Failure::NotFound(_)) => continue,
+                        Err(Failure::Sandbox(reason)) => return Err(ShellError::Sandbox { reason }),
+                        Err(Failure::NotStarted(reason)) => {
+                            return Err(ShellError::Start { directory, source: io::Error::other(reason) });
+                        }
+                    };
+                    return Ok(CommandOutcome { exit, output, duration, directory, guarded });
+                }
+            }
+        }
+        Err(ShellError::NoShell)
+    }
+
+    /// Goes where the command has gone, if it said so and the folder is there.
+    async fn follow(&self, report: &Path) {
+        // The command could have put anything there, even something that is never read to its end.
+        if !tokio::fs::symlink_metadata(report).await.is_ok_and(|found| found.is_file()) {
+            return;
+        }
+        let Ok(mut bytes) = tokio::fs::read(report).await else { return };
+        bytes.truncate(bytes.len() - usize::from(bytes.ends_with(b"\n")));
+        let Ok(directory) = AbsPath::new(PathBuf::from(OsString::from_vec(bytes))) else { return };
+        if directory.as_path().is_dir() {
+            *self.current() = directory;
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, AbsPath> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file a command's shell writes its last folder to. Without it the folder is just not carried over.
+fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
+    let folder = sandbox.map_or_else(std::env::temp_dir, |sandbox| sandbox.scratch().as_path().to_path_buf());
+    match tempfile::NamedTempFile::with_prefix_in("kode-ls-", folder) {
+        Ok(file) => Some(file.into_temp_path()),
+        Err(error) => {
+            tracing::warn!(%error, "no temporary file; the shell's folder is not carried over");
+            None
+        }
+    }
+}
+
+/// The command in the sandbox, if there is to be one, with its standard input.
+fn confined(
+    sandbox: Option<&Sandbox>,
+    mut command: Command,
+    variables: BTreeMap<String, String>,
+) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
+    let Some(sandbox) = sandbox else {
+        command.envs(variables);
+        return Ok((command, Stdio::null(), None));
+    };
+    let Prepared { command, input, pending } = sandbox
+        .prepare_with(&command, variables)
+        .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
+    Ok((command, input, Some(pending)))
+}
+
+/// How a command ended, and what became of guarded files; in a sandbox that is what the helper says.
+fn concluded(
+    pending: Option<Pending>,
+    exit: Exit,
+    output: &Captured,
+) -> Result<(Exit, GuardReport), Failure> {
+    match pending {
+        Some(pending) => pending.conclude(exit, output),
+        None => Ok((exit, GuardReport::default())),
+    }
+}
+
+fn prepare(
+    shell: &str,
+    command: &str,
+    directory: &AbsPath,
+    report: Option<&Path>,
+    secrets: &[Secret],
+) -> Command {
+    let mut prepared = Command::new(shell);
+    prepared
+        .current_dir(directory)
+        .env_clear()
+        .envs(environment(std::env::vars_os(), secrets))
+        .env("PWD", directory.as_path());
+    match report.and_then(Path::to_str) {
+        Some(report) => prepared.args(["-c", &reporting_script(report), shell, command]),
+        None => prepared.args(["-c", command]),
+    };
+    prepared
+}
+
+/// A script that runs its first argument as if that were the script, and writes the folder it ended in to a file.
+///
+/// A trap sees `exit` and failures too. The command goes through `eval` so that the line numbers in its error
+/// messages are its own and nothing of this script is ever quoted in them.
+fn reporting_script(report: &str) -> String {
+    let trap = format!("{{ set +vx; command pwd >|{}; }} 2>/dev/null", quoted(report));
+    format!("trap {} EXIT; command_line=$1; set --; eval \"$command_line\"", quoted(&trap))
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// What a command gets of the environment `inherited`.
+fn environment(
+    inherited: impl Iterator<Item = (OsString, OsString)>,
+    secrets: &[Secret],
+) -> impl Iterator<Item = (OsString, OsString)> {
+    // By value as well: users may keep a key in a variable of any name.
+    let is_secret = |value: &OsStr| secrets.iter().any(|secret| value == OsStr::new(secret.expose()));
+    inherited
+        .filter(move |(name, value)| !is_withheld(name) && !is_secret(value))
+        .chain(UNATTENDED.map(|(name, value)| (name.into(), value.into())))
+}
+
+fn is_withheld(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    WITHHELD.contains(&&*name) || name.starts_with(WITHHELD_PREFIX)
+}

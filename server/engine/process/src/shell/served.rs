@@ -1,0 +1,229 @@
+//! Programs that run on beside the agent and are spoken to over their standard input and output.
+//!
+//! Rule: such a program is a process group of its own, in the sandbox it was given; it is asked to end by the end of its
+//! input, then by a signal, and is killed on every way out, also when nobody waits for it any more.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::environment;
+use super::process::Group;
+use crate::outcome::{Captured, Exit};
+use crate::sandbox::{Failure, Fed, Lasting, Pending, Sandbox};
+use kode_base::paths::AbsPath;
+use kode_base::secret::Secret;
+
+/// How long a program may take to end by itself once its input has ended.
+const EOF_GRACE: Duration = Duration::from_millis(500);
+/// How long it may take once it was asked by a signal; what holds it gives it a little less.
+const TERM_GRACE: Duration = Duration::from_secs(2);
+/// How long the end of one that was killed is waited for.
+const KILL_GRACE: Duration = Duration::from_millis(500);
+
+/// A program to start.
+#[derive(Clone, Debug)]
+pub struct ServedSpec {
+    /// The program, by its path or a name in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The folder it runs in.
+    pub directory: AbsPath,
+    /// Variables it gets besides the usual ones.
+    pub variables: BTreeMap<String, String>,
+    /// What none of its variables holds unless it is given them.
+    pub secrets: Vec<Secret>,
+    /// The sandbox it runs in; without one it runs with the user's rights.
+    pub sandbox: Option<Arc<Sandbox>>,
+    /// Whether it has the network to itself there.
+    pub network: bool,
+    /// Folders it may write in there besides those of commands.
+    pub writable: Vec<AbsPath>,
+    /// Folders it sees there wherever they lie.
+    pub readable: Vec<AbsPath>,
+}
+
+/// A program that was started.
+pub struct Served {
+    /// Its standard input.
+    pub input: pipe::Sender,
+    /// Its standard output.
+    pub output: pipe::Receiver,
+    /// Its standard error.
+    pub errors: pipe::Receiver,
+    /// The program.
+    pub process: ServedProcess,
+}
+
+/// The process of a program; dropping it kills the group.
+pub struct ServedProcess {
+    child: Child,
+    group: Group,
+    pending: Option<Pending>,
+    /// Its folder holds the program's temporary files.
+    _sandbox: Option<Arc<Sandbox>>,
+}
+
+/// How a program has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It ran and ended so.
+    Ran(Exit),
+    /// It was not there.
+    NotFound(String),
+    /// It was there and could not be started.
+    NotStarted(String),
+    /// The sandbox could not be set up.
+    NoSandbox(String),
+}
+
+/// Starts a program.
+///
+/// # Errors
+/// How it was not started.
+pub fn start(spec: ServedSpec) -> Result<Served, Ended> {
+    let ServedSpec {
+        program,
+        arguments,
+        directory,
+        variables,
+        secrets,
+        sandbox,
+        network,
+        writable,
+        readable,
+    } = spec;
+    if !directory.as_path().is_dir() {
+        return Err(Ended::NotStarted(format!("the folder {directory} is not there")));
+    }
+    let mut command = Command::new(&program);
+    command.args(arguments).current_dir(&directory).env_clear();
+    command.envs(environment(std::env::vars_os(), &secrets)).env("PWD", directory.as_path());
+    let sandboxed = |error: io::Error| Ended::NoSandbox(error.to_string());
+    let (mut command, stdin, input, pending) = match &sandbox {
+        Some(sandbox) => {
+            let needs = Lasting { variables, network, writable, readable };
+            let Fed { prepared, input } = sandbox.prepare_lasting(&command, needs).map_err(sandboxed)?;
+            (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
+        }
+        None => {
+            command.envs(&variables);
+            let (reader, writer) = io::pipe().map_err(sandboxed)?;
+            (command, Stdio::from(reader), OwnedFd::from(writer), None)
+        }
+    };
+    let started = (|| {
+        let (output, stdout) = io::pipe()?;
+        let (errors, stderr) = io::pipe()?;
+        command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+        let child = command.spawn()?;
+        let group = Group::of(&child)?;
+        // It holds the ends of the pipes that are the program's.
+        drop(command);
+        Ok(Served {
+            input: pipe::Sender::from_owned_fd(input)?,
+            output: pipe::Receiver::from_owned_fd(output.into())?,
+            errors: pipe::Receiver::from_owned_fd(errors.into())?,
+            process: ServedProcess { child, group, pending, _sandbox: sandbox },
+        })
+    })();
+    started.map_err(|error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Ended::NotFound(format!("{program}: {error}")),
+        _ => Ended::NotStarted(format!("{program}: {error}")),
+    })
+}
+
+impl ServedProcess {
+    /// Waits until the program has ended by itself. Safe to drop and to call again until it gives something.
+    pub async fn ended(&mut self) -> Ended {
+        let status = self.child.wait().await;
+        self.group.kill();
+        match status {
+            Ok(status) => self.concluded(Exit::from(status)),
+            Err(error) => Ended::NotStarted(error.to_string()),
+        }
+    }
+
+    /// Ends the program and all that it has started, once its input was closed.
+    pub async fn end(mut self) -> Ended {
+        if timeout(EOF_GRACE, self.child.wait()).await.is_err() {
+            self.group.signal(Signal::TERM);
+            let _ = timeout(TERM_GRACE, self.child.wait()).await;
+        }
+        self.group.kill();
+        match timeout(KILL_GRACE, self.child.wait()).await {
+            Ok(Ok(status)) => self.concluded(Exit::from(status)),
+            Ok(Err(_)) | Err(_) => Ended::Ran(Exit::Cancelled),
+        }
+    }
+
+    fn concluded(&mut self, exit: Exit) -> Ended {
+        let Some(pending) = self.pending.take() else { return Ended::Ran(exit) };
+        match pending.conclude(exit, &Captured::default()) {
+            Ok((exit, _)) => Ended::Ran(exit),
+            Err(Failure::NotFound(why)) => Ended::NotFound(why),
+            Err(Failure::NotStarted(why)) => Ended::NotStarted(why),
+            Err(Failure::Sandbox(why)) => Ended::NoSandbox(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    fn spec(script: &str) -> ServedSpec {
+        ServedSpec {
+            program: "sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            directory: AbsPath::new(std::env::temp_dir()).unwrap(),
+            variables: BTreeMap::from([("GIVEN".to_owned(), "yes".to_owned())]),
+            secrets: Vec::new(),
+            sandbox: None,
+            network: false,
+            writable: Vec::new(),
+            readable: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_is_spoken_to_and_ends_with_its_input() {
+        let mut served = start(spec("read line; echo \"$line $GIVEN\"; cat")).unwrap();
+        served.input.write_all(b"hello\n").await.unwrap();
+        let mut said = [0; 10];
+        served.output.read_exact(&mut said).await.unwrap();
+        assert_eq!(&said, b"hello yes\n");
+        drop(served.input);
+        assert_eq!(served.process.end().await, Ended::Ran(Exit::Code(0)));
+    }
+
+    #[tokio::test]
+    async fn one_that_heeds_neither_is_killed_with_all_it_has_started() {
+        let served = start(spec("trap '' TERM; echo up; sleep 1000 & sleep 1000")).unwrap();
+        let mut output = served.output;
+        let mut up = [0; 3];
+        output.read_exact(&mut up).await.unwrap();
+        drop(served.input);
+        drop(served.process);
+        // The end of the pipe comes when nobody is left who could write to it.
+        let mut rest = Vec::new();
+        output.read_to_end(&mut rest).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_there_says_so() {
+        let missing = ServedSpec { program: "no-such-program-anywhere".to_owned(), ..spec("") };
+        assert!(matches!(start(missing), Err(Ended::NotFound(_))));
+    }
+}

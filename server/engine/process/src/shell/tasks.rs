@@ -1,0 +1,518 @@
+//! Background commands: started once, looked at and ended by their ids, and gone with their session.
+//!
+//! Rule: a background command is in the books from its start to its end, whoever looks; what it writes is given out
+//! once to those who look and kept as a whole in a file. None outlives its session, and there are never too many.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::output::{Budget, Unread};
+use super::process::Watch;
+use super::spill::Outputs;
+use super::{CommandOutcome, ShellError};
+use crate::outcome::{Captured, Exit};
+use crate::sandbox::GuardReport;
+use kode_base::ids::{CallId, TaskId};
+
+/// The most background commands of a session that run at once.
+pub const MAX_TASKS: usize = 4;
+/// The most background commands of a server that run at once.
+pub const MAX_TASKS_OVERALL: usize = 16;
+/// So many that have ended can still be looked at.
+const ENDED_KEPT: usize = 20;
+
+/// How a background command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum TaskEnd {
+    /// By itself, with this exit code.
+    Exited {
+        /// The exit code.
+        code: i32,
+    },
+    /// By a signal that did not come from us.
+    Signaled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// Somebody ended it by its id.
+    Killed,
+    /// The session or the server ended, and it with them.
+    WithSession,
+    /// It could not be run to its end.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for TaskEnd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { code } => write!(formatter, "ended with exit code {code}"),
+            Self::Signaled { signal } => write!(formatter, "was ended by signal {signal}"),
+            Self::Killed => formatter.write_str("was killed"),
+            Self::WithSession => formatter.write_str("ended when the session or the server did"),
+            Self::Failed { reason } => write!(formatter, "failed: {reason}"),
+        }
+    }
+}
+
+/// What a background command is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// It runs.
+    Running,
+    /// It has ended.
+    Ended(TaskEnd),
+}
+
+/// What somebody who looks at a background command gets.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What it wrote since the last look.
+    pub output: Captured,
+    /// What it is doing.
+    pub state: TaskState,
+    /// How long it has run.
+    pub duration: Duration,
+    /// What became of guarded files, once it has ended.
+    pub guarded: GuardReport,
+}
+
+/// What is told of background commands as it happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskReport {
+    /// One was started.
+    Started {
+        /// Its id.
+        task: TaskId,
+        /// The call that started it.
+        call: CallId,
+        /// Its command line in short.
+        title: String,
+    },
+    /// One has ended.
+    Ended {
+        /// Its id.
+        task: TaskId,
+        /// How.
+        end: TaskEnd,
+    },
+    /// The end of one was seen by somebody who looked.
+    Seen {
+        /// Its id.
+        task: TaskId,
+    },
+}
+
+/// Why a background command was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It could not be.
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+    /// The session has enough of them.
+    #[error("{MAX_TASKS} background commands of this session run already, which is the most: {}", running.join(", "))]
+    TooMany {
+        /// Those that run, as people name them.
+        running: Vec<String>,
+    },
+    /// The server has enough of them.
+    #[error("{MAX_TASKS_OVERALL} background commands run already in all sessions, which is the most; of this session: {}", if running.is_empty() { "none".to_owned() } else { running.join(", ") })]
+    TooManyOverall {
+        /// Those of this session that run, as people name them.
+        running: Vec<String>,
+    },
+    /// The session is closed.
+    #[error("the session is closed")]
+    Closed,
+}
+
+type Observer = Arc<dyn Fn(TaskReport) + Send + Sync>;
+
+/// The background commands of a session.
+pub struct Tasks {
+    outputs: Option<Arc<Outputs>>,
+    /// Places for the background commands of all sessions.
+    overall: Arc<Semaphore>,
+    cancel: CancellationToken,
+    tracker: TaskTracker,
+    observer: Mutex<Option<Observer>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// How many were ever started.
+    started: usize,
+    tasks: Vec<Arc<Task>>,
+}
+
+/// A background command.
+pub struct Task {
+    id: TaskId,
+    call: CallId,
+    title: String,
+    started: Instant,
+    cancel: CancellationToken,
+    inner: Mutex<Inner>,
+    changed: watch::Sender<()>,
+}
+
+struct Inner {
+    unread: Unread,
+    end: Option<Ended>,
+    is_killed: bool,
+    is_seen: bool,
+    /// Tells the caller whether it could be started; nothing once that is known.
+    starting: Option<oneshot::Sender<Result<(), ShellError>>>,
+}
+
+struct Ended {
+    end: TaskEnd,
+    guarded: GuardReport,
+    duration: Duration,
+}
+
+/// Takes down what a background command writes.
+pub(super) struct Recorder {
+    tasks: Arc<Tasks>,
+    task: Arc<Task>,
+}
+
+impl Watch for Recorder {
+    fn started(&mut self) {
+        let Some(starting) = self.task.inner().starting.take() else { return };
+        let Task { id, call, title, .. } = &*self.task;
+        self.tasks.report(TaskReport::Started { task: id.clone(), call: call.clone(), title: title.clone() });
+        // Nobody waits for it any more when the call was cancelled; it runs all the same.
+        drop(starting.send(Ok(())));
+    }
+
+    fn output(&mut self, text: &str) {
+        self.task.inner().unread.push(text);
+        self.task.changed.send_replace(());
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Tasks").field("running", &self.running().len()).finish_non_exhaustive()
+    }
+}
+
+impl Default for Tasks {
+    /// No background commands yet, and no place for what they write.
+    fn default() -> Self {
+        Self::new(None, Arc::new(Semaphore::new(MAX_TASKS_OVERALL)))
+    }
+}
+
+impl Tasks {
+    /// No background commands yet. `overall` has a place for each that runs in the whole server.
+    #[must_use]
+    pub fn new(outputs: Option<Arc<Outputs>>, overall: Arc<Semaphore>) -> Self {
+        Self {
+            outputs,
+            overall,
+            cancel: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            observer: Mutex::default(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Where the whole output of commands is kept, if it is.
+    #[must_use]
+    pub fn outputs(&self) -> Option<&Arc<Outputs>> {
+        self.outputs.as_ref()
+    }
+
+    /// Goes on counting after those that an earlier process has started.
+    pub fn count_from(&self, started: usize) {
+        self.known().started = started;
+    }
+
+    /// Has everything that happens told to `observer`, in whichever thread it happens.
+    pub fn observe(&self, observer: impl Fn(TaskReport) + Send + Sync + 'static) {
+        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(observer));
+    }
+
+    /// Those that run.
+    #[must_use]
+    pub fn running(&self) -> Vec<Arc<Task>> {
+        self.known().running().cloned().collect()
+    }
+
+    /// The one of that id, as long as it is known.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<Arc<Task>> {
+        self.known().tasks.iter().find(|task| task.id.as_str() == id).cloned()
+    }
+
+    /// Gives what one of them wrote since the last look, and what it is doing.
+    #[must_use]
+    pub fn look(&self, task: &Task) -> Seen {
+        let mut inner = task.inner();
+        let output = inner.unread.take();
+        let Some(Ended { end, guarded, duration }) = &inner.end else {
+            let duration = task.started.elapsed();
+            return Seen { output, state: TaskState::Running, duration, guarded: GuardReport::default() };
+        };
+        let state = TaskState::Ended(end.clone());
+        let seen = Seen { output, state, duration: *duration, guarded: guarded.clone() };
+        let is_new = !std::mem::replace(&mut inner.is_seen, true);
+        drop(inner);
+        if is_new {
+            self.report(TaskReport::Seen { task: task.id.clone() });
+        }
+        seen
+    }
+
+    /// Begins to end all of them; no other is started.
+    pub fn close(&self) {
+        let _none_is_started_meanwhile = self.known();
+        self.cancel.cancel();
+        self.tracker.close();
+    }
+
+    /// Waits until all are gone after [`Tasks::close`].
+    pub async fn closed(&self) {
+        self.tracker.wait().await;
+    }
+
+    /// Starts one: `execute` runs it to its end.
+    pub(super) async fn start<F, R>(
+        self: &Arc<Self>,
+        (call, budget): (CallId, Budget),
+        title: String,
+        execute: F,
+    ) -> Result<Arc<Task>, StartError>
+    where
+        F: FnOnce(Recorder, CancellationToken) -> R + Send + 'static,
+        R: Future<Output = Result<CommandOutcome, ShellError>> + Send + 'static,
+    {
+        let (sender, started) = oneshot::channel();
+        let task = {
+            let mut known = self.known();
+            if self.cancel.is_cancelled() {
+                return Err(StartError::Closed);
+            }
+            let running: Vec<_> = known.running().map(|task| task.to_string()).collect();
+            if running.len() >= MAX_TASKS {
+                return Err(StartError::TooMany { running });
+            }
+            let Ok(place) = Arc::clone(&self.overall).try_acquire_owned() else {
+                return Err(StartError::TooManyOverall { running });
+            };
+            let task = Arc::new(self.make(&mut known, (call, budget), title, sender));
+            known.add(Arc::clone(&task));
+            let (tasks, running) = (Arc::clone(self), Arc::clone(&task));
+            self.tracker.spawn(async move {
+                let recorder = Recorder { tasks: Arc::clone(&tasks), task: Arc::clone(&running) };
+                let executed = execute(recorder, running.cancel.clone());
+                let outcome = AssertUnwindSafe(executed).catch_unwind().await;
+                drop(place);
+                tasks.finish(&running, outcome.unwrap_or_else(|_| Err(fault(&running))));
+            });
+            task
+        };
+        match started.await {
+            Ok(Ok(())) => Ok(task),
+            Ok(Err(error)) => Err(StartError::Shell(error)),
+            Err(_) => Err(StartError::Shell(ShellError::Fault)),
+        }
+    }
+
+    fn make(
+        &self,
+        known: &mut Known,
+        (call, budget): (CallId, Budget),
+        title: String,
+        starting: oneshot::Sender<Result<(), ShellError>>,
+    ) -> Task {
+        known.started += 1;
+        let spill = self.outputs.as_ref().map(|outputs| outputs.spill(&call));
+        let inner = Inner {
+            unread: Unread::new(budget, spill),
+            end: None,
+            is_killed: false,
+            is_seen: false,
+            starting: Some(starting),
+        };
+        Task {
+            id: TaskId::numbered(known.started),
+            call,
+            title,
+            started: Instant::now(),
+            cancel: self.cancel.child_token(),
+            inner: Mutex::new(inner),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    /// Enters how one ended; one that never ran leaves nothing.
+    fn finish(&self, task: &Arc<Task>, outcome: Result<CommandOutcome, ShellError>) {
+        let mut inner = task.inner();
+        if let Some(starting) = inner.starting.take() {
+            drop(inner);
+            self.known().tasks.retain(|known| !Arc::ptr_eq(known, task));
+            let never_ran = outcome.err().unwrap_or(ShellError::Fault);
+            drop(starting.send(Err(never_ran)));
+            return;
+        }
+        let (end, guarded) = match outcome {
+            Ok(outcome) => (end_of(outcome.exit, inner.is_killed), outcome.guarded),
+            Err(error) => (TaskEnd::Failed { reason: error.to_string() }, GuardReport::default()),
+        };
+        // The file gets the end of the output also if nobody ever looks at it.
+        inner.unread.hand_over();
+        inner.end = Some(Ended { end: end.clone(), guarded, duration: task.started.elapsed() });
+        drop(inner);
+        self.report(TaskReport::Ended { task: task.id.clone(), end });
+        task.changed.send_replace(());
+    }
+
+    fn report(&self, report: TaskReport) {
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(observer) = observer {
+            observer(report);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn running(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.tasks.iter().filter(|task| !task.has_ended())
+    }
+
+    /// Adds one, and forgets the oldest of those that have ended when they are too many.
+    fn add(&mut self, task: Arc<Task>) {
+        self.tasks.push(task);
+        let ended = self.tasks.iter().filter(|task| task.has_ended()).count();
+        let mut surplus = ended.saturating_sub(ENDED_KEPT);
+        self.tasks.retain(|task| {
+            let goes = surplus > 0 && task.has_ended();
+            surplus -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+impl Task {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// The call that started it, under which its output is kept.
+    #[must_use]
+    pub fn call(&self) -> &CallId {
+        &self.call
+    }
+
+    /// Its command line in short.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inner().end.is_some()
+    }
+
+    /// Waits until it has written something that nobody has looked at, or has ended.
+    pub async fn news(&self) {
+        self.until(|inner| inner.end.is_some() || !inner.unread.is_empty()).await;
+    }
+
+    /// Begins to end it with everything it has started. False when it had ended before.
+    pub fn begin_kill(&self) -> bool {
+        {
+            let mut inner = self.inner();
+            if inner.end.is_some() {
+                return false;
+            }
+            inner.is_killed = true;
+        }
+        self.cancel.cancel();
+        true
+    }
+
+    /// Ends it as [`Task::begin_kill`] does, and waits until it is gone.
+    pub async fn kill(&self) -> bool {
+        let was_running = self.begin_kill();
+        self.until_ended().await;
+        was_running
+    }
+
+    /// Waits until it has ended.
+    pub async fn until_ended(&self) {
+        self.until(|inner| inner.end.is_some()).await;
+    }
+
+    /// Sees to it that the file has all that it wrote until now.
+    pub fn flush(&self) {
+        self.inner().unread.hand_over();
+    }
+
+    async fn until(&self, mut is_so: impl FnMut(&Inner) -> bool) {
+        let mut changes = self.changed.subscribe();
+        loop {
+            changes.borrow_and_update();
+            if is_so(&self.inner()) {
+                return;
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Task").field(&self.id).finish()
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} (`{}`)", self.id, self.title)
+    }
+}
+
+fn end_of(exit: Exit, is_killed: bool) -> TaskEnd {
+    match exit {
+        Exit::Code(code) => TaskEnd::Exited { code },
+        Exit::Signal(signal) => TaskEnd::Signaled { signal },
+        Exit::TimedOut | Exit::Cancelled if is_killed => TaskEnd::Killed,
+        Exit::TimedOut | Exit::Cancelled => TaskEnd::WithSession,
+    }
+}
+
+fn fault(task: &Task) -> ShellError {
+    tracing::error!(task = %task.id, "a background command broke off because of a fault");
+    ShellError::Fault
+}

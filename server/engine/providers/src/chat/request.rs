@@ -1,0 +1,353 @@
+//! Requests as the Chat Completions format wants them.
+//!
+//! Rule: the same request always gives the same bytes, and what changes from request to request stands last, so that the
+//! provider's prompt cache finds the rest again. Nothing is sent that the model's capabilities do not have.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::unseen;
+use kode_base::effort::Effort;
+use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
+
+/// What stands between texts that become one.
+const BLANK_LINE: &str = "\n\n";
+
+/// The result of a call that gave no text: some servers refuse an empty one.
+const NO_TEXT: &str = "(no output)";
+
+/// The result of a call that gave pictures alone; they follow in a message of their own.
+const PICTURES_FOLLOW: &str = "(see the picture that follows)";
+
+/// What becomes of the reasoning in an answer.
+#[derive(Clone, Copy)]
+enum Reasoning {
+    /// It goes back.
+    Own,
+    /// It is another model's. Servers that want reasoning with every call take an empty one.
+    Foreign,
+    /// It is left out.
+    Unwanted,
+}
+
+/// How one model wants to be asked.
+#[derive(Clone, Copy)]
+pub(super) struct Dialect<'a> {
+    /// Its name.
+    pub(super) model: &'a str,
+    pub(super) capabilities: Capabilities,
+    /// Whether to ask for token counts at the end of a stream.
+    pub(super) include_usage: bool,
+    /// Whether the server keeps its cache by a key.
+    pub(super) takes_cache_key: bool,
+}
+
+/// The body of a request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum WireMessage<'a> {
+    System {
+        content: String,
+    },
+    User {
+        content: UserContent<'a>,
+    },
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<WireCall<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: Cow<'a, str>,
+    },
+}
+
+/// Texts alone are one text, which every server takes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum UserContent<'a> {
+    Text(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    arguments: String,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: DeclaredFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct DeclaredFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+/// The body that asks for the answer to `request`.
+pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Body<'a> {
+    let capabilities = dialect.capabilities;
+    let mut messages = messages(dialect, &request.messages);
+    let system = joined(request.system.iter().map(String::as_str));
+    if let Some(system) = system {
+        if capabilities.system_message {
+            messages.insert(0, WireMessage::System { content: system });
+        } else {
+            prepend(&mut messages, system);
+        }
+    }
+    if let Some(reminders) = joined(request.reminders.iter().map(String::as_str)) {
+        say(&mut messages, vec![Part::Text { text: reminders.into() }]);
+    }
+    let tools = request.tools.iter().filter(|_| capabilities.tool_use).map(|tool| WireTool {
+        kind: "function",
+        function: DeclaredFunction {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.input_schema,
+        },
+    });
+    let include_usage = capabilities.streaming && dialect.include_usage;
+    let limit = Some(request.max_tokens);
+    Body {
+        model: dialect.model,
+        messages,
+        tools: tools.collect(),
+        stream: capabilities.streaming,
+        stream_options: include_usage.then_some(StreamOptions { include_usage }),
+        max_tokens: limit.filter(|_| !capabilities.max_completion_tokens),
+        max_completion_tokens: limit.filter(|_| capabilities.max_completion_tokens),
+        temperature: request.temperature.filter(|_| capabilities.temperature),
+        top_p: request.top_p.filter(|_| capabilities.temperature),
+        reasoning_effort: request.effort.filter(|_| capabilities.thinking),
+        prompt_cache_key: request.cache_key.as_deref().filter(|_| dialect.takes_cache_key),
+    }
+}
+
+/// The messages with something in them. What the user says in a row is one message: some servers want roles to
+/// alternate.
+fn messages<'a>(dialect: Dialect<'a>, history: &'a [Message]) -> Vec<WireMessage<'a>> {
+    let called = rounds_with_calls(history);
+    let mut messages = Vec::with_capacity(history.len() + 2);
+    for (message, called) in history.iter().zip(called) {
+        match message.role {
+            Role::User => push_user(&mut messages, message, dialect.capabilities),
+            Role::Assistant => {
+                let reasoning = match dialect.capabilities.sends_reasoning_back && called {
+                    true if is_own(dialect.model, message) => Reasoning::Own,
+                    true => Reasoning::Foreign,
+                    false => Reasoning::Unwanted,
+                };
+                messages.extend(assistant(message, reasoning));
+            }
+        }
+    }
+    messages
+}
+
+/// For each message whether tools were called between the words of the user that it stands between. Models that want
+/// their reasoning back want that of all such rounds, also of those that are over.
+fn rounds_with_calls(history: &[Message]) -> Vec<bool> {
+    let begins_round = |message: &Message| {
+        message.role == Role::User
+            && message.content.iter().any(|block| !matches!(block, Block::ToolResult { .. }))
+    };
+    let calls =
+        |message: &Message| message.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+    let mut called = Vec::with_capacity(history.len());
+    let mut rest = history;
+    while !rest.is_empty() {
+        let length = rest.iter().skip(1).position(begins_round).map_or(rest.len(), |next| next + 1);
+        let (round, after) = rest.split_at(length);
+        called.resize(called.len() + length, round.iter().any(calls));
+        rest = after;
+    }
+    called
+}
+
+/// Whether a message is this model's own: reasoning is of no use to another one.
+fn is_own(model: &str, message: &Message) -> bool {
+    let origin = message.origin.as_ref();
+    origin.is_some_and(|origin| origin.wire == Wire::ChatCompletions && origin.model == model)
+}
+
+/// Results first, each a message of its own; then their pictures and whatever else the user says, as one message.
+fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message, capabilities: Capabilities) {
+    let mut said = Vec::new();
+    for block in &message.content {
+        let Block::ToolResult { tool_use_id, content, images, is_error: _ } = block else { continue };
+        let content = if !capabilities.images && !images.is_empty() {
+            unseen::noted(content, images)
+        } else if !content.trim().is_empty() {
+            content.into()
+        } else if images.is_empty() {
+            NO_TEXT.into()
+        } else {
+            PICTURES_FOLLOW.into()
+        };
+        messages.push(WireMessage::Tool { tool_call_id: tool_use_id, content });
+        said.extend(images.iter().filter(|_| capabilities.images).map(picture));
+    }
+    said.extend(message.content.iter().filter_map(|block| match block {
+        Block::Text { text } => text_part(text),
+        Block::Image(image) if capabilities.images => Some(picture(image)),
+        Block::Image(image) => Some(Part::Text { text: unseen::note(image).into() }),
+        Block::Thinking { .. }
+        | Block::RedactedThinking { .. }
+        | Block::ToolUse { .. }
+        | Block::ToolResult { .. } => None,
+    }));
+    say(messages, said);
+}
+
+/// Adds what the user says to the last message, if that is the user's, or as a new one.
+fn say<'a>(messages: &mut Vec<WireMessage<'a>>, said: Vec<Part<'a>>) {
+    if said.is_empty() {
+        return;
+    }
+    let mut parts = match messages.pop_if(|last| matches!(last, WireMessage::User { .. })) {
+        Some(WireMessage::User { content: UserContent::Text(text) }) => {
+            vec![Part::Text { text: text.into() }]
+        }
+        Some(WireMessage::User { content: UserContent::Parts(parts) }) => parts,
+        Some(WireMessage::System { .. } | WireMessage::Assistant { .. } | WireMessage::Tool { .. })
+        | None => Vec::new(),
+    };
+    parts.extend(said);
+    let texts: Option<Vec<&str>> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } => Some(text.as_ref()),
+            Part::ImageUrl { .. } => None,
+        })
+        .collect();
+    let content = match texts {
+        Some(texts) => UserContent::Text(texts.join(BLANK_LINE)),
+        None => UserContent::Parts(parts),
+    };
+    messages.push(WireMessage::User { content });
+}
+
+/// Puts the system prompt before what the user says first, for models without a place for it.
+fn prepend(messages: &mut Vec<WireMessage<'_>>, system: String) {
+    match messages.first_mut() {
+        Some(WireMessage::User { content: UserContent::Text(text) }) => {
+            *text = format!("{system}{BLANK_LINE}{text}");
+        }
+        Some(WireMessage::User { content: UserContent::Parts(parts) }) => match parts.first_mut() {
+            Some(Part::Text { text }) => *text = format!("{system}{BLANK_LINE}{text}").into(),
+            Some(Part::ImageUrl { .. }) | None => parts.insert(0, Part::Text { text: system.into() }),
+        },
+        Some(WireMessage::System { .. } | WireMessage::Assistant { .. } | WireMessage::Tool { .. })
+        | None => {
+            messages.insert(0, WireMessage::User { content: UserContent::Text(system) });
+        }
+    }
+}
+
+/// An answer of the model; none if nothing of it can be sent.
+fn assistant(message: &Message, reasoning: Reasoning) -> Option<WireMessage<'_>> {
+    let mut texts = Vec::new();
+    let mut thoughts = Vec::new();
+    let mut tool_calls = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::Text { text } => texts.push(text.as_str()),
+            Block::Thinking { thinking, .. } => thoughts.push(thinking.as_str()),
+            Block::ToolUse { id, name, input, input_error: _ } => tool_calls.push(WireCall {
+                id,
+                kind: "function",
+                function: CalledFunction { name, arguments: input.to_string() },
+            }),
+            Block::Image(_) | Block::RedactedThinking { .. } | Block::ToolResult { .. } => {}
+        }
+    }
+    let content = joined(texts);
+    if content.is_none() && tool_calls.is_empty() {
+        return None;
+    }
+    let empty = || (!tool_calls.is_empty()).then(String::new);
+    let reasoning_content = match reasoning {
+        Reasoning::Own => joined(thoughts).or_else(empty),
+        Reasoning::Foreign => empty(),
+        Reasoning::Unwanted => None,
+    };
+    Some(WireMessage::Assistant { content, reasoning_content, tool_calls })
+}
+
+/// The texts with something in them, with a blank line between them; none if there are none.
+fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let texts: Vec<&str> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join(BLANK_LINE))
+}
+
+fn text_part(text: &str) -> Option<Part<'_>> {
+    (!text.trim().is_empty()).then_some(Part::Text { text: text.into() })
+}
+
+fn picture<'a>(image: &Image) -> Part<'a> {
+    let url = format!("data:{};base64,{}", image.media_type, image.data);
+    Part::ImageUrl { image_url: ImageUrl { url } }
+}
+
+#[cfg(test)]
+mod tests;

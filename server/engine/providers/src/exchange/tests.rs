@@ -1,0 +1,150 @@
+//! Which server a request reaches by the options of its profile, over connections of this machine.
+//!
+//! Rule: nothing leaves the machine. `0.0.0.0` is reached by loopback and counts as an address elsewhere.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use serde_json::{Value, json};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::anthropic::Anthropic;
+use crate::exchange::testing::{RawServer, answer};
+use kode_model::catalog::Catalog;
+use kode_model::profile::{Profile, Surroundings};
+use kode_model::{Block, Message, Model, ModelError, ModelErrorKind, ModelRequest};
+
+const KEY: &str = "key-of-the-test";
+
+/// A whole answer of a model.
+fn hello() -> Vec<u8> {
+    let body = json!({"type": "message", "id": "a", "role": "assistant", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "hello"}], "usage": {"input_tokens": 1, "output_tokens": 1}});
+    answer("200 OK\r\ncontent-type: application/json", &body.to_string())
+}
+
+/// Asks the model at `base_url` with these further options of its profile.
+async fn ask(base_url: &str, options: Value) -> Result<(), ModelError> {
+    let mut options = options;
+    options["baseUrl"] = json!(base_url);
+    options["model"] = json!("m");
+    options["apiKey"] = json!(KEY);
+    let around = Surroundings { variable: &|_| None, catalog: Catalog::built_in(), helper: None };
+    let profile = Profile::resolve("main", serde_json::from_value(options).unwrap(), &around)?;
+    let block = Block::Text { text: "hi".to_owned() };
+    let messages = vec![Message::user(vec![block])].into();
+    let request = ModelRequest { messages, max_tokens: 10, ..ModelRequest::default() };
+    Anthropic::new(&profile)?.complete(&request, &CancellationToken::new()).await.map(drop)
+}
+
+/// An authority of its own: its certificate in PEM, and TLS for this machine by a certificate it has signed.
+fn authority() -> (String, TlsAcceptor) {
+    let mut own = CertificateParams::default();
+    own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(own, KeyPair::generate().unwrap()).unwrap();
+    let mut params = CertificateParams::new(vec![Ipv4Addr::LOCALHOST.to_string()]).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.into())
+        .unwrap();
+    (authority.pem(), TlsAcceptor::from(Arc::new(config)))
+}
+
+/// The address of a server on this machine that does not count as loopback.
+fn elsewhere(server: &RawServer) -> String {
+    server.base_url.replace("127.0.0.1", "0.0.0.0")
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_the_authority_that_the_profile_names() {
+    let (own, tls) = authority();
+    let (other, _) = authority();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        json!({ "caCertificates": [path] })
+    };
+    let server = RawServer::start_tls(vec![hello()], tls).await;
+    for untrusted in [json!({}), file("other.pem", &other)] {
+        let error = ask(&server.base_url, untrusted).await.unwrap_err();
+        assert!(error.message.contains("certificate"), "{error}");
+    }
+    assert_eq!(server.requests().len(), 0, "who is not trusted is sent nothing");
+    ask(&server.base_url, file("both.pem", &format!("{other}{own}"))).await.unwrap();
+    assert!(server.requests()[0].contains(KEY));
+}
+
+#[tokio::test]
+async fn certificates_that_cannot_be_read_are_named_before_anything_is_sent() {
+    let server = RawServer::start_tls(vec![hello()], authority().1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.pem");
+    std::fs::write(&empty, "no certificate").unwrap();
+    for file in [empty, folder.path().join("missing.pem")] {
+        let error = ask(&server.base_url, json!({ "caCertificates": [file] })).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Configuration, "{error}");
+        assert!(error.message.contains(&*file.to_string_lossy()), "{error}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_elsewhere_is_reached_through_the_proxy_of_the_profile() {
+    let proxy = RawServer::start(vec![hello()]).await;
+    let through = json!({ "proxy": proxy.base_url.replace("http://", "http://me:hush-hush@") });
+    ask("http://model.example", through.clone()).await.unwrap();
+    let direct = RawServer::start(vec![hello()]).await;
+    ask(&elsewhere(&direct), through.clone()).await.unwrap();
+    let requests = proxy.requests();
+    assert!(requests[0].starts_with("POST http://model.example/v1/messages HTTP/1.1\r\n"), "{requests:?}");
+    // `me:hush-hush` in Base64.
+    assert!(
+        requests[0].to_lowercase().contains("proxy-authorization: basic bwu6ahvzac1odxno"),
+        "{requests:?}"
+    );
+    assert_eq!((requests.len(), direct.requests().len()), (2, 0));
+
+    ask(&direct.base_url, through).await.unwrap();
+    ask(&elsewhere(&direct), json!({ "proxy": "none" })).await.unwrap();
+    let requests = direct.requests();
+    assert_eq!((proxy.requests().len(), requests.len()), (2, 2), "neither loopback nor `none` uses it");
+    assert!(requests.iter().all(|request| request.starts_with("POST /v1/messages")), "{requests:?}");
+    assert!(!requests.concat().to_lowercase().contains("proxy-auth"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_proxy_hears_nothing_of_what_goes_by_tls_and_its_password_is_not_told() {
+    let proxy = RawServer::start(vec![answer("403 Forbidden", "")]).await;
+    let through = json!({ "proxy": proxy.base_url.replace("http://", "http://me:hush-hush@") });
+    let error = ask("https://model.example", through.clone()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
+    let requests = proxy.requests();
+    assert!(requests[0].starts_with("CONNECT model.example:443 "), "{requests:?}");
+    assert!(!requests.concat().contains(KEY), "{requests:?}");
+    assert!(!error.to_string().contains("hush-hush"), "{error}");
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_its_target_gets_no_key() {
+    let target = RawServer::start(vec![hello()]).await;
+    for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let head = format!("{status}\r\nlocation: {}/v1/messages", target.base_url);
+        let server = RawServer::start(vec![answer(&head, "")]).await;
+        let error = ask(&server.base_url, json!({})).await.unwrap_err();
+        assert_eq!(error.status, status[..3].parse().ok(), "{error}");
+        assert!(server.requests()[0].contains(KEY));
+        assert_eq!((server.requests().len(), target.requests().len()), (1, 0), "{status}");
+    }
+}

@@ -1,0 +1,26 @@
+//! One adapter a wire format, and the scripted model that speaks them.
+//!
+//! Layer: knows nothing of sessions, tools or settings. Used by the engine.
+
+pub mod anthropic;
+pub mod arguments;
+pub mod call_ids;
+pub mod chat;
+pub mod exchange;
+pub mod failure;
+pub mod keyed;
+pub mod recorded;
+pub mod responses;
+pub mod scripted;
+pub mod textual;
+pub mod unseen;
+
+#[cfg(test)]
+extern crate self as kode_providers;
+pub mod adapter;
+pub mod connector;
+#[cfg(test)]
+mod every_adapter;
+#[cfg(test)]
+#[path = "../../testing/src/validity.rs"]
+pub mod validity;

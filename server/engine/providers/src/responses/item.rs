@@ -1,0 +1,289 @@
+//! One item of an answer: a message, reasoning or a call.
+//!
+//! Rule: what is shown is never more than what the item holds in the end; what the server says of a whole item wins
+//! over the pieces that came before.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::wire::{WireItem, WirePart};
+use crate::arguments;
+use kode_model::{Block, Delta, DeltaSink};
+
+/// What stands between two parts of one item.
+const BETWEEN_PARTS: &str = "\n\n";
+
+/// One item of an answer.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// The first of its blocks.
+    block: usize,
+    content: Content,
+    /// Whether it ended, as a whole.
+    pub(super) done: bool,
+}
+
+#[derive(Debug)]
+enum Content {
+    Message {
+        text: Parts,
+        refused: bool,
+    },
+    Reasoning {
+        summary: Parts,
+        text: Parts,
+        /// The whole item as the server wrote it, where that can be sent back.
+        sealed: Option<String>,
+    },
+    Call {
+        /// Id and name, once they are known.
+        named: Option<(String, String)>,
+        arguments: String,
+    },
+    /// A kind of item this build does not know.
+    Unknown,
+}
+
+/// Which part of an item a piece belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What the model says.
+    Text,
+    /// Why it says nothing.
+    Refusal,
+    /// A summary of its reasoning.
+    Summary,
+    /// Its reasoning itself.
+    Reasoning,
+    /// The arguments of a call.
+    Arguments,
+}
+
+impl Part {
+    /// The part an event is about, and whether it brings the whole of it.
+    pub(super) fn of_event(kind: &str) -> Option<(Self, bool)> {
+        Some(match kind {
+            "response.output_text.delta" => (Self::Text, false),
+            "response.output_text.done" => (Self::Text, true),
+            "response.refusal.delta" => (Self::Refusal, false),
+            "response.refusal.done" => (Self::Refusal, true),
+            "response.reasoning_summary_text.delta" => (Self::Summary, false),
+            "response.reasoning_summary_text.done" => (Self::Summary, true),
+            "response.reasoning_text.delta" => (Self::Reasoning, false),
+            "response.reasoning_text.done" => (Self::Reasoning, true),
+            "response.function_call_arguments.delta" => (Self::Arguments, false),
+            "response.function_call_arguments.done" => (Self::Arguments, true),
+            _ => return None,
+        })
+    }
+
+    /// The type of the items that have it.
+    pub(super) fn item_kind(self) -> &'static str {
+        match self {
+            Self::Text | Self::Refusal => "message",
+            Self::Summary | Self::Reasoning => "reasoning",
+            Self::Arguments => "function_call",
+        }
+    }
+}
+
+impl Item {
+    /// An empty item of that type.
+    pub(super) fn new(kind: &str, block: usize) -> Self {
+        let content = match kind {
+            "message" => Content::Message { text: Parts::default(), refused: false },
+            "reasoning" => {
+                Content::Reasoning { summary: Parts::default(), text: Parts::default(), sealed: None }
+            }
+            "function_call" => Content::Call { named: None, arguments: String::new() },
+            _ => Content::Unknown,
+        };
+        Self { block, content, done: false }
+    }
+
+    /// Whether items of that type are read.
+    pub(super) fn knows(kind: &str) -> bool {
+        matches!(kind, "message" | "reasoning" | "function_call")
+    }
+
+    /// Whether it is of that type.
+    pub(super) fn is(&self, kind: &str) -> bool {
+        match &self.content {
+            Content::Message { .. } => kind == "message",
+            Content::Reasoning { .. } => kind == "reasoning",
+            Content::Call { .. } => kind == "function_call",
+            Content::Unknown => !Self::knows(kind),
+        }
+    }
+
+    /// How many blocks it may become.
+    pub(super) fn blocks(&self) -> usize {
+        match &self.content {
+            Content::Message { .. } | Content::Call { .. } => 1,
+            Content::Reasoning { .. } => 2,
+            Content::Unknown => 0,
+        }
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self.content, Content::Call { .. })
+    }
+
+    /// Whether it is a call that can be run.
+    pub(super) fn is_whole_call(&self) -> bool {
+        self.done && matches!(self.content, Content::Call { named: Some(_), .. })
+    }
+
+    /// Whether it says that the model declines.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self.content, Content::Message { refused: true, .. })
+    }
+
+    /// Whether it is a call that has not been shown.
+    pub(super) fn waits_for_name(&self) -> bool {
+        matches!(self.content, Content::Call { named: None, .. })
+    }
+
+    /// The call has this id and name.
+    pub(super) fn name(&mut self, id: String, name: String, on_delta: &mut DeltaSink<'_>) {
+        if let Content::Call { named, .. } = &mut self.content {
+            on_delta(Delta::ToolUse { index: self.block, id: id.clone(), name: name.clone() });
+            *named = Some((id, name));
+        }
+    }
+
+    /// Takes a piece of a part in, or the whole part.
+    pub(super) fn extend(
+        &mut self,
+        part: Part,
+        index: usize,
+        piece: &str,
+        whole: bool,
+        on_delta: &mut DeltaSink<'_>,
+    ) {
+        if self.done || piece.is_empty() {
+            return;
+        }
+        let block = self.block;
+        match (&mut self.content, part) {
+            (Content::Message { text, refused }, Part::Text | Part::Refusal) => {
+                *refused |= part == Part::Refusal;
+                text.take(index, piece, whole, |text| on_delta(Delta::Text { index: block, text }));
+            }
+            (Content::Reasoning { summary, text, .. }, Part::Summary | Part::Reasoning) => {
+                let (parts, other) = if part == Part::Summary { (summary, text) } else { (text, summary) };
+                // Of summary and reasoning, what comes first is shown.
+                let shows = other.is_empty();
+                parts.take(index, piece, whole, |text| {
+                    if shows {
+                        on_delta(Delta::Thinking { index: block, text });
+                    }
+                });
+            }
+            (Content::Call { arguments, .. }, Part::Arguments) => {
+                if whole {
+                    arguments.clear();
+                }
+                arguments.push_str(piece);
+            }
+            (
+                Content::Message { .. } | Content::Reasoning { .. } | Content::Call { .. } | Content::Unknown,
+                _,
+            ) => {}
+        }
+    }
+
+    /// Takes in what the server says of the whole item, `raw` as it wrote it.
+    pub(super) fn finish(&mut self, whole: WireItem, raw: &RawValue, on_delta: &mut DeltaSink<'_>) {
+        for (index, WirePart { kind, text, refusal }) in whole.content.iter().enumerate() {
+            match kind.as_str() {
+                "refusal" => self.extend(Part::Refusal, index, refusal, true, on_delta),
+                "reasoning_text" => self.extend(Part::Reasoning, index, text, true, on_delta),
+                "output_text" | "text" => self.extend(Part::Text, index, text, true, on_delta),
+                _ => {}
+            }
+        }
+        for (index, part) in whole.summary.iter().enumerate() {
+            self.extend(Part::Summary, index, &part.text, true, on_delta);
+        }
+        let arguments = match whole.arguments {
+            Value::Null => String::new(),
+            Value::String(json) => json,
+            value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                value.to_string()
+            }
+        };
+        self.extend(Part::Arguments, 0, &arguments, true, on_delta);
+        if let Content::Reasoning { sealed, .. } = &mut self.content {
+            // Without either it only names something that the server may not have any more.
+            let stands_alone = !whole.encrypted_content.is_empty() || !whole.content.is_empty();
+            *sealed = stands_alone.then(|| raw.get().to_owned());
+        }
+        // The server cut an incomplete item off.
+        self.done = whole.status != "incomplete";
+    }
+
+    /// What it is in a message: nothing, or one block or two.
+    pub(super) fn into_blocks(self, keeps_calls: bool) -> Vec<Block> {
+        match self.content {
+            Content::Message { text, .. } => {
+                let text = text.joined();
+                if text.is_empty() { Vec::new() } else { vec![Block::Text { text }] }
+            }
+            Content::Reasoning { summary, text, sealed } => {
+                let thinking = if summary.is_empty() { text } else { summary }.joined();
+                let shown = Block::Thinking { thinking, signature: String::new() };
+                let shown = Some(shown).filter(
+                    |block| !matches!(block, Block::Thinking { thinking, .. } if thinking.is_empty()),
+                );
+                let sealed = sealed.map(|data| Block::RedactedThinking { data });
+                shown.into_iter().chain(sealed).collect()
+            }
+            Content::Call { named: Some((id, name)), arguments: json } if keeps_calls && self.done => {
+                // Calls are only kept of answers that said all they wanted.
+                let (input, input_error) = arguments::input(json, true);
+                vec![Block::ToolUse { id, name, input, input_error }]
+            }
+            Content::Call { .. } | Content::Unknown => Vec::new(),
+        }
+    }
+}
+
+/// The parts of a text, by number.
+#[derive(Debug, Default)]
+struct Parts {
+    parts: BTreeMap<usize, String>,
+    /// The part that was shown last.
+    shown: Option<usize>,
+}
+
+impl Parts {
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Takes a piece of a part in, or the whole part; shows what is new.
+    fn take(&mut self, index: usize, piece: &str, whole: bool, mut show: impl FnMut(String)) {
+        let part = self.parts.entry(index).or_default();
+        let new = if whole {
+            let new = piece.strip_prefix(part.as_str()).unwrap_or_default().to_owned();
+            piece.clone_into(part);
+            new
+        } else {
+            part.push_str(piece);
+            piece.to_owned()
+        };
+        if new.is_empty() {
+            return;
+        }
+        let goes_on = self.shown.is_none_or(|shown| shown == index);
+        self.shown = Some(index);
+        show(if goes_on { new } else { format!("{BETWEEN_PARTS}{new}") });
+    }
+
+    fn joined(self) -> String {
+        self.parts.into_values().collect::<Vec<_>>().join(BETWEEN_PARTS)
+    }
+}

@@ -1,0 +1,64 @@
+//! Which answers the server keeps, and after which history it gave them.
+//!
+//! Rule: a conversation goes on from a kept answer only if everything before that answer is, byte for byte, what the
+//! server was told; after a compaction, a rewind or a restart everything is sent again. At most [`MAX_KEPT`] answers
+//! are known at a time, the newest. No message is hashed twice
+//! for it, and nothing before the newest of them is looked at.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use super::is_own;
+use super::request::Bookmark;
+use kode_model::{History, Role};
+
+/// So many answers are known at a time; of each conversation the newest counts.
+const MAX_KEPT: usize = 256;
+
+/// The answers a server keeps.
+#[derive(Default)]
+pub(super) struct Kept {
+    answers: Mutex<VecDeque<KeptAnswer>>,
+}
+
+struct KeptAnswer {
+    id: String,
+    /// Of the history it was the answer to.
+    fingerprint: u64,
+}
+
+impl Kept {
+    /// The newest answer of the history that the server can go on from. None where nothing would follow it.
+    pub(super) fn bookmark<'a>(&self, model: &str, history: &'a History) -> Option<Bookmark<'a>> {
+        // The newest one mostly is it, so nothing before it is looked at.
+        let answers = history.iter().enumerate().rev().skip(1);
+        let own = answers.filter(|(_, message)| message.role == Role::Assistant && is_own(model, message));
+        let mut named =
+            own.filter_map(|(at, message)| Some((at, message.origin.as_ref()?.response_id.as_deref()?)));
+        let (at, response) = named.find(|(at, id)| {
+            let kept = self.fingerprint_of(id);
+            kept.is_some() && kept == history.fingerprint(*at)
+        })?;
+        Some(Bookmark { response, next: at + 1 })
+    }
+
+    /// The fingerprint of the history that a kept answer was given to.
+    fn fingerprint_of(&self, id: &str) -> Option<u64> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.iter().find(|answer| answer.id == id).map(|answer| answer.fingerprint)
+    }
+
+    /// Remembers that the server keeps the answer `id` to the first `count` messages of `history`.
+    pub(super) fn remember(&self, id: String, history: &History, count: usize) {
+        let Some(fingerprint) = history.fingerprint(count) else { return };
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.push_front(KeptAnswer { id, fingerprint });
+        answers.truncate(MAX_KEPT);
+    }
+
+    /// Forgets an answer that the server does not keep any more.
+    pub(super) fn forget(&self, id: &str) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|answer| answer.id != id);
+    }
+}

@@ -1,0 +1,351 @@
+//! Requests as the Responses format wants them.
+//!
+//! Rule: the same request always gives the same bytes, so that the provider's prompt cache finds it again. Reasoning
+//! goes back only to the model it came from, byte for byte, and never without an item of its answer after it; ids and
+//! names that the API would refuse are rewritten the same way wherever they stand.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::is_own;
+use crate::unseen;
+use kode_base::effort::Effort;
+use kode_model::{Block, Image, Message, ModelRequest, Role};
+
+/// The smallest limit of output tokens the API accepts.
+const MIN_OUTPUT_TOKENS: u32 = 16;
+
+/// The longest id the API accepts from us, in bytes.
+const MAX_ID_BYTES: usize = 64;
+
+/// The longest function name the API accepts.
+const MAX_NAME_CHARS: usize = 64;
+
+/// What a function without a usable name is called.
+const UNNAMED: &str = "unnamed";
+
+/// The effort asked for when none is set.
+const DEFAULT_EFFORT: Effort = Effort::Medium;
+
+/// What of the API a request makes use of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Features {
+    /// Whether the server keeps the answer, to go on from.
+    pub(super) stored: bool,
+    /// Whether the model takes reasoning settings, and no sampling ones.
+    pub(super) reasoning: bool,
+    /// Whether a model without reasoning settings takes sampling ones.
+    pub(super) sampling: bool,
+    /// Whether summaries of the reasoning are asked for.
+    pub(super) summaries: bool,
+    /// Whether reasoning is asked for in the sealed form that can be sent back.
+    pub(super) sealed: bool,
+    /// Whether earlier reasoning is sent back.
+    pub(super) reasoning_back: bool,
+    /// Whether the model sees pictures.
+    pub(super) images: bool,
+}
+
+/// Where in the history the server can go on: it has everything up to that message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bookmark<'a> {
+    /// The server's id of the answer.
+    pub(super) response: &'a str,
+    /// The first message it does not have.
+    pub(super) next: usize,
+}
+
+/// The body of a request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_response_id: Option<&'a str>,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Function<'a>>,
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'static [&'static str],
+    store: bool,
+    truncation: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<Cow<'a, str>>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: Effort,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message {
+        role: Role,
+        content: Vec<Part<'a>>,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        /// JSON as a string.
+        arguments: String,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: Output<'a>,
+    },
+    /// A whole item as the server wrote it.
+    #[serde(untagged)]
+    Reasoning(&'a RawValue),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText { text: Cow<'a, str> },
+    OutputText { text: &'a str },
+    InputImage { image_url: String, detail: &'static str },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+/// The body that asks for the answer to `request`, from `bookmark` on if there is one.
+pub(super) fn body<'a>(
+    model: &'a str,
+    features: Features,
+    request: &'a ModelRequest,
+    bookmark: Option<Bookmark<'a>>,
+) -> Body<'a> {
+    let reasoning = features.reasoning.then(|| Reasoning {
+        effort: request.effort.unwrap_or(DEFAULT_EFFORT),
+        summary: features.summaries.then_some("auto"),
+    });
+    // The API takes no sampling settings together with reasoning.
+    let samples = features.sampling && !features.reasoning;
+    let sampling = if samples { (request.temperature, request.top_p) } else { (None, None) };
+    let begun = bookmark.map_or(0, |bookmark| bookmark.next);
+    let sealed = features.reasoning && features.sealed;
+    Body {
+        model,
+        instructions: instructions(&request.system),
+        previous_response_id: bookmark.map(|bookmark| bookmark.response),
+        input: input(model, features, &request.messages[begun..], &request.reminders),
+        tools: request.tools.iter().map(function).collect(),
+        max_output_tokens: request.max_tokens.max(MIN_OUTPUT_TOKENS),
+        temperature: sampling.0,
+        top_p: sampling.1,
+        reasoning,
+        include: if sealed { &["reasoning.encrypted_content"] } else { &[] },
+        store: features.stored,
+        truncation: "disabled",
+        prompt_cache_key: request.cache_key.as_deref().map(short_id),
+        stream: true,
+    }
+}
+
+fn instructions(system: &[String]) -> Option<String> {
+    let parts: Vec<&str> = system.iter().map(String::as_str).filter(|text| is_said(text)).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+fn function(tool: &kode_model::ToolDeclaration) -> Function<'_> {
+    // Strict functions may have no optional arguments, and ours have some.
+    Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.input_schema,
+        strict: false,
+    }
+}
+
+fn input<'a>(
+    model: &str,
+    features: Features,
+    messages: &'a [Message],
+    reminders: &'a [String],
+) -> Vec<Item<'a>> {
+    let mut items = Vec::with_capacity(messages.len());
+    for message in messages {
+        match message.role {
+            Role::User => say(&mut items, message, features.images),
+            Role::Assistant => {
+                answer(&mut items, message, features.reasoning_back && is_own(model, message));
+            }
+        }
+    }
+    let reminders = reminders.iter().filter(|text| is_said(text));
+    for reminder in reminders {
+        push_part(&mut items, Role::User, Part::InputText { text: reminder.into() });
+    }
+    items
+}
+
+/// What the user and the tools say: results first, so that each is close to its call.
+fn say<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, sees: bool) {
+    let results = message.content.iter().filter_map(|block| match block {
+        Block::ToolResult { tool_use_id, content, images, is_error: _ } => {
+            let output = output(content, images, sees);
+            Some(Item::FunctionCallOutput { call_id: short_id(tool_use_id), output })
+        }
+        Block::Text { .. }
+        | Block::Image(_)
+        | Block::Thinking { .. }
+        | Block::RedactedThinking { .. }
+        | Block::ToolUse { .. } => None,
+    });
+    items.extend(results);
+    for block in &message.content {
+        match block {
+            Block::Text { text } if is_said(text) => {
+                push_part(items, Role::User, Part::InputText { text: text.into() });
+            }
+            Block::Image(image) if sees => push_part(items, Role::User, picture(image)),
+            Block::Image(image) => {
+                push_part(items, Role::User, Part::InputText { text: unseen::note(image).into() });
+            }
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolUse { .. }
+            | Block::ToolResult { .. } => {}
+        }
+    }
+}
+
+/// What the model said. The API wants an item of the same answer after each one of reasoning, so reasoning waits for
+/// what follows it.
+fn answer<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, reasoning_back: bool) {
+    let mut waiting = Vec::new();
+    // Two answers in a row are two messages.
+    let mut joins = false;
+    for block in &message.content {
+        match block {
+            Block::Text { text } if is_said(text) => {
+                joins &= waiting.is_empty();
+                items.append(&mut waiting);
+                if joins {
+                    push_part(items, Role::Assistant, Part::OutputText { text });
+                } else {
+                    items.push(Item::Message {
+                        role: Role::Assistant,
+                        content: vec![Part::OutputText { text }],
+                    });
+                }
+                joins = true;
+            }
+            Block::ToolUse { id, name, input, input_error: _ } => {
+                items.append(&mut waiting);
+                items.push(Item::FunctionCall {
+                    call_id: short_id(id),
+                    name: function_name(name),
+                    arguments: input.to_string(),
+                });
+                joins = false;
+            }
+            Block::RedactedThinking { data } if reasoning_back => {
+                // What is no item of ours cannot be sent back.
+                if let Ok(item) = serde_json::from_str::<&RawValue>(data) {
+                    waiting.push(Item::Reasoning(item));
+                }
+            }
+            // The shown form of reasoning is for people.
+            Block::Text { .. }
+            | Block::Image(_)
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolResult { .. } => {}
+        }
+    }
+}
+
+/// Adds a part to the last item if that is a message of the same role, else as a message of its own.
+fn push_part<'a>(items: &mut Vec<Item<'a>>, whose: Role, part: Part<'a>) {
+    match items.last_mut() {
+        Some(Item::Message { role, content }) if *role == whose => content.push(part),
+        Some(
+            Item::Message { .. }
+            | Item::FunctionCall { .. }
+            | Item::FunctionCallOutput { .. }
+            | Item::Reasoning(_),
+        )
+        | None => items.push(Item::Message { role: whose, content: vec![part] }),
+    }
+}
+
+fn output<'a>(content: &'a str, images: &'a [Image], sees: bool) -> Output<'a> {
+    if images.is_empty() || !sees {
+        return Output::Text(unseen::noted(content, images));
+    }
+    let text = is_said(content).then_some(Part::InputText { text: content.into() });
+    Output::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
+}
+
+fn picture(image: &Image) -> Part<'_> {
+    let image_url = format!("data:{};base64,{}", image.media_type, image.data);
+    Part::InputImage { image_url, detail: "auto" }
+}
+
+fn is_said(text: &str) -> bool {
+    !text.trim().is_empty()
+}
+
+/// An id; one that is too long, as other providers give to calls, keeps its beginning and gets a hash.
+fn short_id(id: &str) -> Cow<'_, str> {
+    const HASH_DIGITS: usize = 16;
+    if id.len() <= MAX_ID_BYTES {
+        return Cow::Borrowed(id);
+    }
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    let mut end = MAX_ID_BYTES - HASH_DIGITS - 1;
+    while !id.is_char_boundary(end) {
+        end -= 1;
+    }
+    Cow::Owned(format!("{}-{:0HASH_DIGITS$x}", &id[..end], hasher.finish()))
+}
+
+/// The name of a called function. Models also call what there is not, by names the API does not take back.
+fn function_name(name: &str) -> Cow<'_, str> {
+    let is_fine = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    if name.is_empty() {
+        Cow::Borrowed(UNNAMED)
+    } else if name.len() <= MAX_NAME_CHARS && name.chars().all(is_fine) {
+        Cow::Borrowed(name)
+    } else {
+        let fine = name.chars().map(|char| if is_fine(char) { char } else { '_' });
+        Cow::Owned(fine.take(MAX_NAME_CHARS).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

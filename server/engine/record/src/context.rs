@@ -1,0 +1,56 @@
+//! How full the context window of a conversation is.
+//!
+//! Rule: plain data; counts are tokens.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tokens::CountSource;
+
+/// How full a context window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextUse {
+    /// Tokens of the next request.
+    pub tokens: u64,
+    /// How the number came about.
+    pub source: CountSource,
+    /// Tokens the model can read.
+    pub window: u64,
+    /// The number of tokens from which on the conversation is compacted; `None` when that is switched off.
+    pub trigger: Option<u64>,
+    /// Tokens that are kept free for the answer.
+    pub reserved: u64,
+    /// What the number is made of.
+    pub parts: ContextParts,
+}
+
+/// What a request is made of, in tokens. The parts are counted and corrected; they add up to the whole but for rounding
+/// and for what a provider adds of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextParts {
+    /// The system prompt without memory files.
+    pub system: u64,
+    /// The tools.
+    pub tools: u64,
+    /// Instructions from files of the user and the project.
+    pub memory: u64,
+    /// What the user said and what was told with it.
+    pub user: u64,
+    /// What the model said.
+    pub assistant: u64,
+    /// Results of tools.
+    pub results: u64,
+    /// Pictures.
+    pub images: u64,
+    /// What tells of messages that were compacted, with the files beside it.
+    pub summary: u64,
+}
+
+impl ContextUse {
+    /// Tokens that are neither taken nor kept free for the answer.
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        self.window.saturating_sub(self.tokens).saturating_sub(self.reserved)
+    }
+}

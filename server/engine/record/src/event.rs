@@ -1,0 +1,634 @@
+//! What a session tells: items of the transcript, events about them, and the log that subscribers read.
+//!
+//! Rule: events carry facts and states, never layout; every event has a place in one sequence per session, so a
+//! subscriber that knows its bookmark misses nothing and sees nothing twice.
+
+mod announce;
+pub mod item;
+pub mod log;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::background::BackgroundTask;
+use crate::compaction::{Cause, Compaction};
+use crate::context::ContextUse;
+use crate::draft::Draft;
+use crate::hook::HookOutcome;
+use crate::options::TurnOptions;
+use crate::phases::PhaseTimes;
+use crate::reminder::ReminderKind;
+use crate::resolution::ResolutionOutcome;
+use crate::title::TitledBy;
+use kode_base::effort::Effort;
+use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
+use kode_base::paths::{AbsPath, Target};
+use kode_base::question::{Question, Resolved};
+use kode_base::todo::{Todo, TodoReminder};
+use kode_config::extension::live::{Counts, Loaded};
+use kode_config::settings::{TrustWaiting, Withheld};
+use kode_journal::lease::Writer;
+use kode_model::price::Cost;
+use kode_model::{ModelErrorKind, Usage};
+use kode_permission::rules::Problem;
+use kode_permission::{Decision, PermissionPrompt};
+use kode_text::workspace::WatchReport;
+use kode_tool::status::ServerInfo;
+
+pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel, ToolCallItem};
+pub use log::{EventLog, Gap, Kept, Subscription};
+
+/// The three streams of events, subscribed to separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// What people watch: text, tools, the end of a turn.
+    Progress,
+    /// What people must answer.
+    Control,
+    /// What clients and audits record.
+    Monitor,
+}
+
+/// A place in a session's sequence of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bookmark {
+    /// Number of the event, from 1. Numbers grow; a jump is no loss.
+    pub seq: u64,
+    /// When it happened.
+    pub timestamp: Timestamp,
+}
+
+/// An event with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// The session it is about.
+    pub session: SessionId,
+    /// Its place.
+    pub bookmark: Bookmark,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RunState {
+    /// Nothing; the next prompt starts at once.
+    #[default]
+    Ready,
+    /// A turn runs.
+    Working,
+    /// A turn runs and waits for an answer of the user.
+    Paused,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model had said all.
+    EndTurn,
+    /// The answer was cut by the token limit.
+    MaxTokens,
+    /// The turn limit was reached.
+    MaxTurns,
+    /// It had cost as much, or gone on as long, as it may.
+    Budget,
+    /// The model, or a filter, declined.
+    Refusal,
+    /// The user cancelled.
+    Cancelled,
+    /// A fault ended it.
+    Error,
+    /// The same call had the same result over and over, and nobody wanted it to go on.
+    Repetition,
+    /// The answer only announced what it was going to do, and the settings say to stop there.
+    IncompleteIntent,
+    /// The user chose none of the answers.
+    NotChosen,
+    /// The turn limit is zero: there is no chat.
+    ChatDisabled,
+    /// A hook refused the prompt, or stopped the turn.
+    Hook,
+}
+
+/// A call that was unfinished and is sealed now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedCall {
+    /// The call.
+    pub call: CallId,
+    /// The state it was in; `None` where an older journal does not say.
+    pub state: Option<CallState>,
+}
+
+/// How a session was taken up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResumeStrategy {
+    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    Crash,
+    /// Nothing was unfinished.
+    #[default]
+    Manual,
+}
+
+/// A model call that failed and is tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRetry {
+    /// Failed attempts so far.
+    pub attempt: u32,
+    /// How many retries there are at most.
+    pub of: u32,
+    /// Milliseconds until the next.
+    pub delay_ms: u64,
+    /// When the next begins.
+    pub next: Timestamp,
+    /// Milliseconds that all waits to come may take together, this one included.
+    pub left_ms: u64,
+    /// The class of the fault.
+    pub kind: ModelErrorKind,
+    /// What failed.
+    pub reason: String,
+    /// The model, as the provider knows it.
+    pub model: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A turn began.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// The transcript grew by an item.
+    ItemAdded {
+        /// The item as it is now.
+        item: Item,
+    },
+    /// An item changed in more than its streamed text.
+    ItemUpdated {
+        /// The item as it is now.
+        item: Item,
+    },
+    /// An agent message grew.
+    TextChunk {
+        /// The item.
+        item: ItemId,
+        /// What came to its end.
+        text: String,
+    },
+    /// A thinking item grew.
+    ThinkChunk {
+        /// The item.
+        item: ItemId,
+        /// What came to its end.
+        text: String,
+    },
+    /// A tool call began to run.
+    ToolStart {
+        /// The call's item as it is now.
+        item: Item,
+    },
+    /// A running call put something out.
+    ToolProgress {
+        /// The call's item.
+        item: ItemId,
+        /// The call.
+        call: CallId,
+        /// The newest output, bounded; it replaces what was sent before.
+        text: String,
+    },
+    /// A tool call ended, in whichever way.
+    ToolEnd {
+        /// The call's item as it is now.
+        item: Item,
+    },
+    /// A turn ended.
+    Done {
+        /// The turn.
+        turn: TurnId,
+        /// Why.
+        reason: TurnEnd,
+        /// Tokens of all its model calls.
+        usage: Usage,
+        /// What they cost.
+        cost: Cost,
+        /// Milliseconds from its start.
+        duration_ms: u64,
+        /// Model calls made.
+        model_calls: u32,
+        /// Tool calls made.
+        tool_calls: u32,
+        /// How long each part of it took.
+        phases: PhaseTimes,
+    },
+    /// A call needs the user's answer.
+    PermissionRequired {
+        /// What is asked.
+        prompt: Box<PermissionPrompt>,
+    },
+    /// A prompt was answered or withdrawn.
+    PermissionDecided {
+        /// What was decided and by whom.
+        decision: Decision,
+    },
+    /// The model asks the user something.
+    QuestionAsked {
+        /// What is asked.
+        question: Box<Question>,
+    },
+    /// A question was answered or withdrawn.
+    QuestionAnswered {
+        /// What became of it, and by whom.
+        resolved: Resolved,
+    },
+    /// The session's state changed.
+    StateChanged {
+        /// The state now.
+        state: RunState,
+    },
+    /// The session's mode, model, effort or style of answers changed.
+    ModeChanged {
+        /// The mode now.
+        mode: kode_base::mode::Mode,
+        /// The name of the model profile now.
+        model: String,
+        /// How hard models think now, where the user has said so for this session.
+        effort: Option<Effort>,
+        /// The name of the style of the answers from the next turn on, where the user has chosen one for this session.
+        output_style: Option<String>,
+    },
+    /// What waits for its turn, or for the running one, changed.
+    QueueChanged {
+        /// The prompts that wait for a turn of their own, next first.
+        queue: Vec<QueuedPrompt>,
+        /// What waits to be told to the running turn, next first.
+        steering: Vec<QueuedPrompt>,
+        /// Whether prompts wait and nothing begins them by itself.
+        paused: bool,
+    },
+    /// The session has a title: that of its first prompt, or another one, or that of its prompts again.
+    TitleChanged {
+        /// What people call it now.
+        title: String,
+        /// Who named it so; `None` for the first line of its first prompt.
+        by: Option<TitledBy>,
+    },
+    /// The session was put away, or taken out again.
+    ArchivedChanged {
+        /// Whether it is put away now.
+        archived: bool,
+    },
+    /// The unsent prompt changed.
+    DraftChanged {
+        /// What it is now.
+        draft: Option<Draft>,
+    },
+    /// A call waits for its turn to run.
+    ToolQueued {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// How many calls of this answer wait, this one included.
+        queue_length: usize,
+    },
+    /// A call took too long.
+    ToolTimeout {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+    },
+    /// A call was refused.
+    ToolDenied {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// Who or what refused, and why.
+        reason: String,
+    },
+    /// A call was carried out; for audits and measurements.
+    ToolExecuted {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// Milliseconds of the run.
+        duration_ms: u64,
+        /// Whether it worked.
+        ok: bool,
+    },
+    /// The todo list was written.
+    TodoChanged {
+        /// The list now.
+        todos: Vec<Todo>,
+    },
+    /// The model was reminded of its todo list.
+    TodoReminder {
+        /// Why.
+        reason: TodoReminder,
+    },
+    /// A query begins, or the model is reminded of something other than its todo list.
+    Reminder {
+        /// Of what.
+        kind: ReminderKind,
+        /// The sub-agent that is reminded; `None` for the session's own conversation.
+        agent: Option<AgentId>,
+        /// How many messages the conversation has.
+        messages: usize,
+    },
+    /// A hook ran.
+    HookRan {
+        /// The name of the event it ran at.
+        event: String,
+        /// The beginning of what it runs.
+        name: String,
+        /// Milliseconds it took.
+        duration_ms: u64,
+        /// How it ended.
+        outcome: HookOutcome,
+        /// What it said, in one line for people.
+        message: Option<String>,
+    },
+    /// A background command was started.
+    BackgroundStarted {
+        /// It.
+        task: BackgroundTask,
+    },
+    /// A background command has ended.
+    BackgroundEnded {
+        /// It, with its end.
+        task: BackgroundTask,
+    },
+    /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them.
+    EditsChanged {
+        /// The files or documents.
+        targets: Vec<Target>,
+    },
+    /// Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back.
+    EditsResolved {
+        /// How it went.
+        outcome: ResolutionOutcome,
+    },
+    /// A prompt came, and what stood there before it can be brought back.
+    CheckpointCreated {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The turn of the prompt.
+        turn: TurnId,
+    },
+    /// The conversation went back: this item and all after it are gone.
+    Rewound {
+        /// The first item that is gone.
+        item: ItemId,
+    },
+    /// A file that this session has read was changed by somebody else.
+    FileChanged {
+        /// The file.
+        target: Target,
+        /// Whether it is gone.
+        deleted: bool,
+    },
+    /// Settings have changed, or what of them cannot be used or waits for the user's approval.
+    ConfigChanged {
+        /// The files whose contents are others than before.
+        files: Vec<AbsPath>,
+        /// What cannot be used.
+        problems: Vec<Problem>,
+        /// What files of the workspace ask for and the user has not approved.
+        withheld: Vec<Withheld>,
+    },
+    /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
+    ExtensionsChanged {
+        /// How many there are now.
+        counts: Counts,
+        /// What is wrong with the files.
+        problems: Vec<Problem>,
+    },
+    /// Files of the workspace ask for something that the user has not been asked about yet.
+    TrustRequired {
+        /// How much waits.
+        waiting: TrustWaiting,
+    },
+    /// A sub-agent began to work for a call, a new one or one that goes on.
+    SubagentStarted {
+        /// The sub-agent.
+        agent: AgentId,
+        /// The call it works for.
+        call: CallId,
+        /// The name of its type.
+        kind: String,
+        /// What it is about, in a few words.
+        description: String,
+    },
+    /// A sub-agent ended its work for a call.
+    SubagentEnded {
+        /// The sub-agent.
+        agent: AgentId,
+        /// Whether it said all it had to say.
+        ok: bool,
+        /// Tokens it took for this call.
+        usage: Usage,
+        /// Milliseconds from its start.
+        duration_ms: u64,
+    },
+    /// Tokens of one model call.
+    TokenUsage {
+        /// The turn.
+        turn: TurnId,
+        /// What the provider reported.
+        usage: Usage,
+        /// The model, as the provider knows it.
+        model: String,
+        /// What it costs in US dollars, if that is known.
+        cost: Option<f64>,
+        /// How full the context window is now.
+        context: Option<ContextUse>,
+    },
+    /// A conversation is being compacted, or was.
+    ContextCompression {
+        /// The turn.
+        turn: TurnId,
+        /// The sub-agent whose conversation it is; `None` for the session's own.
+        agent: Option<AgentId>,
+        /// How far it is.
+        step: CompressionStep,
+    },
+    /// A model call failed and is tried again.
+    ModelRetry {
+        /// What failed, and when it is tried again.
+        retry: ModelRetry,
+    },
+    /// A session was taken up again from its journal.
+    AgentResumed {
+        /// Calls that were unfinished and are sealed now.
+        sealed: Vec<SealedCall>,
+        /// Whether anything was unfinished.
+        strategy: ResumeStrategy,
+        /// Journal lines that could not be read and were skipped.
+        skipped_records: u64,
+    },
+    /// What becomes of an MCP server, or what it offers, changed.
+    McpChanged {
+        /// All servers of the workspace as they are now.
+        servers: Vec<ServerInfo>,
+    },
+    /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
+    /// it is no part of what the session tells, and is not told again.
+    LeaseChanged {
+        /// Who writes; `None` when nobody does.
+        writer: Option<Box<Writer>>,
+        /// Whether that is this process.
+        is_mine: bool,
+    },
+    /// The journal could not be written, and its records are kept and tried again; or that is over.
+    StorageFailure {
+        /// What happened and where, how much waits, and what to do.
+        message: String,
+        /// Whether all is written again.
+        recovered: bool,
+    },
+    /// Something failed that is not part of a call.
+    Error {
+        /// What happened.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
+}
+
+impl From<&Loaded> for Event {
+    fn from(loaded: &Loaded) -> Self {
+        Self::ExtensionsChanged { counts: loaded.counts(), problems: loaded.problems() }
+    }
+}
+
+impl Event {
+    /// Whether it tells of an item in the transcript of a sub-agent, and so of nothing the session's own shows.
+    #[must_use]
+    pub fn is_of_sub_agent(&self) -> bool {
+        match self {
+            Self::ItemAdded { item }
+            | Self::ItemUpdated { item }
+            | Self::ToolStart { item }
+            | Self::ToolEnd { item } => item.agent.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The channel the event belongs to.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        match self {
+            Self::TurnStarted { .. }
+            | Self::Rewound { .. }
+            | Self::ItemAdded { .. }
+            | Self::ItemUpdated { .. }
+            | Self::TextChunk { .. }
+            | Self::ThinkChunk { .. }
+            | Self::ToolStart { .. }
+            | Self::ToolProgress { .. }
+            | Self::ToolEnd { .. }
+            | Self::Done { .. } => Channel::Progress,
+            Self::PermissionRequired { .. }
+            | Self::PermissionDecided { .. }
+            | Self::QuestionAsked { .. }
+            | Self::QuestionAnswered { .. } => Channel::Control,
+            Self::StateChanged { .. }
+            | Self::ModeChanged { .. }
+            | Self::QueueChanged { .. }
+            | Self::TitleChanged { .. }
+            | Self::ArchivedChanged { .. }
+            | Self::DraftChanged { .. }
+            | Self::ToolQueued { .. }
+            | Self::ToolTimeout { .. }
+            | Self::ToolDenied { .. }
+            | Self::ToolExecuted { .. }
+            | Self::TodoChanged { .. }
+            | Self::TodoReminder { .. }
+            | Self::Reminder { .. }
+            | Self::HookRan { .. }
+            | Self::BackgroundStarted { .. }
+            | Self::BackgroundEnded { .. }
+            | Self::EditsChanged { .. }
+            | Self::EditsResolved { .. }
+            | Self::CheckpointCreated { .. }
+            | Self::FileChanged { .. }
+            | Self::ConfigChanged { .. }
+            | Self::ExtensionsChanged { .. }
+            | Self::TrustRequired { .. }
+            | Self::McpChanged { .. }
+            | Self::SubagentStarted { .. }
+            | Self::SubagentEnded { .. }
+            | Self::TokenUsage { .. }
+            | Self::ContextCompression { .. }
+            | Self::ModelRetry { .. }
+            | Self::AgentResumed { .. }
+            | Self::LeaseChanged { .. }
+            | Self::StorageFailure { .. }
+            | Self::Error { .. } => Channel::Monitor,
+        }
+    }
+}
+
+/// How far the compaction of a conversation is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompressionStep {
+    /// It began.
+    Started {
+        /// Why.
+        cause: Cause,
+        /// Messages there are.
+        messages: u64,
+        /// Tokens of the next request.
+        tokens: u64,
+        /// Tokens the model can read.
+        window: u64,
+    },
+    /// The summary is being written.
+    Progress {
+        /// Characters written so far.
+        written: u64,
+    },
+    /// It is done.
+    Done {
+        /// What was done.
+        compaction: Box<Compaction>,
+    },
+    /// It ended, and the conversation is as it was.
+    Unchanged {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<WatchReport> for Event {
+    fn from(report: WatchReport) -> Self {
+        match report {
+            WatchReport::Changed { target, deleted } => Self::FileChanged { target, deleted },
+            WatchReport::NotWatching { reason } => Self::Error {
+                message: format!("Not all files that were read can be watched: {reason}."),
+                hint: "Changes by other programs are still found with the next prompt and before each edit."
+                    .to_owned(),
+            },
+        }
+    }
+}
+
+/// A prompt that waits for the turn before it to end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedPrompt {
+    /// Its id.
+    pub id: QueueId,
+    /// Its text.
+    pub text: String,
+    /// What was said about how its turn goes.
+    #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
+    pub options: TurnOptions,
+}

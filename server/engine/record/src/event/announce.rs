@@ -1,0 +1,28 @@
+//! What brokers ask, as events of the session.
+//!
+//! Rule: everything that is asked is one event, and its end is another.
+
+use crate::event::{Event, EventLog};
+use kode_base::broker::Announcer;
+use kode_base::question::{Question, Reply};
+use kode_permission::{Answer, PermissionPrompt};
+
+impl Announcer<PermissionPrompt> for EventLog {
+    fn asked(&self, prompt: &PermissionPrompt) {
+        self.publish(Event::PermissionRequired { prompt: Box::new(prompt.clone()) });
+    }
+
+    fn closed(&self, prompt: &PermissionPrompt, answer: Option<&Answer>) {
+        self.publish(Event::PermissionDecided { decision: prompt.decision(answer) });
+    }
+}
+
+impl Announcer<Question> for EventLog {
+    fn asked(&self, question: &Question) {
+        self.publish(Event::QuestionAsked { question: Box::new(question.clone()) });
+    }
+
+    fn closed(&self, question: &Question, reply: Option<&Reply>) {
+        self.publish(Event::QuestionAnswered { resolved: question.resolved(reply) });
+    }
+}

@@ -1,0 +1,435 @@
+//! The events of one session in memory, numbered, and the readers that follow them.
+//!
+//! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
+//! [`MEMORY_KEPT`]; a reader whose place is gone is told of the [`Gap`] and takes a snapshot. Numbers only grow: where they
+//! jump nothing is lost but what no record tells: progress, retries, errors.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Bookmark, Channel, Event, EventRecord};
+use kode_base::ids::SessionId;
+
+/// Above this many events the oldest are dropped.
+pub const MEMORY_LIMIT: usize = 10_000;
+/// So many events are left after dropping.
+pub const MEMORY_KEPT: usize = 5_000;
+/// So far above the newest number that is written begins the next life of a session: what the life before has told
+/// without writing it down is numbered below that, however much it was.
+pub const LIFE_JUMP: u64 = 1_000_000_000;
+/// The most events one read hands over.
+const READ_LIMIT: usize = 512;
+
+/// The numbered events of one session.
+#[derive(Debug)]
+pub struct EventLog {
+    session: SessionId,
+    kept: Mutex<Kept>,
+    /// How many events there ever were.
+    grown: watch::Sender<u64>,
+    closed: CancellationToken,
+}
+
+/// The newest events of a session, as its records tell them.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// All events there were after this number are here.
+    floor: u64,
+    /// The number of the newest.
+    newest: u64,
+    /// Events that are not here any more.
+    dropped: u64,
+    events: VecDeque<EventRecord>,
+}
+
+/// The events after a bookmark are not in memory: no longer, or the bookmark is of an earlier life of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the events after {since} are no longer kept (the oldest is {oldest}); take a snapshot of the session"
+)]
+pub struct Gap {
+    /// The bookmark asked for.
+    pub since: u64,
+    /// The oldest event there is.
+    pub oldest: u64,
+}
+
+/// A reader that follows a log from its own place.
+#[derive(Debug)]
+pub struct Subscription {
+    log: Arc<EventLog>,
+    /// The number after which it begins.
+    since: u64,
+    /// How many events there were up to where it stands; `None` before it has read anything.
+    place: Option<u64>,
+    channels: Vec<Channel>,
+    grown: watch::Receiver<u64>,
+}
+
+impl EventLog {
+    /// An empty log whose first event will be number `after + 1`.
+    #[must_use]
+    pub fn new(session: SessionId, after: u64) -> Arc<Self> {
+        Self::with(session, Kept { floor: after, newest: after, ..Kept::default() })
+    }
+
+    /// The log of a new life of a session, with what is kept of the earlier ones. Its own events are numbered above all that
+    /// anybody can have seen of them.
+    #[must_use]
+    pub fn next_life(session: SessionId, mut kept: Kept) -> Arc<Self> {
+        kept.newest += LIFE_JUMP;
+        kept.floor = kept.floor.min(kept.newest);
+        Self::with(session, kept)
+    }
+
+    /// The log of a session that another process writes, with what is kept of it.
+    #[must_use]
+    pub fn with(session: SessionId, mut kept: Kept) -> Arc<Self> {
+        kept.floor = kept.floor.min(kept.newest);
+        let grown = watch::Sender::new(kept.total());
+        Arc::new(Self { session, kept: Mutex::new(kept), grown, closed: CancellationToken::new() })
+    }
+
+    /// Adds an event that no record tells, and wakes the readers. Never waits.
+    pub fn publish(&self, event: Event) {
+        self.tell(Timestamp::now(), vec![event], |_| {});
+    }
+
+    /// Adds the events that a record tells, and wakes the readers. `write` is given the number of the newest event before
+    /// them, and no event comes between; it must not come back to this log.
+    pub fn tell(&self, at: Timestamp, events: Vec<Event>, write: impl FnOnce(u64)) {
+        let mut kept = self.lock();
+        write(kept.newest);
+        let newest = kept.newest;
+        kept.add(&self.session, newest, at, events, MEMORY_LIMIT);
+        // Sent under the lock: what a reader is woken for is always there to be read.
+        self.grown.send_replace(kept.total());
+    }
+
+    /// Adds an event that is no part of what the session tells: it has the number of the event before it.
+    pub fn tell_aside(&self, event: Event) {
+        let mut kept = self.lock();
+        let bookmark = Bookmark { seq: kept.newest, timestamp: Timestamp::now() };
+        kept.events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
+        kept.bound(MEMORY_LIMIT);
+        self.grown.send_replace(kept.total());
+    }
+
+    /// Begins a new life of the session, whose events are numbered above all that anybody can have seen before.
+    pub fn begin_life(&self) {
+        self.lock().newest += LIFE_JUMP;
+    }
+
+    /// Notes that something is missing here: nobody can go on from before it.
+    pub fn lose(&self) {
+        let mut kept = self.lock();
+        kept.forget();
+        kept.floor = kept.newest;
+        // Readers are to notice: they are woken though nothing came.
+        kept.dropped += 1;
+        self.grown.send_replace(kept.total());
+    }
+
+    /// Goes on from this number where the newest event is an older one: others have told so much.
+    pub fn reach(&self, newest: u64) {
+        let mut kept = self.lock();
+        kept.newest = kept.newest.max(newest);
+    }
+
+    /// Adds the events that a record of another process tells, under the numbers they have there.
+    pub fn follow(&self, seq: u64, at: Timestamp, events: Vec<Event>) {
+        let mut kept = self.lock();
+        let seq = seq.max(kept.newest);
+        kept.add(&self.session, seq, at, events, MEMORY_LIMIT);
+        self.grown.send_replace(kept.total());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the readers that nothing more will come; they still get what is there.
+    pub fn close(&self) {
+        self.closed.cancel();
+    }
+
+    /// Number of the newest event; 0 or the starting number when there is none.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.lock().newest
+    }
+
+    /// Follows the log from the event after `since`, on the given channels; all of them when the list is empty.
+    #[must_use]
+    pub fn subscribe(self: &Arc<Self>, since: u64, channels: Vec<Channel>) -> Subscription {
+        Subscription { log: Arc::clone(self), since, place: None, channels, grown: self.grown.subscribe() }
+    }
+
+    /// The next events from a place on, and the place behind them.
+    fn read(
+        &self,
+        since: u64,
+        place: Option<u64>,
+        channels: &[Channel],
+    ) -> Result<(Vec<EventRecord>, u64), Gap> {
+        let kept = self.lock();
+        let skip = kept.skip(since, place)?;
+        let mut read = Vec::new();
+        let mut taken = 0;
+        for record in kept.events.iter().skip(skip) {
+            if read.len() == READ_LIMIT {
+                break;
+            }
+            taken += 1;
+            if channels.is_empty() || channels.contains(&record.event.channel()) {
+                read.push(record.clone());
+            }
+        }
+        Ok((read, kept.dropped + (skip + taken) as u64))
+    }
+}
+
+impl Kept {
+    /// Nothing but that this was the number of the newest event.
+    #[must_use]
+    pub fn after(newest: u64) -> Self {
+        Self { floor: newest, newest, events: VecDeque::new(), dropped: 0 }
+    }
+
+    /// The number of the newest event.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that
+    /// has no such number, or a wrong one, makes all before it unfit to go on from.
+    pub fn add_line(&mut self, session: &SessionId, seq: u64, at: Timestamp, events: Vec<Event>) {
+        if seq < self.newest {
+            self.forget();
+            return;
+        }
+        if self.floor == u64::MAX {
+            self.floor = seq;
+        }
+        self.add(session, seq, at, events, MEMORY_KEPT);
+    }
+
+    /// Notes that something is missing here: nobody can go on from before it.
+    pub fn forget(&mut self) {
+        self.floor = u64::MAX;
+        self.dropped += self.events.len() as u64;
+        self.events.clear();
+    }
+
+    /// How many events there ever were.
+    fn total(&self) -> u64 {
+        self.dropped + self.events.len() as u64
+    }
+
+    /// How many of the events that are here a reader has behind it.
+    fn skip(&self, since: u64, place: Option<u64>) -> Result<usize, Gap> {
+        let gap = |since| Gap { since, oldest: self.floor + 1 };
+        match place {
+            Some(place) => {
+                let skip = place.checked_sub(self.dropped).ok_or_else(|| gap(since))?;
+                Ok(usize::try_from(skip).unwrap_or(usize::MAX))
+            }
+            None if since > self.newest || since < self.floor => Err(gap(since)),
+            None => Ok(self.events.partition_point(|record| record.bookmark.seq <= since)),
+        }
+    }
+
+    fn add(&mut self, session: &SessionId, seq: u64, timestamp: Timestamp, events: Vec<Event>, limit: usize) {
+        self.newest = seq;
+        for event in events {
+            self.newest += 1;
+            let bookmark = Bookmark { seq: self.newest, timestamp };
+            self.events.push_back(EventRecord { session: session.clone(), bookmark, event });
+        }
+        self.bound(limit);
+    }
+
+    /// Drops the oldest where there are more than that many.
+    fn bound(&mut self, limit: usize) {
+        if self.events.len() > limit {
+            let dropped = self.events.len() - MEMORY_KEPT;
+            self.dropped += dropped as u64;
+            if let Some(last) = self.events.drain(..dropped).next_back() {
+                self.floor = last.bookmark.seq;
+            }
+        }
+    }
+}
+
+impl Subscription {
+    /// Waits for events and hands them over in order, at least one; `None` once the log is closed and read.
+    ///
+    /// # Errors
+    /// [`Gap`] when the reader was too slow; it then stands at the newest event.
+    pub async fn next(&mut self) -> Result<Option<Vec<EventRecord>>, Gap> {
+        loop {
+            let ready = self.ready()?;
+            if !ready.is_empty() {
+                return Ok(Some(ready));
+            }
+            let closed = self.log.closed.is_cancelled();
+            let place = self.place.unwrap_or_default();
+            if closed && *self.grown.borrow() <= place {
+                return Ok(None);
+            }
+            tokio::select! {
+                newer = self.grown.wait_for(|grown| *grown > place) => {
+                    if newer.is_err() {
+                        return Ok(None);
+                    }
+                }
+                () = self.log.closed.cancelled(), if !closed => {}
+            }
+        }
+    }
+
+    /// What is there to be read now, without waiting.
+    ///
+    /// # Errors
+    /// [`Gap`] as for [`Subscription::next`].
+    pub fn ready(&mut self) -> Result<Vec<EventRecord>, Gap> {
+        match self.log.read(self.since, self.place, &self.channels) {
+            Ok((events, place)) => {
+                self.place = Some(place);
+                self.since = events.last().map_or(self.since, |record| record.bookmark.seq);
+                Ok(events)
+            }
+            Err(gap) => {
+                let kept = self.log.lock();
+                (self.place, self.since) = (Some(kept.total()), kept.newest);
+                Err(gap)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::RunState;
+    use kode_base::ids::TurnId;
+
+    fn log() -> Arc<EventLog> {
+        EventLog::new(SessionId::generate(), 0)
+    }
+
+    fn monitor() -> Event {
+        Event::StateChanged { state: RunState::Ready }
+    }
+
+    fn seqs(events: &[EventRecord]) -> Vec<u64> {
+        events.iter().map(|record| record.bookmark.seq).collect()
+    }
+
+    #[test]
+    fn a_reader_from_any_bookmark_sees_the_rest_once_and_in_order() {
+        let log = log();
+        for _ in 0..40 {
+            log.publish(monitor());
+        }
+        for since in 0..=40 {
+            let mut reader = log.subscribe(since, vec![]);
+            assert_eq!(seqs(&reader.ready().unwrap()), (since + 1..=40).collect::<Vec<_>>());
+            assert_eq!(reader.ready().unwrap(), vec![]);
+        }
+    }
+
+    #[test]
+    fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_told() {
+        let id = SessionId::generate();
+        let mut kept = Kept::default();
+        kept.add_line(&id, 0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
+        // Three that no record tells came between.
+        kept.add_line(&id, 5, Timestamp::UNIX_EPOCH, vec![monitor()]);
+        let log = EventLog::next_life(id, kept);
+        log.publish(monitor());
+        let replayed = |since| log.subscribe(since, vec![]).ready().map(|events| seqs(&events));
+        let first = 6 + LIFE_JUMP + 1;
+        assert_eq!(replayed(0).unwrap(), [1, 2, 6, first]);
+        assert_eq!(replayed(4).unwrap(), [6, first]);
+        assert_eq!(replayed(1_000).unwrap(), [first], "told and not written");
+        assert_eq!(replayed(first + 1).unwrap_err(), Gap { since: first + 1, oldest: 1 });
+    }
+
+    #[test]
+    fn nobody_goes_on_from_before_a_line_that_is_damaged_or_has_no_number() {
+        let id = SessionId::generate();
+        let told = || vec![monitor(), monitor()];
+        let kept = |lines: &[u64]| {
+            let mut kept = Kept::default();
+            lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, told()));
+            EventLog::next_life(id.clone(), kept)
+        };
+        let old = kept(&[0, 0, 0]);
+        let newest = old.newest();
+        assert_eq!(old.subscribe(2, vec![]).ready().unwrap_err(), Gap { since: 2, oldest: newest + 1 });
+        let mixed = kept(&[0, 0, 0, 2 + LIFE_JUMP, 4 + LIFE_JUMP]);
+        assert!(mixed.subscribe(2, vec![]).ready().is_err());
+        let seen = mixed.subscribe(2 + LIFE_JUMP, vec![]).ready().unwrap();
+        assert_eq!(seqs(&seen), (3..=6).map(|number| number + LIFE_JUMP).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn channels_are_read_apart_and_filtered_events_do_not_come_back() {
+        let log = log();
+        log.publish(monitor());
+        log.publish(Event::TurnStarted { turn: TurnId::generate() });
+        let mut progress = log.subscribe(0, vec![Channel::Progress]);
+        assert_eq!(seqs(&progress.ready().unwrap()), [2]);
+        log.publish(monitor());
+        assert_eq!(progress.ready().unwrap(), vec![]);
+    }
+
+    #[test]
+    fn memory_is_cut_to_the_newest_and_a_reader_left_behind_is_told() {
+        let log = log();
+        let mut slow = log.subscribe(0, vec![]);
+        for _ in 0..=MEMORY_LIMIT {
+            log.publish(monitor());
+        }
+        assert_eq!(log.lock().events.len(), MEMORY_KEPT);
+        let gap = slow.ready().unwrap_err();
+        assert_eq!(gap, Gap { since: 0, oldest: (MEMORY_LIMIT + 1 - MEMORY_KEPT + 1) as u64 });
+        log.publish(monitor());
+        assert_eq!(seqs(&slow.ready().unwrap()), [MEMORY_LIMIT as u64 + 2]);
+    }
+
+    #[tokio::test]
+    async fn a_closed_log_is_read_to_its_end_and_no_further() {
+        let log = log();
+        let mut reader = log.subscribe(0, vec![]);
+        log.publish(monitor());
+        log.close();
+        assert_eq!(seqs(&reader.next().await.unwrap().unwrap()), [1]);
+        assert_eq!(reader.next().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn replay_turns_into_live_without_gap_or_duplicate() {
+        let log = log();
+        log.publish(monitor());
+        let mut reader = log.subscribe(0, vec![]);
+        let writer = Arc::clone(&log);
+        let live = tokio::spawn(async move {
+            for _ in 0..2_000 {
+                writer.publish(monitor());
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut seen = Vec::new();
+        while seen.len() < 2_001 {
+            seen.extend(seqs(&reader.next().await.unwrap().unwrap()));
+        }
+        live.await.unwrap();
+        assert_eq!(seen, (1..=2_001).collect::<Vec<_>>());
+    }
+}

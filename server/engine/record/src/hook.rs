@@ -1,0 +1,31 @@
+//! How a run of a hook ended.
+//!
+//! Rule: plain data.
+
+use serde::{Deserialize, Serialize};
+
+/// How a run of a hook ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HookOutcome {
+    /// It had nothing against what happens.
+    Ok,
+    /// It refused or held back what was about to happen, or had something done again.
+    Blocked,
+    /// It asked for a person's decision.
+    Asked,
+    /// It changed something, or added to what the model is told.
+    Changed,
+    /// It stopped the turn.
+    Stopped,
+    /// It failed, and nothing came of it.
+    Failed,
+    /// What it is to run is not there or cannot be started.
+    NotSetUp,
+    /// It took too long.
+    TimedOut,
+    /// The turn or the session was cancelled while it ran.
+    Cancelled,
+    /// It runs on by itself, and what it says decides nothing.
+    InBackground,
+}

@@ -1,0 +1,30 @@
+//! What a prompt sets for its own turn.
+//!
+//! Rule: `None` means the settings decide.
+
+use serde::{Deserialize, Serialize};
+
+use kode_config::budget::Budget;
+
+/// What is said with a prompt about how its turn goes; what is `None` is as the settings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TurnOptions {
+    /// The most model calls, as [`TurnLimit::of`] reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<i64>,
+    /// Whether the prompt is answered twice, for the user to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate_answers: Option<bool>,
+    /// What the turn may take.
+    #[serde(flatten)]
+    pub budget: Budget,
+}
+
+impl TurnOptions {
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,17 @@
+//! Where a token count comes from.
+//!
+//! Rule: plain data.
+
+use serde::{Deserialize, Serialize};
+
+/// How a count came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CountSource {
+    /// The provider has reported it, but for what was added since.
+    Reported,
+    /// By the table of an encoding.
+    Counted,
+    /// By the length of the texts.
+    Estimated,
+}

@@ -1,0 +1,146 @@
+//! What the journal holds of the agent's changes.
+//!
+//! Rule: an entry is a fact that happened; fields are only ever added, with a default.
+
+use serde::{Deserialize, Serialize};
+
+use crate::edit::TextEdit;
+use crate::edit::ledger::review::{HunkKind, HunkState};
+use crate::shell_change::Image;
+use kode_base::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
+use kode_base::paths::Target;
+use kode_journal::BlobId;
+
+/// A fact about the agent's changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Entry {
+    /// A text is followed from now on.
+    Tracked {
+        /// The file or document.
+        target: Target,
+        /// Its text.
+        base: BlobId,
+    },
+    /// Somebody other than the agent changed a text.
+    Typed {
+        /// The file or document.
+        target: Target,
+        /// What changed, step by step: each step's edits are of the text after the step before. Steps are not joined:
+        /// what is deleted and typed again piece by piece comes back otherwise than in one piece.
+        steps: Vec<Vec<TextEdit>>,
+    },
+    /// The agent changed a text, or wants to.
+    Changed {
+        /// The file or document.
+        target: Target,
+        /// The change.
+        change: Change,
+        /// The places, in their order.
+        hunks: Vec<NewHunk>,
+    },
+    /// A command replaced a file as a whole: one that is not text, that was deleted, or that is open in the editor.
+    Replaced {
+        /// The file.
+        target: Target,
+        /// Whose it is.
+        change: Change,
+        /// The hunk's id.
+        hunk: HunkId,
+        /// What was there.
+        before: Image,
+        /// What was there then.
+        after: Image,
+        /// Whether the text that was followed under the file's name went with it, and comes back with it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        sets_aside: bool,
+    },
+    /// Hunks moved into other states, and the text with them.
+    Moved {
+        /// The file or document.
+        target: Target,
+        /// The act of the user's that did it; `None` for what the user did in the editor.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resolution: Option<ResolutionId>,
+        /// The resolution that was taken back by this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reverts: Option<ResolutionId>,
+        /// The hunks and their states now.
+        moves: Vec<(HunkId, HunkState)>,
+    },
+    /// Proposals are no longer asked about: they were accepted and come back as changes, or their call has ended. Also
+    /// a file as a whole that comes back as a change of lines.
+    Withdrawn {
+        /// The file or document.
+        target: Target,
+        /// The proposals.
+        hunks: Vec<HunkId>,
+    },
+    /// What a file was before a turn changed it for the first time.
+    Before {
+        /// The turn.
+        turn: TurnId,
+        /// The file or document.
+        target: Target,
+        /// What it was.
+        before: Before,
+    },
+    /// The model was told what became of these hunks.
+    Told {
+        /// The turn whose prompt told it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+        /// The hunks, as they were told of.
+        hunks: Vec<HunkId>,
+    },
+}
+
+/// What a file was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Before {
+    /// There was none.
+    Absent,
+    /// An open document; how it was on disk nobody has looked.
+    Document {
+        /// Its text.
+        text: BlobId,
+    },
+    /// A closed file.
+    File {
+        /// Its bytes.
+        bytes: BlobId,
+    },
+    /// What a command found.
+    Image {
+        /// What that was.
+        image: Image,
+    },
+}
+
+/// Whose a change is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Its id.
+    pub id: ChangeId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The call.
+    pub call: CallId,
+    /// What it does to the file.
+    pub kind: HunkKind,
+    /// The prompt that asks about it; `None` when it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PermissionId>,
+}
+
+/// A place of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewHunk {
+    /// Its id.
+    pub id: HunkId,
+    /// What it changes, in bytes of the text before the whole change.
+    pub edits: Vec<TextEdit>,
+}

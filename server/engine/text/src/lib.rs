@@ -1,0 +1,16 @@
+//! The text of files as the user sees it, edits of it, and the ledger of hunks.
+//!
+//! Layer: knows nothing of tools, sessions or who asks. Used by settings, tools and sessions.
+
+pub mod edit;
+pub mod host;
+pub mod workspace;
+
+#[cfg(test)]
+extern crate self as kode_text;
+pub mod document;
+pub mod file_text;
+pub mod shell_change;
+#[cfg(test)]
+#[path = "../../testing/src/text.rs"]
+pub mod testing;

@@ -1,0 +1,434 @@
+//! Changes by others of what this session has read: found, told to the user at once and to the model with the next
+//! prompt.
+//!
+//! Rule: a change is a text other than the one the session knows, told once; a new date alone is none, and neither is
+//! what the session itself writes. No look at a file or document happens under a lock of this module.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+use crate::document::DocumentSnapshot;
+use crate::file_text::{FileStamp, Stamp};
+use crate::host::{DocumentEvent, DocumentObserver, Host};
+use crate::workspace::reads::Reads;
+use crate::workspace::unsaved::AgentChanges;
+use crate::workspace::watch::Watch;
+use crate::workspace::{OpenText, Portion, ReadError, Workspace};
+use kode_base::paths::{AbsPath, Target};
+use kode_base::reminder;
+
+/// The most files looked at when a turn begins: those used last.
+const MAX_LOOKED_AT: usize = 1_024;
+
+/// How long looking may take when a turn begins; what is left is looked at in the background.
+const LOOK_BUDGET: Duration = Duration::from_millis(100);
+
+/// Files larger than this are not read when a turn begins but in the background.
+const MAX_READ_AT_ONCE: u64 = 1 << 20;
+
+/// Changed files that the model is told by name.
+const MAX_NAMED: usize = 20;
+
+/// Who is told of changes, at once and from any thread.
+type Listener = Box<dyn Fn(WatchReport) + Send + Sync>;
+
+/// What is told at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchReport {
+    /// A text that this session has read was changed by somebody else.
+    Changed {
+        /// The file or document.
+        target: Target,
+        /// Whether it is gone.
+        deleted: bool,
+    },
+    /// Some files are not watched; told once. Their changes are found when a turn begins and before each edit.
+    NotWatching {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// A change by others of which the model is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutsideChange {
+    /// The file or document.
+    pub target: Target,
+    /// Where it was changed.
+    pub origin: Origin,
+    /// Whether it is gone.
+    pub deleted: bool,
+}
+
+/// Where a text was changed, which is as much as is known of who changed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// On disk, by some program.
+    Disk,
+    /// In the editor.
+    Editor,
+}
+
+/// What is there now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A text, by its SHA-256.
+    Text([u8; 32]),
+    /// Nothing.
+    Gone,
+    /// Something that cannot be read as text.
+    Unreadable,
+}
+
+/// What a look has found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) content: Content,
+    pub(super) by: Origin,
+    pub(super) stamp: Option<Stamp>,
+}
+
+/// What is known of the texts of one session, shared with the thread that watches them.
+pub(super) struct Tracker {
+    host: Arc<dyn Host>,
+    reads: Mutex<Reads>,
+    /// What the session is writing at this moment, and how often.
+    writing: Mutex<HashMap<Target, usize>>,
+    pub(super) agent_changes: Mutex<AgentChanges>,
+    listener: OnceLock<Listener>,
+    pub(super) watch: Watch,
+}
+
+/// While it lives the session itself writes a target, and what is found there says nothing about others.
+pub(super) struct OwnWrite<'a> {
+    tracker: &'a Arc<Tracker>,
+    target: Target,
+}
+
+/// What a look is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// Something happened to the file: it is read whatever its date. Open documents speak for themselves later.
+    FileEvent,
+    /// A turn begins: dates and versions are believed, and long files are left for later.
+    TurnStart,
+}
+
+/// What came of a look.
+enum Look {
+    /// As before, or nothing that counts.
+    Nothing,
+    /// This.
+    Found(Found),
+    /// It takes too long now.
+    Later,
+}
+
+/// The open documents, by every name of their files.
+struct OpenDocuments {
+    documents: Vec<DocumentSnapshot>,
+    by_target: HashMap<Target, usize>,
+    by_real_path: HashMap<PathBuf, usize>,
+}
+
+impl Workspace {
+    /// Tells `listener` of changes from now on; the first listener stays. It is called from any thread and must not
+    /// wait.
+    pub fn report_changes(&self, listener: impl Fn(WatchReport) + Send + Sync + 'static) {
+        if self.tracker.listener.set(Box::new(listener)).is_err() {
+            tracing::debug!("Changes by others are reported to the first listener only");
+        }
+    }
+
+    /// Looks at what the session has read, as far as that is quickly done, and reports what is new. Blocks for a
+    /// limited time.
+    pub fn look_for_changes(&self) {
+        let targets: Vec<_> = self.tracker.reads().latest().take(MAX_LOOKED_AT).cloned().collect();
+        if targets.is_empty() {
+            return;
+        }
+        let documents = OpenDocuments::of(self.tracker.host.as_ref());
+        let deadline = Instant::now() + LOOK_BUDGET;
+        for target in targets {
+            if Instant::now() > deadline {
+                self.tracker.watch.look_again(target);
+                continue;
+            }
+            self.tracker.look_and_report(&target, Occasion::TurnStart, &documents);
+            if documents.find(&target).is_none() {
+                self.tracker.watch(&target);
+            }
+        }
+    }
+
+    /// The changes by others of which the model has not been told; from now on it counts as told.
+    pub fn take_changes(&self) -> Vec<OutsideChange> {
+        let untold = self.tracker.reads().take_untold();
+        let change = |(target, content, origin)| OutsideChange {
+            target,
+            origin,
+            deleted: match content {
+                Content::Gone => true,
+                Content::Text(_) | Content::Unreadable => false,
+            },
+        };
+        untold.into_iter().map(change).collect()
+    }
+
+    /// What the model is told of changes by others; `None` when there are none.
+    pub fn reminder(&self, changes: &[OutsideChange]) -> Option<String> {
+        if changes.is_empty() {
+            return None;
+        }
+        let mut text =
+            "Changed by others since you last read it. Read it again before you edit or rely on it:"
+                .to_owned();
+        for change in changes.iter().take(MAX_NAMED) {
+            // A name is data: it must not be able to begin a line of its own.
+            let name = self.display(&change.target).replace(char::is_control, "\u{fffd}");
+            let how = match (change.deleted, change.origin) {
+                (true, Origin::Disk) => "deleted",
+                (true, Origin::Editor) => "closed in the editor",
+                (false, Origin::Disk) => "on disk",
+                (false, Origin::Editor) => "in the editor",
+            };
+            let _ = write!(text, "\n- `{name}`: {how}");
+        }
+        match changes.len().saturating_sub(MAX_NAMED) {
+            0 => {}
+            more => {
+                let _ = write!(text, "\n- and {more} more");
+            }
+        }
+        Some(reminder(&text))
+    }
+
+    /// The same workspace, which watches at most so many folders. It knows nothing yet.
+    #[cfg(test)]
+    pub(crate) fn watching_at_most(mut self, max_folders: usize) -> Self {
+        self.tracker = Tracker::start(Arc::clone(&self.host), max_folders);
+        self
+    }
+
+    /// Ends the watching: the session is over.
+    pub fn stop_watching(&self) {
+        self.tracker.watch.stop();
+    }
+
+    /// Says that the session itself writes the target until the answer is dropped.
+    pub(super) fn own_write(&self, target: &Target) -> OwnWrite<'_> {
+        *lock(&self.tracker.writing).entry(target.clone()).or_default() += 1;
+        OwnWrite { tracker: &self.tracker, target: target.clone() }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        self.stop_watching();
+    }
+}
+
+impl Drop for OwnWrite<'_> {
+    fn drop(&mut self) {
+        let mut writing = lock(&self.tracker.writing);
+        if let Some(count) = writing.get_mut(&self.target) {
+            *count -= 1;
+            if *count == 0 {
+                writing.remove(&self.target);
+            }
+        }
+        self.tracker.reads().outdate(&self.target);
+        drop(writing);
+        // What others did meanwhile was not looked at.
+        self.tracker.watch.look_again(self.target.clone());
+    }
+}
+
+impl Tracker {
+    /// A tracker that knows nothing yet and watches at most `max_folders` folders.
+    pub(super) fn start(host: Arc<dyn Host>, max_folders: usize) -> Arc<Self> {
+        let tracker = Arc::new(Self {
+            host,
+            reads: Mutex::default(),
+            writing: Mutex::default(),
+            agent_changes: Mutex::default(),
+            listener: OnceLock::new(),
+            watch: Watch::new(max_folders),
+        });
+        let observer: Arc<dyn DocumentObserver> = tracker.clone();
+        tracker.host.observe_documents(Arc::downgrade(&observer));
+        tracker
+    }
+
+    pub(super) fn reads(&self) -> MutexGuard<'_, Reads> {
+        lock(&self.reads)
+    }
+
+    /// Notes a text that was read to an portion, or made by the session when there is none.
+    pub(super) fn note(
+        &self,
+        target: &Target,
+        hash: [u8; 32],
+        portion: Option<&Portion>,
+        stamp: Option<Stamp>,
+    ) {
+        let forgotten = self.reads().note(target, hash, portion, stamp);
+        if let Some(forgotten) = forgotten {
+            self.watch.release(forgotten);
+        }
+    }
+
+    /// Has the file of the target watched from now on.
+    pub(super) fn watch(self: &Arc<Self>, target: &Target) {
+        if target.file().is_some() {
+            self.watch.add(target, self);
+        }
+    }
+
+    pub(super) fn report(&self, report: WatchReport) {
+        if let Some(listener) = self.listener.get() {
+            listener(report);
+        }
+    }
+
+    /// Looks at files to which something happened.
+    pub(super) fn look_after_events(&self, targets: BTreeSet<Target>) {
+        let documents = OpenDocuments::of(self.host.as_ref());
+        for target in targets {
+            self.look_and_report(&target, Occasion::FileEvent, &documents);
+        }
+    }
+
+    fn look_and_report(&self, target: &Target, occasion: Occasion, documents: &OpenDocuments) {
+        let Some((revision, stamp)) = self.reads().begin_look(target) else { return };
+        let found = match look(target, stamp.as_ref(), occasion, documents) {
+            Look::Nothing => return,
+            Look::Later => return self.watch.look_again(target.clone()),
+            Look::Found(found) => found,
+        };
+        let deleted = found.content == Content::Gone;
+        let is_news = {
+            let writing = lock(&self.writing);
+            // The end of the session's own write has it looked at again.
+            if writing.contains_key(target) {
+                return;
+            }
+            self.reads().end_look(target, revision, found)
+        };
+        match is_news {
+            Some(true) => self.report(WatchReport::Changed { target: target.clone(), deleted }),
+            Some(false) => {}
+            None => self.watch.look_again(target.clone()),
+        }
+    }
+}
+
+impl DocumentObserver for Tracker {
+    fn observe(&self, event: &DocumentEvent) {
+        lock(&self.agent_changes).observe(event);
+        match event {
+            // Versions may begin anew.
+            DocumentEvent::Opened(document) => self.reads().forget_version(&document.uri),
+            DocumentEvent::Changed { .. } | DocumentEvent::Saved { .. } | DocumentEvent::Closed(_) => {}
+        }
+    }
+}
+
+impl OpenDocuments {
+    fn of(host: &dyn Host) -> Self {
+        let documents = host.documents();
+        let places = || documents.iter().enumerate();
+        let real = |(place, document): (usize, &DocumentSnapshot)| {
+            Some((std::fs::canonicalize(document.path.as_ref()?).ok()?, place))
+        };
+        Self {
+            by_target: places().map(|(place, document)| (document.target(), place)).collect(),
+            by_real_path: places().filter_map(real).collect(),
+            documents,
+        }
+    }
+
+    fn find(&self, target: &Target) -> Option<&DocumentSnapshot> {
+        let by_real_path = || {
+            // Following links costs more than a look; without documents there is nothing to find.
+            let path = target.file().filter(|_| !self.documents.is_empty())?;
+            self.by_real_path.get(&std::fs::canonicalize(path).ok()?)
+        };
+        let place = self.by_target.get(target).or_else(by_real_path)?;
+        self.documents.get(*place)
+    }
+}
+
+fn look(target: &Target, stamp: Option<&Stamp>, occasion: Occasion, documents: &OpenDocuments) -> Look {
+    match (documents.find(target), target) {
+        (Some(_), _) if occasion == Occasion::FileEvent => Look::Nothing,
+        (Some(document), _) => look_at_document(document, stamp),
+        (None, Target::Untitled(_)) => {
+            Look::Found(Found { content: Content::Gone, by: Origin::Editor, stamp: None })
+        }
+        (None, Target::File(path)) => look_at_file(target, path, stamp, occasion),
+    }
+}
+
+fn look_at_document(document: &DocumentSnapshot, stamp: Option<&Stamp>) -> Look {
+    let now = Stamp::of_document(document);
+    if stamp == Some(&now) {
+        return Look::Nothing;
+    }
+    let mut hash = Sha256::new();
+    document.text.chunks().for_each(|chunk| hash.update(chunk));
+    let content = Content::Text(hash.finalize().into());
+    Look::Found(Found { content, by: Origin::Editor, stamp: Some(now) })
+}
+
+fn look_at_file(target: &Target, path: &AbsPath, stamp: Option<&Stamp>, occasion: Occasion) -> Look {
+    let found = |content, stamp| {
+        Look::Found(Found { content, by: Origin::Disk, stamp: Option::map(stamp, Stamp::File) })
+    };
+    let now = match std::fs::metadata(path) {
+        Ok(metadata) => FileStamp::of(&metadata),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return found(Content::Gone, None);
+        }
+        Err(_) => return found(Content::Unreadable, None),
+    };
+    if occasion == Occasion::TurnStart {
+        match stamp {
+            Some(Stamp::File(stamp)) if stamp.proves(&now) => return Look::Nothing,
+            _ if now.size() > MAX_READ_AT_ONCE => return Look::Later,
+            _ => {}
+        }
+    }
+    match text_hash(target, path) {
+        Ok(hash) => found(Content::Text(hash), Some(now)),
+        Err(ReadError::NotFound { .. }) => found(Content::Gone, None),
+        Err(error) => {
+            tracing::debug!(%path, %error, "A file that was read cannot be read any more");
+            found(Content::Unreadable, Some(now))
+        }
+    }
+}
+
+/// The hash of a file's text; memory does not grow with the file.
+fn text_hash(target: &Target, path: &AbsPath) -> Result<[u8; 32], ReadError> {
+    let mut hash = Sha256::new();
+    match OpenText::read(target.clone(), path.as_path(), &path.to_string())? {
+        OpenText::Whole(file) => hash.update(file.text.as_bytes()),
+        OpenText::Stream(mut stream) => {
+            while let Some(piece) = stream.next_piece()? {
+                hash.update(piece);
+            }
+        }
+    }
+    Ok(hash.finalize().into())
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,361 @@
+//! Finds out what a command has changed in the workspace, with the bytes from before, so that it can be undone.
+//!
+//! Rule: a shadow never holds up a command: what it cannot look at or keep is said to be so, and all its bounds are
+//! here. Nothing outside the workspace's folders is read, no link is followed, and what is ignored is not covered.
+
+mod pack;
+mod restore;
+mod tree;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::shell_change::{Image, NotKept, ShellChange};
+use crate::workspace::shadow::pack::Pack;
+use crate::workspace::shadow::restore::{MODE_BITS, Restore};
+use crate::workspace::shadow::tree::{Absence, Content, Held, Hidden, Means, Tree};
+use crate::workspace::shadow::walk::Kind;
+use kode_base::paths::AbsPath;
+use kode_journal::{BlobId, Blobs};
+
+pub use restore::RestoreError;
+
+/// Files looked at. A walk over so many still takes less time than most commands; larger trees are mostly made of
+/// what ought to be ignored.
+const MAX_FILES: usize = 50_000;
+
+/// The largest file whose bytes are kept: sources are smaller, and what is larger is mostly made by programs.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Bytes kept of all files together. On the disk it is up to twice as much, until the session is closed.
+const MAX_TOTAL_BYTES: u64 = 128 << 20;
+
+/// How long a walk may take before the command has waited long enough for it.
+const MAX_WALK_TIME: Duration = Duration::from_secs(3);
+
+/// How long files are read. What is left is read before the next command.
+const MAX_READ_TIME: Duration = Duration::from_secs(3);
+
+/// What a shadow may cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Files and links looked at.
+    pub files: usize,
+    /// Bytes kept of one file.
+    pub file_bytes: u64,
+    /// Bytes kept of all files together.
+    pub total_bytes: u64,
+    /// Time for finding the files.
+    pub walk_time: Duration,
+    /// Time for reading those that have changed.
+    pub read_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            files: MAX_FILES,
+            file_bytes: MAX_FILE_BYTES,
+            total_bytes: MAX_TOTAL_BYTES,
+            walk_time: MAX_WALK_TIME,
+            read_time: MAX_READ_TIME,
+        }
+    }
+}
+
+/// How much of the workspace is covered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Files and links that were looked at.
+    pub files: usize,
+    /// Those of them that could be restored.
+    pub kept: usize,
+    /// What was not looked at. Changes there may be missing.
+    pub gaps: Vec<Gap>,
+}
+
+/// Something that was not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// There are more files than are looked at.
+    TooManyFiles {
+        /// How many are.
+        limit: usize,
+    },
+    /// There was no time for more.
+    OutOfTime,
+    /// A folder cannot be read.
+    Unreadable {
+        /// The folder.
+        path: AbsPath,
+        /// What the system said.
+        error: String,
+    },
+    /// The system failed, and did not say where.
+    Failed {
+        /// What it said.
+        error: String,
+    },
+    /// Contents could not be kept. Changes are told nevertheless.
+    Storage {
+        /// What the system said.
+        error: String,
+    },
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyFiles { limit } => {
+                write!(formatter, "the workspace has more than the {limit} files that are looked at")
+            }
+            Self::OutOfTime => formatter.write_str("there was no time to look at all files"),
+            Self::Unreadable { path, error } => write!(formatter, "`{path}` cannot be read: {error}"),
+            Self::Failed { error } => write!(formatter, "some files could not be looked at: {error}"),
+            Self::Storage { error } => write!(formatter, "file contents could not be kept: {error}"),
+        }
+    }
+}
+
+/// The workspace as it was before a command.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    tree: Arc<Tree>,
+}
+
+impl Scan {
+    /// How much is covered.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        self.tree.coverage()
+    }
+}
+
+/// What a command has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellChanges {
+    /// The changed files and links: first those that were there before, then the created ones, each by name. To
+    /// bring back what was before, they are restored from the last to the first, and from the first to the last to
+    /// do it again.
+    pub changes: Vec<ShellChange>,
+    /// How much was covered, gaps from before and after the command.
+    pub coverage: Coverage,
+}
+
+/// What is known of the workspace's files from one command to the next. All its methods block.
+#[derive(Debug)]
+pub struct Shadow {
+    roots: Vec<AbsPath>,
+    blobs: Blobs,
+    limits: Limits,
+    tree: Mutex<Arc<Tree>>,
+}
+
+impl Shadow {
+    /// A shadow of the folders `roots` that knows nothing yet and keeps contents in `blobs`. Touches no file.
+    #[must_use]
+    pub fn new(roots: Vec<AbsPath>, blobs: Blobs, limits: Limits) -> Self {
+        let is_nested = |root: &AbsPath| roots.iter().any(|other| other != root && root.is_within(other));
+        let mut outer: Vec<AbsPath> = roots.iter().filter(|root| !is_nested(root)).cloned().collect();
+        outer.sort();
+        outer.dedup();
+        Self { roots: outer, blobs, limits, tree: Mutex::default() }
+    }
+
+    /// Looks at the workspace before a command, and keeps what has changed since the last look. Costs a walk and
+    /// the reading of what has changed.
+    #[must_use]
+    pub fn before(&self) -> Scan {
+        let base = Arc::clone(&self.lock());
+        Scan { tree: self.advance(Tree::look(&base, self.means(), Hidden::Forget)) }
+    }
+
+    /// Looks at the workspace after a command and tells what is different. With several commands at a time the
+    /// changes of one are also told for the others.
+    ///
+    /// A file that was touched and not changed is not told, unless its bytes are not kept.
+    #[must_use]
+    pub fn after(&self, scan: &Scan) -> ShellChanges {
+        let before = &scan.tree;
+        let after = self.advance(Tree::look(before, self.means(), Hidden::Follow));
+        let mut coverage = after.coverage();
+        for gap in before.coverage().gaps {
+            if !coverage.gaps.contains(&gap) {
+                coverage.gaps.push(gap);
+            }
+        }
+        let mut keeper = Keeper { blobs: &self.blobs, ids: HashSet::new(), failure: None };
+        let mut changes: Vec<_> = differences(before, &after)
+            .into_iter()
+            .filter_map(|difference| {
+                let path = AbsPath::new(PathBuf::from(difference.path)).ok()?;
+                let image = |side, tree: &Tree, keeper: &mut Keeper<'_>| match side {
+                    Side::Absent => Image::Absent,
+                    Side::Uncertain => Image::NotKept { reason: NotKept::NotCovered },
+                    Side::There(held) => keeper.image(held, &tree.pack),
+                };
+                let old = image(difference.before, before, &mut keeper);
+                let new = image(difference.after, &after, &mut keeper);
+                Some(ShellChange { path, before: old, after: new })
+            })
+            .collect();
+        changes.sort_by(|one, other| {
+            let is_created = |change: &ShellChange| change.before == Image::Absent;
+            (is_created(one), &one.path).cmp(&(is_created(other), &other.path))
+        });
+        if let Some(error) = keeper.finish() {
+            changes.iter_mut().for_each(|change| change.forget(&error));
+            coverage.gaps.push(Gap::Storage { error });
+        }
+        ShellChanges { changes, coverage }
+    }
+
+    /// Makes `wanted` of a file, link or absence that is `expected` by now; does nothing when it is `wanted`
+    /// already. Folders are made as needed, with the permissions new folders get. Owner and mode bits come back,
+    /// access control lists and extended attributes do not.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; the file is as it was then.
+    pub fn restore_file(&self, path: &AbsPath, expected: &Image, wanted: &Image) -> Result<(), RestoreError> {
+        let max_bytes = self.limits.file_bytes;
+        Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
+    }
+
+    /// What is at a path now; its bytes are kept.
+    #[must_use]
+    pub fn image(&self, path: &AbsPath) -> Image {
+        restore::image(path.as_path(), &self.blobs, self.limits.file_bytes)
+    }
+
+    /// The mode bits of a file as an image has them; `None` when there is none, or a link.
+    #[must_use]
+    pub fn mode(&self, path: &AbsPath) -> Option<u32> {
+        restore::mode(path.as_path())
+    }
+
+    fn means(&self) -> Means<'_> {
+        Means { roots: &self.roots, blobs: &self.blobs, limits: &self.limits }
+    }
+
+    fn advance(&self, tree: Tree) -> Arc<Tree> {
+        let tree = Arc::new(tree);
+        *self.lock() = Arc::clone(&tree);
+        tree
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<Tree>> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ShellChange {
+    /// Gives up the bytes.
+    fn forget(&mut self, error: &str) {
+        for image in [&mut self.before, &mut self.after] {
+            if let Image::Kept { .. } = image {
+                *image = Image::NotKept { reason: NotKept::Failed { error: error.to_owned() } };
+            }
+        }
+    }
+}
+
+/// A path that is different in two trees.
+struct Difference<'t> {
+    path: OsString,
+    before: Side<'t>,
+    after: Side<'t>,
+}
+
+#[derive(Clone, Copy)]
+enum Side<'t> {
+    Absent,
+    /// There may or may not have been a file.
+    Uncertain,
+    There(&'t Held),
+}
+
+fn differences<'t>(before: &'t Tree, after: &'t Tree) -> Vec<Difference<'t>> {
+    let mut differences = Vec::new();
+    let mut push = |path: &OsStr, before, after| {
+        differences.push(Difference { path: path.to_owned(), before, after });
+    };
+    for (path, old) in &before.files {
+        match after.files.get(path) {
+            Some(new) if is_same(old, new) => {}
+            Some(new) => push(path, Side::There(old), Side::There(new)),
+            None if old.kind() == Kind::Special => {}
+            None => push(path, Side::There(old), Side::Absent),
+        }
+    }
+    let absence = before.absence(after);
+    for (path, new) in &after.files {
+        if before.files.contains_key(path) || new.kind() == Kind::Special {
+            continue;
+        }
+        match absence(path) {
+            Absence::Certain => push(path, Side::Absent, Side::There(new)),
+            // Not covered before, and not touched by the command.
+            Absence::Unknown if before.is_older(&new.stat) => {}
+            Absence::Unknown => push(path, Side::Uncertain, Side::There(new)),
+        }
+    }
+    differences
+}
+
+fn is_same(old: &Held, new: &Held) -> bool {
+    let mode = |held: &Held| held.stat.mode & MODE_BITS;
+    match (&old.content, &new.content) {
+        _ if old.is_untouched(new) => true,
+        (Content::Bytes(old_id), Content::Bytes(new_id)) => old_id == new_id && mode(old) == mode(new),
+        (Content::Link(old), Content::Link(new)) => old == new,
+        (Content::Unknown(_), Content::Unknown(_)) => {
+            old.kind() == Kind::Special && new.kind() == Kind::Special
+        }
+        (Content::Bytes(_) | Content::Link(_) | Content::Unknown(_), _) => false,
+    }
+}
+
+/// Makes blobs of the contents that are needed.
+struct Keeper<'k> {
+    blobs: &'k Blobs,
+    ids: HashSet<BlobId>,
+    failure: Option<String>,
+}
+
+impl Keeper<'_> {
+    fn image(&mut self, held: &Held, pack: &Pack) -> Image {
+        let id = match &held.content {
+            Content::Link(target) => return Image::Symlink { target: target.clone() },
+            Content::Unknown(reason) => return Image::NotKept { reason: reason.clone() },
+            Content::Bytes(id) => *id,
+        };
+        if self.failure.is_none() && !self.ids.contains(&id) {
+            match pack.get(&id).and_then(|bytes| self.blobs.put_unsynced(&bytes)) {
+                // Of a scratch file that was damaged: the content it has now is not the one that was there.
+                Ok(kept) if kept != id => self.failure = Some("the bytes were damaged meanwhile".to_owned()),
+                Ok(_) => {
+                    self.ids.insert(id);
+                }
+                Err(error) => self.failure = Some(error.to_string()),
+            }
+        }
+        match &self.failure {
+            Some(error) => Image::NotKept { reason: NotKept::Failed { error: error.clone() } },
+            None => Image::Kept { blob: id, mode: held.stat.mode & MODE_BITS },
+        }
+    }
+
+    /// Makes the blobs survive a power cut. Returns why not, if they may not.
+    fn finish(self) -> Option<String> {
+        let ids: Vec<_> = self.ids.into_iter().collect();
+        self.failure.or_else(|| self.blobs.sync(&ids).err().map(|error| error.to_string()))
+    }
+}

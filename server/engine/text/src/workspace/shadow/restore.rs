@@ -1,0 +1,256 @@
+//! Puts back what was at a path.
+//!
+//! Rule: only what is recognized is replaced or removed, looked at again in the last moment; no link is followed,
+//! nothing outside the workspace is touched, and of folders only those go that hold no file and stand in the way.
+
+use std::fs::Metadata;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::shell_change::{Image, NotKept};
+use crate::workspace::shadow::tree::{is_missing, open};
+use crate::workspace::shadow::walk::Stat;
+use kode_base::atomic;
+use kode_base::paths::AbsPath;
+use kode_base::vcs::is_vcs_folder;
+use kode_journal::{BlobId, Blobs};
+
+/// Mode bits that can be restored.
+pub(super) const MODE_BITS: u32 = 0o7777;
+
+/// Why a file was not restored. It is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It is not what it was expected to be: somebody has changed it since.
+    #[error("`{0}` has changed since and was left as it is")]
+    Changed(AbsPath),
+    /// What it was, or what it is expected to be, is not known well enough.
+    #[error("`{path}` cannot be restored: {reason}")]
+    NotKept {
+        /// The file.
+        path: AbsPath,
+        /// Why its bytes are not kept.
+        reason: NotKept,
+    },
+    /// It is not in the workspace, or is version control's.
+    #[error("`{0}` is not among the files of the workspace that can be restored")]
+    Outside(AbsPath),
+    /// Something stands where a folder or the file has to be.
+    #[error("`{path}` cannot be restored: `{}` is in the way; move it elsewhere and try again", obstacle.display())]
+    InTheWay {
+        /// The file.
+        path: AbsPath,
+        /// What is in the way: a file or link in the place of a folder, or a folder with files in it.
+        obstacle: PathBuf,
+    },
+    /// The system failed to write it, or its kept bytes are gone.
+    #[error("`{path}` cannot be restored: {source}")]
+    Io {
+        /// The file.
+        path: AbsPath,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A file to restore.
+pub(super) struct Restore<'r> {
+    pub(super) roots: &'r [AbsPath],
+    pub(super) blobs: &'r Blobs,
+    /// The size of the largest file that is kept.
+    pub(super) max_bytes: u64,
+    pub(super) path: &'r AbsPath,
+    pub(super) expected: &'r Image,
+}
+
+impl Restore<'_> {
+    /// Makes `wanted` of it, if it is what is expected.
+    pub(super) fn put(&self, wanted: &Image) -> Result<(), RestoreError> {
+        self.check_folders()?;
+        if is_kept(wanted) && self.is(wanted) {
+            return Ok(());
+        }
+        for image in [self.expected, wanted] {
+            if let Image::NotKept { reason } = image {
+                return Err(RestoreError::NotKept { path: self.path.clone(), reason: reason.clone() });
+            }
+        }
+        if !self.is(self.expected) {
+            return Err(RestoreError::Changed(self.path.clone()));
+        }
+        let is_done = match wanted {
+            Image::Absent => self.remove(),
+            Image::Kept { blob, mode } => self.write(blob, *mode),
+            Image::Symlink { target } => self.make_room().and_then(|()| {
+                atomic::link(self.path.as_path(), target, || self.is(self.expected))
+                    .map_err(|error| self.io(error))
+            }),
+            Image::NotKept { reason } => {
+                return Err(RestoreError::NotKept { path: self.path.clone(), reason: reason.clone() });
+            }
+        };
+        if is_done? { Ok(()) } else { Err(RestoreError::Changed(self.path.clone())) }
+    }
+
+    fn remove(&self) -> Result<bool, RestoreError> {
+        match std::fs::remove_file(self.path.as_path()) {
+            Ok(()) => Ok(true),
+            Err(error) if is_missing(&error) => Ok(true),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn write(&self, blob: &BlobId, mode: u32) -> Result<bool, RestoreError> {
+        let path = self.path.as_path();
+        let bytes = self.blobs.get(blob).map_err(|error| self.io(error))?;
+        self.make_room()?;
+        let written = match path.symlink_metadata() {
+            Ok(metadata) => atomic::replace_as(path, &bytes, &metadata, mode, || self.is(self.expected)),
+            Err(error) if is_missing(&error) => match atomic::create_as(path, &bytes, mode) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                created => created.map(|()| true),
+            },
+            Err(error) => Err(error),
+        };
+        written.map_err(|error| self.io(error))
+    }
+
+    /// Makes the folders above the file, and removes a folder without files that stands in its place.
+    fn make_room(&self) -> Result<(), RestoreError> {
+        let path = self.path.as_path();
+        if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            match remove_folders(path) {
+                Ok(None) => {}
+                Ok(Some(obstacle)) => return Err(self.in_the_way(obstacle)),
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| self.io(error))
+    }
+
+    /// Whether the image is what is at the path.
+    fn is(&self, image: &Image) -> bool {
+        let path = self.path.as_path();
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
+            Err(error) => return *image == Image::Absent && is_missing(&error),
+        };
+        match image {
+            Image::Absent => metadata.is_dir(),
+            Image::Kept { blob, mode } => {
+                metadata.is_file() && mode_of(&metadata) == *mode && self.holds(blob)
+            }
+            Image::Symlink { target } => std::fs::read_link(path).is_ok_and(|now| now == *target),
+            Image::NotKept { .. } => false,
+        }
+    }
+
+    fn holds(&self, blob: &BlobId) -> bool {
+        let Ok((file, _)) = open(self.path.as_path()) else { return false };
+        let mut bytes = Vec::new();
+        // A byte more than the largest file that is kept makes it another file, whatever follows.
+        let is_read = file.take(self.max_bytes + 1).read_to_end(&mut bytes).is_ok();
+        is_read && BlobId::of(&bytes) == *blob
+    }
+
+    /// The file lies in the workspace, and no link or file is on the way to it.
+    fn check_folders(&self) -> Result<(), RestoreError> {
+        let path = self.path.as_path();
+        let Some(root) = self.roots.iter().find(|root| self.path.is_within(root) && self.path != *root)
+        else {
+            return Err(RestoreError::Outside(self.path.clone()));
+        };
+        let beneath = path.strip_prefix(root.as_path()).unwrap_or(path);
+        if beneath.components().any(|name| is_vcs_folder(Path::new(&name))) {
+            return Err(RestoreError::Outside(self.path.clone()));
+        }
+        let folders = path.ancestors().skip(1).take_while(|folder| *folder != root.as_path());
+        for folder in folders {
+            match folder.symlink_metadata() {
+                Ok(metadata) if !metadata.is_dir() => return Err(self.in_the_way(folder.to_path_buf())),
+                Ok(_) => {}
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn in_the_way(&self, obstacle: PathBuf) -> RestoreError {
+        RestoreError::InTheWay { path: self.path.clone(), obstacle }
+    }
+
+    fn io(&self, source: io::Error) -> RestoreError {
+        RestoreError::Io { path: self.path.clone(), source }
+    }
+}
+
+/// What is at a path, with its bytes kept if they are at most so many.
+pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> Image {
+    let not_kept = |reason| Image::NotKept { reason };
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => return Image::Absent,
+        Ok(metadata) => metadata,
+        Err(error) if is_missing(&error) => return Image::Absent,
+        Err(error) => return not_kept(NotKept::unreadable(&error)),
+    };
+    if metadata.is_symlink() {
+        let target = std::fs::read_link(path);
+        return target
+            .map_or_else(|error| not_kept(NotKept::unreadable(&error)), |target| Image::Symlink { target });
+    }
+    if !metadata.is_file() {
+        return not_kept(NotKept::NotAFile);
+    }
+    let read = || {
+        let mut bytes = Vec::new();
+        open(path)?.0.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let kept = read().and_then(|bytes| match bytes.len() as u64 > max_bytes {
+        true => Ok(None),
+        false => blobs.put(&bytes).map(Some),
+    });
+    match kept {
+        Ok(Some(blob)) => Image::Kept { blob, mode: mode_of(&metadata) },
+        Ok(None) => not_kept(NotKept::TooLarge { size: metadata.len() }),
+        Err(error) => not_kept(NotKept::unreadable(&error)),
+    }
+}
+
+/// The mode bits of a file that is no link.
+pub(super) fn mode(path: &Path) -> Option<u32> {
+    let metadata = path.symlink_metadata().ok()?;
+    metadata.is_file().then(|| mode_of(&metadata))
+}
+
+fn is_kept(image: &Image) -> bool {
+    match image {
+        Image::Absent | Image::Kept { .. } | Image::Symlink { .. } => true,
+        Image::NotKept { .. } => false,
+    }
+}
+
+/// Removes a folder and those in it if there are no files in them; else returns one, and nothing is removed.
+fn remove_folders(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let mut folders = vec![folder.to_path_buf()];
+    let mut next = 0;
+    while let Some(folder) = folders.get(next).cloned() {
+        next += 1;
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                return Ok(Some(entry.path()));
+            }
+            folders.push(entry.path());
+        }
+    }
+    // Deepest first. The system removes no folder that has got something in it meanwhile.
+    folders.iter().rev().try_for_each(std::fs::remove_dir)?;
+    Ok(None)
+}
+
+/// The mode bits of a file as an image has them.
+fn mode_of(metadata: &Metadata) -> u32 {
+    Stat::of(metadata).mode & MODE_BITS
+}

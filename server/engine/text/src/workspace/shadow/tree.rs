@@ -1,0 +1,427 @@
+//! What a shadow knows of the workspace at one moment, and how it learns that with as little reading as possible.
+//!
+//! Rule: a content is carried over only while nothing says that the file may have changed: its stat is the same and
+//! was older than the clock's granularity when the content was read. Whatever is not known is said not to be.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::shell_change::NotKept;
+use crate::workspace::shadow::pack::Pack;
+use crate::workspace::shadow::walk::{self, Found, Kind, RULE_FILES, Rules, Stat};
+use crate::workspace::shadow::{Coverage, Gap, Limits};
+use kode_base::paths::AbsPath;
+use kode_journal::{BlobId, Blobs};
+
+/// Seconds within which two writes may leave the same times on a file: FAT counts in steps of two, and the others
+/// are finer. A file that was written so shortly before it was read is read again.
+const CLOCK_GRANULARITY: i64 = 2;
+
+/// The files of the workspace at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    pub(super) files: HashMap<OsString, Held>,
+    pub(super) pack: Pack,
+    folders: HashMap<OsString, Rules>,
+    /// Whether everything was looked at but what the gaps name by its path.
+    is_complete: bool,
+    gaps: Vec<Gap>,
+    /// The clock before the first look.
+    started: (i64, i64),
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) stat: Stat,
+    pub(super) content: Content,
+    /// Whether a later write would show in the stat.
+    is_settled: bool,
+}
+
+/// What is known of what is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// In the pack.
+    Bytes(BlobId),
+    /// A link to this.
+    Link(PathBuf),
+    /// Unknown.
+    Unknown(NotKept),
+}
+
+/// What becomes of a known file that exists and that the walk has not come by, because it is ignored by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hidden {
+    /// It is looked at nevertheless: it was covered when the command began.
+    Follow,
+    /// It is forgotten, like any ignored file.
+    Forget,
+}
+
+/// Whether there was a file at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// There was none.
+    Certain,
+    /// There may have been one.
+    Unknown,
+}
+
+/// What looking costs at most, and where contents are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means<'m> {
+    pub(super) roots: &'m [AbsPath],
+    pub(super) blobs: &'m Blobs,
+    pub(super) limits: &'m Limits,
+}
+
+impl Held {
+    /// Whether nothing has touched the file until `later`, as far as the stat alone tells.
+    pub(super) fn is_untouched(&self, later: &Self) -> bool {
+        // Without the bytes there is nothing better to go by.
+        let is_unknown = [self, later].iter().any(|held| matches!(held.content, Content::Unknown(_)));
+        self.stat == later.stat && (self.is_settled || is_unknown)
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.content {
+            Content::Unknown(NotKept::NotAFile) => Kind::Special,
+            Content::Link(_) => Kind::Link,
+            Content::Bytes(_) | Content::Unknown(_) => Kind::File,
+        }
+    }
+
+    /// Whether the file need not be read again to know this much, its stat being the same.
+    fn is_final(&self) -> bool {
+        match &self.content {
+            Content::Bytes(_) | Content::Link(_) => self.is_settled,
+            Content::Unknown(NotKept::TooLarge { .. } | NotKept::NotAFile) => true,
+            Content::Unknown(
+                NotKept::NoRoom
+                | NotKept::OutOfTime
+                | NotKept::PermissionDenied
+                | NotKept::NotCovered
+                | NotKept::Failed { .. },
+            ) => false,
+        }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Bytes(_) => self.stat.size,
+            Content::Link(_) | Content::Unknown(_) => 0,
+        }
+    }
+}
+
+impl Tree {
+    /// Looks at the workspace, knowing what it was at an earlier moment.
+    pub(super) fn look(base: &Self, means: Means<'_>, hidden: Hidden) -> Self {
+        let Means { roots, limits, .. } = means;
+        let started = clock(SystemTime::now());
+        let walk_deadline = Instant::now() + limits.walk_time;
+        let mut found = walk::find(roots, limits.files, walk_deadline);
+        let mut files = HashMap::with_capacity(found.files.len());
+        if hidden == Hidden::Follow || !found.is_complete() {
+            files = follow(base, &mut found, roots, walk_deadline);
+        }
+        let mut unread = Vec::new();
+        // Files known before come first, so that what is covered stays covered.
+        let is_known = |path: &OsString| base.files.contains_key(path);
+        let (known, new): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut found.files).into_iter().partition(|(path, _)| is_known(path));
+        for (path, (kind, stat)) in known.into_iter().chain(new) {
+            match base.files.get(&path) {
+                Some(held) if held.stat == stat && held.is_final() => {
+                    files.insert(path, held.clone());
+                }
+                before if before.is_some() || files.len() + unread.len() < limits.files => {
+                    let is_kept = before.is_some_and(|held| held.kept_bytes() > 0);
+                    unread.push(Unread { is_kept, path, kind, stat });
+                }
+                Some(_) | None => found.gaps.push(Gap::TooManyFiles { limit: limits.files }),
+            }
+        }
+        found.gaps.dedup();
+        let is_complete = found.is_complete();
+        let Found { folders, gaps, .. } = found;
+        let mut tree = Self { files, pack: base.pack.clone(), folders, is_complete, gaps, started };
+        tree.read(unread, means);
+        tree.compact(means);
+        tree
+    }
+
+    /// Makes all files look as if they had been written long before they were read.
+    #[cfg(test)]
+    pub(super) fn settle(&mut self) {
+        self.files.values_mut().for_each(|held| held.is_settled = true);
+    }
+
+    /// How much of the workspace is known.
+    pub(super) fn coverage(&self) -> Coverage {
+        let is_kept = |held: &&Held| !matches!(held.content, Content::Unknown(_));
+        let kept = self.files.values().filter(is_kept).count();
+        Coverage { files: self.files.len(), kept, gaps: self.gaps.clone() }
+    }
+
+    /// Whether the last change of a file's content, mode or name was before this tree.
+    pub(super) fn is_older(&self, stat: &Stat) -> bool {
+        stat.changed.0 + CLOCK_GRANULARITY < self.started.0
+    }
+
+    /// Tells for any path of `later` that is not in this tree whether there was no file.
+    pub(super) fn absence(&self, later: &Self) -> impl Fn(&OsStr) -> Absence {
+        let is_complete = self.is_complete;
+        let unreadable = self.gaps.iter().filter_map(|gap| match gap {
+            Gap::Unreadable { path, .. } => Some(path.as_path().as_os_str().to_owned()),
+            Gap::TooManyFiles { .. } | Gap::OutOfTime | Gap::Failed { .. } | Gap::Storage { .. } => None,
+        });
+        let unignored = self.folders.iter().filter_map(|(folder, before)| {
+            let after = later.folders.get(folder)?;
+            (before != after && !self.ignores_more(later, Path::new(folder), before, after))
+                .then(|| folder.clone())
+        });
+        let unknown: HashSet<OsString> = unreadable.chain(unignored).collect();
+        move |path| {
+            let is_beneath_unknown =
+                || Path::new(path).ancestors().any(|folder| unknown.contains(folder.as_os_str()));
+            if !is_complete || (!unknown.is_empty() && is_beneath_unknown()) {
+                Absence::Unknown
+            } else {
+                Absence::Certain
+            }
+        }
+    }
+
+    /// Whether the ignore files of a folder have only been added to, so that what is seen by their later state was
+    /// seen by the earlier one too.
+    fn ignores_more(&self, later: &Self, folder: &Path, before: &Rules, after: &Rules) -> bool {
+        let text = |tree: &Self, name: &str, stat: &Option<Stat>| match stat {
+            None => Some(Vec::new()),
+            Some(_) => match &tree.files.get(folder.join(name).as_os_str())?.content {
+                Content::Bytes(id) => tree.pack.get(id).ok(),
+                Content::Link(_) | Content::Unknown(_) => None,
+            },
+        };
+        RULE_FILES.iter().zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after).all(
+            |(name, (before, after))| {
+                let (Some(before), Some(after)) = (text(self, name, before), text(later, name, after)) else {
+                    return false;
+                };
+                let is_whole = before.last().is_none_or(|byte| *byte == b'\n');
+                after.strip_prefix(before.as_slice()).is_some_and(|added| {
+                    is_whole && !added.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"!"))
+                })
+            },
+        )
+    }
+
+    /// Reads files until time or room is used up.
+    fn read(&mut self, mut unread: Vec<Unread>, means: Means<'_>) {
+        // What is covered stays so; of the others the small ones come first, so that as many as possible are.
+        unread.sort_unstable_by_key(|file| (!file.is_kept, file.stat.size));
+        let carried: u64 = self.files.values().map(Held::kept_bytes).sum();
+        let mut reader = Reader {
+            means,
+            pack: self.pack.clone(),
+            deadline: Instant::now() + means.limits.read_time,
+            room: means.limits.total_bytes.saturating_sub(carried),
+            failure: None,
+        };
+        for file in unread {
+            // What has vanished meanwhile is absent.
+            if let Some(held) = reader.held(&file) {
+                self.files.insert(file.path, held);
+            }
+        }
+        self.gaps.extend(reader.failure.map(|error| Gap::Storage { error }));
+    }
+
+    /// Leaves contents behind that no file has any more, once they are as much as those in use may be.
+    fn compact(&mut self, means: Means<'_>) {
+        if self.pack.length() <= means.limits.total_bytes.saturating_mul(2) {
+            return;
+        }
+        let compacted = Pack::default();
+        let used = self.files.values().filter_map(|held| match &held.content {
+            Content::Bytes(id) => Some(id),
+            Content::Link(_) | Content::Unknown(_) => None,
+        });
+        for id in used {
+            if let Err(error) = self.pack.get(id).and_then(|bytes| compacted.put(&bytes, means.blobs)) {
+                tracing::warn!(%error, "the contents of the workspace stay as large as they are");
+                return;
+            }
+        }
+        self.pack = compacted;
+    }
+}
+
+/// A file to be read.
+#[derive(Debug)]
+struct Unread {
+    path: OsString,
+    kind: Kind,
+    stat: Stat,
+    /// Whether its earlier bytes are kept.
+    is_kept: bool,
+}
+
+/// Reads files within bounds.
+struct Reader<'m> {
+    means: Means<'m>,
+    pack: Pack,
+    deadline: Instant,
+    /// Bytes that may still be kept.
+    room: u64,
+    /// Why nothing can be kept any more.
+    failure: Option<String>,
+}
+
+impl Reader<'_> {
+    /// What can be known of a file; `None` when it is gone.
+    fn held(&mut self, file: &Unread) -> Option<Held> {
+        // Before the stat that counts, so that a write in between is noticed.
+        let now = clock(SystemTime::now());
+        let content = match file.kind {
+            Kind::Special => Ok((file.stat, Content::Unknown(NotKept::NotAFile))),
+            Kind::Link => std::fs::read_link(&file.path).map(|target| (file.stat, Content::Link(target))),
+            Kind::File => match self.refusal(file.stat.size) {
+                Some(reason) => Ok((file.stat, Content::Unknown(reason))),
+                None => self.keep(Path::new(&file.path)),
+            },
+        };
+        let (stat, content) = match content {
+            Ok(known) => known,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => (file.stat, Content::Unknown(NotKept::unreadable(&error))),
+        };
+        let is_settled = stat.modified.0.max(stat.changed.0) + CLOCK_GRANULARITY < now.0;
+        let held = Held { stat, content, is_settled };
+        self.room = self.room.saturating_sub(held.kept_bytes());
+        Some(held)
+    }
+
+    /// Why a file of this size is not read.
+    fn refusal(&self, size: u64) -> Option<NotKept> {
+        if size > self.means.limits.file_bytes {
+            Some(NotKept::TooLarge { size })
+        } else if size > self.room {
+            Some(NotKept::NoRoom)
+        } else if Instant::now() >= self.deadline {
+            Some(NotKept::OutOfTime)
+        } else {
+            self.failure.clone().map(|error| NotKept::Failed { error })
+        }
+    }
+
+    /// Reads a file and keeps its bytes.
+    fn keep(&mut self, path: &Path) -> io::Result<(Stat, Content)> {
+        let (file, mut stat) = open(path)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(stat.size.min(self.room)).unwrap_or_default());
+        let limit = self.room.min(self.means.limits.file_bytes);
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        let size = bytes.len() as u64;
+        if let Some(reason) = self.refusal(size) {
+            return Ok((stat, Content::Unknown(reason)));
+        }
+        // It may be growing; the stat then differs at the next look, whatever size is noted here.
+        stat.size = size;
+        match self.pack.put(&bytes, self.means.blobs) {
+            Ok(id) => Ok((stat, Content::Bytes(id))),
+            Err(error) => {
+                let error = format!("{}: {error}", self.means.blobs.folder().display());
+                self.failure = Some(error.clone());
+                Ok((stat, Content::Unknown(NotKept::Failed { error })))
+            }
+        }
+    }
+}
+
+/// Opens a regular file, and neither follows a link nor waits for the other end of a pipe that has taken its place.
+pub(super) fn open(path: &Path) -> io::Result<(File, Stat)> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        Ok((file, Stat::of(&metadata)))
+    } else {
+        Err(io::Error::other("it is not a regular file any more"))
+    }
+}
+
+/// Looks at the known files that the walk has not come by and adds those that exist. Returns those of which nothing
+/// can be learned, as they were.
+fn follow(base: &Tree, found: &mut Found, roots: &[AbsPath], deadline: Instant) -> HashMap<OsString, Held> {
+    let mut unknown = HashMap::new();
+    let mut folders = HashMap::new();
+    for (path, held) in &base.files {
+        if found.files.contains_key(path) {
+            continue;
+        }
+        if Instant::now() >= deadline {
+            unknown.insert(path.clone(), held.clone());
+            continue;
+        }
+        let file = Path::new(path);
+        let is_reached = file.parent().is_some_and(|folder| is_real_folder(folder, roots, &mut folders));
+        if !is_reached {
+            continue;
+        }
+        match file.symlink_metadata() {
+            Ok(metadata) => {
+                let stat = Stat::of(&metadata);
+                found.files.extend(walk::kind(&metadata).map(|kind| (path.clone(), (kind, stat))));
+            }
+            Err(error) if is_missing(&error) => {}
+            Err(_) => {
+                unknown.insert(path.clone(), held.clone());
+            }
+        }
+    }
+    if !unknown.is_empty() && found.gaps.is_empty() {
+        found.gaps.push(Gap::OutOfTime);
+    }
+    unknown
+}
+
+/// Whether a folder is reached from its root without following a link. One that cannot be looked at counts as
+/// reached: the look at what is in it will tell.
+fn is_real_folder(folder: &Path, roots: &[AbsPath], known: &mut HashMap<PathBuf, bool>) -> bool {
+    if roots.iter().any(|root| root.as_path() == folder) {
+        return true;
+    }
+    if let Some(is_real) = known.get(folder) {
+        return *is_real;
+    }
+    let is_real = folder.parent().is_some_and(|parent| is_real_folder(parent, roots, known))
+        && match folder.symlink_metadata() {
+            Ok(metadata) => metadata.is_dir(),
+            Err(error) => !is_missing(&error),
+        };
+    known.insert(folder.to_path_buf(), is_real);
+    is_real
+}
+
+/// Whether an error says that nothing is there.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Seconds and nanoseconds since 1970.
+pub(super) fn clock(time: SystemTime) -> (i64, i64) {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
+}

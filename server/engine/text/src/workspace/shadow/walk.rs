@@ -1,0 +1,216 @@
+//! Finds the files of the workspace and what the system says about them.
+//!
+//! Rule: files and links are found as the search tools find them (ignore files obeyed, hidden files seen, version
+//! control folders not, links not followed); nothing is opened, and whatever was not looked at is said to be so.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use crate::workspace::shadow::Gap;
+use kode_base::paths::AbsPath;
+use kode_base::vcs::is_vcs_folder;
+
+/// So many folders that cannot be read are named; more are like there being too much to look at.
+const MAX_UNREADABLE: usize = 20;
+
+/// Entries that a thread of the walk gathers before it hands them over.
+const BATCH: usize = 256;
+
+/// Files of a folder that say what is ignored in it and beneath it.
+pub(super) const RULE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+
+/// What the system says about a file without opening it. Equal ones mean the same content, unless the file was
+/// written within the clock's granularity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Seconds and nanoseconds since 1970, as the next.
+    pub(super) modified: (i64, i64),
+    /// When content, mode or name changed; programs cannot set it.
+    pub(super) changed: (i64, i64),
+    pub(super) size: u64,
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    /// File type and mode bits.
+    pub(super) mode: u32,
+}
+
+/// What stands at a path, folders aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Link,
+    /// A pipe, a socket, a device.
+    Special,
+}
+
+/// The ignore files of a folder.
+pub(super) type Rules = [Option<Stat>; RULE_FILES.len()];
+
+/// What a walk has found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: HashMap<OsString, (Kind, Stat)>,
+    /// The folders looked into, and the folders around the workspace's whose rules count as well.
+    pub(super) folders: HashMap<OsString, Rules>,
+    /// What was not looked at.
+    pub(super) gaps: Vec<Gap>,
+}
+
+impl Found {
+    /// Whether everything was looked at, folders aside that this user may not read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.gaps.iter().all(|gap| matches!(gap, Gap::Unreadable { .. }))
+    }
+
+    fn note(&mut self, gap: Gap) {
+        if !self.gaps.contains(&gap) {
+            self.gaps.push(gap);
+        }
+    }
+}
+
+impl Stat {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Self {
+                modified: (metadata.mtime(), metadata.mtime_nsec()),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+                size: metadata.size(),
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                mode: metadata.mode(),
+            }
+        }
+        #[cfg(not(unix))]
+        {
+            let modified = metadata.modified().map(super::tree::clock).unwrap_or_default();
+            let mode = if metadata.permissions().readonly() { 0o444 } else { 0o644 };
+            let size = metadata.len();
+            Self { modified, changed: modified, size, device: 0, inode: 0, mode }
+        }
+    }
+}
+
+/// What stands at a path; `None` for a folder.
+pub(super) fn kind(metadata: &Metadata) -> Option<Kind> {
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_dir() => None,
+        () if kind.is_symlink() => Some(Kind::Link),
+        () if kind.is_file() => Some(Kind::File),
+        () => Some(Kind::Special),
+    }
+}
+
+/// Looks at everything beneath `roots`, at `limit` files at most and until `deadline`.
+pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> Found {
+    let found = Mutex::new(Found::default());
+    let Some((first, more)) = roots.split_first() else { return Found::default() };
+    let mut builder = WalkBuilder::new(first);
+    for root in more {
+        builder.add(root);
+    }
+    builder
+        .hidden(false)
+        .require_git(false)
+        .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
+        .build_parallel()
+        .run(|| {
+            let mut batch = Batch { own: Found::default(), all: &found };
+            Box::new(move |entry| {
+                match entry {
+                    Ok(entry) => batch.add(&entry),
+                    Err(error) => batch.fail(&error),
+                }
+                if Instant::now() >= deadline {
+                    batch.own.note(Gap::OutOfTime);
+                    return WalkState::Quit;
+                }
+                if batch.own.files.len() >= BATCH && batch.hand_over() > limit {
+                    batch.own.note(Gap::TooManyFiles { limit });
+                    return WalkState::Quit;
+                }
+                WalkState::Continue
+            })
+        });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for folder in roots.iter().flat_map(|root| root.as_path().ancestors().skip(1)) {
+        found.folders.entry(folder.into()).or_insert_with(|| rules(folder));
+    }
+    if found.files.len() > limit {
+        found.note(Gap::TooManyFiles { limit });
+    }
+    found
+}
+
+/// What one thread has found and not handed over yet.
+struct Batch<'f> {
+    own: Found,
+    all: &'f Mutex<Found>,
+}
+
+impl Batch<'_> {
+    fn add(&mut self, entry: &DirEntry) {
+        if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
+            self.own.folders.insert(entry.path().into(), rules(entry.path()));
+            return;
+        }
+        // What vanishes between being listed and being looked at is absent.
+        let Ok(metadata) = entry.path().symlink_metadata() else { return };
+        if let Some(kind) = kind(&metadata) {
+            self.own.files.insert(entry.path().into(), (kind, Stat::of(&metadata)));
+        }
+    }
+
+    fn fail(&mut self, error: &ignore::Error) {
+        if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            return;
+        }
+        match folder_of(error).and_then(|path| AbsPath::new(path).ok()) {
+            Some(path) => self.own.note(Gap::Unreadable { path, error: error.to_string() }),
+            None => self.own.note(Gap::Failed { error: error.to_string() }),
+        }
+    }
+
+    /// Returns how many files all have found.
+    fn hand_over(&mut self) -> usize {
+        let mut own = std::mem::take(&mut self.own);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.files.extend(own.files.drain());
+        all.folders.extend(own.folders.drain());
+        for gap in own.gaps {
+            if all.gaps.len() < MAX_UNREADABLE {
+                all.note(gap);
+            } else {
+                all.note(Gap::Failed { error: "more folders than can be named cannot be read".to_owned() });
+            }
+        }
+        all.files.len()
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}
+
+fn rules(folder: &Path) -> Rules {
+    RULE_FILES.map(|name| folder.join(name).symlink_metadata().ok().map(|metadata| Stat::of(&metadata)))
+}
+
+fn folder_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => folder_of(err),
+        _ => None,
+    }
+}

@@ -1,0 +1,383 @@
+//! Watches the folders of files that were read.
+//!
+//! Rule: the system's word that something happened is only a reason to look; events of other files cost a lookup. At
+//! most one thread a session, which ends with it. Where nothing can be watched, that is told once, and the looks when
+//! a turn begins and before each edit go on.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use notify::event::ModifyKind;
+use notify::{ErrorKind, EventKind};
+
+use crate::workspace::WatchReport;
+use crate::workspace::changes::{Tracker, lock};
+use kode_base::folder_watch::FolderWatch;
+use kode_base::paths::{AbsPath, Target};
+
+/// The most folders one session watches.
+pub(super) const MAX_WATCHED_FOLDERS: usize = 512;
+
+/// A file is looked at when nothing has happened for so long.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// A file is looked at after so long though things go on happening.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What is watched, and what waits for the thread that does it.
+pub(super) struct Watch {
+    state: Mutex<State>,
+    wake: Condvar,
+    max_folders: usize,
+}
+
+#[derive(Default)]
+struct State {
+    stage: Stage,
+    /// Targets to be watched, and to be watched no longer.
+    wanted: Vec<Target>,
+    released: Vec<Target>,
+    /// Folders that were deleted or moved away.
+    lost: Vec<PathBuf>,
+    /// Targets to which something happened, since when, and when last.
+    touched: BTreeSet<Target>,
+    first_touch: Option<Instant>,
+    last_touch: Option<Instant>,
+    /// The paths by which events name a target; none when it cannot be watched.
+    paths: HashMap<Target, Vec<PathBuf>>,
+    targets: HashMap<PathBuf, Vec<Target>>,
+    folders: HashSet<PathBuf>,
+    /// Whether it was told that something is not watched.
+    has_told: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// No file was read yet.
+    #[default]
+    Idle,
+    Running,
+    Ended,
+}
+
+/// What the thread does next.
+enum Work {
+    /// The set of watched folders changes.
+    Arrange { wanted: Vec<Target>, released: Vec<Target>, lost: Vec<PathBuf> },
+    /// Files are looked at.
+    Look(BTreeSet<Target>),
+}
+
+impl Watch {
+    pub(super) fn new(max_folders: usize) -> Self {
+        Self { state: Mutex::default(), wake: Condvar::new(), max_folders }
+    }
+
+    /// Has a target watched, unless it is already. The first one starts the thread.
+    pub(super) fn add(&self, target: &Target, tracker: &Arc<Tracker>) {
+        let mut state = self.state();
+        if state.stage == Stage::Ended || state.paths.contains_key(target) {
+            return;
+        }
+        // Known from now on, so that it is not asked for twice.
+        state.paths.insert(target.clone(), Vec::new());
+        state.wanted.push(target.clone());
+        if state.stage == Stage::Idle {
+            let tracker = Arc::clone(tracker);
+            let thread = std::thread::Builder::new().name("kode-watch".to_owned());
+            state.stage = match thread.spawn(move || Thread::new(tracker).run()) {
+                Ok(_) => Stage::Running,
+                Err(error) => {
+                    tracing::warn!(%error, "Files are not watched: the thread could not be started");
+                    Stage::Ended
+                }
+            };
+        }
+        self.wake.notify_one();
+    }
+
+    /// Watches a target no longer.
+    pub(super) fn release(&self, target: Target) {
+        let mut state = self.state();
+        if state.stage == Stage::Running {
+            state.released.push(target);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Has a target looked at soon, whatever happens to it.
+    pub(super) fn look_again(&self, target: Target) {
+        let mut state = self.state();
+        if state.stage == Stage::Running {
+            state.touch(target);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Ends the thread; nothing is watched from now on.
+    pub(super) fn stop(&self) {
+        self.state().stage = Stage::Ended;
+        self.wake.notify_one();
+    }
+
+    /// Waits for what is to be done; `None` at the end.
+    fn next(&self) -> Option<Work> {
+        let mut state = self.state();
+        loop {
+            if state.stage == Stage::Ended {
+                return None;
+            }
+            if !(state.wanted.is_empty() && state.released.is_empty() && state.lost.is_empty()) {
+                return Some(Work::Arrange {
+                    wanted: std::mem::take(&mut state.wanted),
+                    released: std::mem::take(&mut state.released),
+                    lost: std::mem::take(&mut state.lost),
+                });
+            }
+            state = match state.wait_for_quiet() {
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    (state.first_touch, state.last_touch) = (None, None);
+                    return Some(Work::Look(std::mem::take(&mut state.touched)));
+                }
+                Some(wait) => self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+    }
+
+    /// Takes what the system says. Called from the system's thread for everything in the watched folders.
+    fn hear(&self, event: &notify::Event) {
+        let mut state = self.state();
+        if event.need_rescan() {
+            let all: Vec<_> = state.paths.keys().cloned().collect();
+            all.into_iter().for_each(|target| state.touch(target));
+        }
+        for path in &event.paths {
+            for target in state.targets.get(path).cloned().unwrap_or_default() {
+                state.touch(target);
+            }
+            if matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))) {
+                state.lose(path);
+            }
+        }
+        if !state.touched.is_empty() || !state.lost.is_empty() {
+            self.wake.notify_one();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl State {
+    fn touch(&mut self, target: Target) {
+        let now = Instant::now();
+        self.first_touch.get_or_insert(now);
+        self.last_touch = Some(now);
+        self.touched.insert(target);
+    }
+
+    /// How long to wait before what was touched is looked at; `None` when nothing was.
+    fn wait_for_quiet(&self) -> Option<Duration> {
+        let due = (self.last_touch? + QUIET).min(self.first_touch? + LONGEST_WAIT);
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Notes that a path was removed or renamed: watched folders that it led to are no longer there, or are others by now,
+    /// which then are watched: the system may tell of the old one late.
+    fn lose(&mut self, path: &Path) {
+        let lost: Vec<_> = self.folders.iter().filter(|folder| folder.starts_with(path)).cloned().collect();
+        for folder in lost {
+            self.folders.remove(&folder);
+            let inside = self.targets.iter().filter(|(path, _)| path.parent() == Some(&folder));
+            let inside: HashSet<Target> = inside.flat_map(|(_, targets)| targets.clone()).collect();
+            for target in inside {
+                self.forget(&target);
+                self.touch(target.clone());
+                self.paths.insert(target.clone(), Vec::new());
+                self.wanted.push(target);
+            }
+            self.lost.push(folder);
+        }
+    }
+
+    /// Forgets how events name a target. Answers the folders in which no other target is left.
+    fn forget(&mut self, target: &Target) -> Vec<PathBuf> {
+        let paths = self.paths.remove(target).unwrap_or_default();
+        for path in &paths {
+            if let Some(targets) = self.targets.get_mut(path) {
+                targets.retain(|other| other != target);
+                if targets.is_empty() {
+                    self.targets.remove(path);
+                }
+            }
+        }
+        let folders: HashSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+        let is_empty = |folder: &&Path| !self.targets.keys().any(|path| path.parent() == Some(folder));
+        folders.into_iter().filter(is_empty).map(Path::to_path_buf).collect()
+    }
+}
+
+/// The thread that watches and looks.
+struct Thread {
+    tracker: Arc<Tracker>,
+    watcher: Option<FolderWatch>,
+}
+
+impl Thread {
+    fn new(tracker: Arc<Tracker>) -> Self {
+        Self { tracker, watcher: None }
+    }
+
+    fn run(mut self) {
+        self.watcher = self.connect();
+        while let Some(work) = self.watch().next() {
+            match work {
+                Work::Look(touched) => self.tracker.look_after_events(touched),
+                Work::Arrange { wanted, released, lost } => {
+                    lost.iter().for_each(|folder| self.leave(folder));
+                    released.iter().for_each(|target| self.release(target));
+                    wanted.into_iter().for_each(|target| self.add(target));
+                }
+            }
+        }
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.tracker.watch
+    }
+
+    fn connect(&self) -> Option<FolderWatch> {
+        let tracker = Arc::clone(&self.tracker);
+        let hear = move |event: notify::Result<notify::Event>| match event {
+            Ok(event) => tracker.watch.hear(&event),
+            Err(error) => tell(&tracker, &error.to_string()),
+        };
+        match FolderWatch::new(hear) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                tell(&self.tracker, &error.to_string());
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, target: Target) {
+        let Target::File(file) = &target else { return };
+        let places = places(file);
+        let mut paths = Vec::new();
+        let mut is_missing = places.is_empty();
+        for path in places {
+            let Some(folder) = path.parent() else { continue };
+            match self.enter(folder) {
+                Ok(()) => paths.push(path),
+                Err(Obstacle::Missing) => is_missing = true,
+                Err(Obstacle::Told) => {}
+            }
+        }
+        let mut state = self.watch().state();
+        let is_lost = |path: &PathBuf| path.parent().is_some_and(|folder| !state.folders.contains(folder));
+        if paths.iter().any(is_lost) {
+            // Its folder was told to be gone meanwhile: what is there by now is watched.
+            state.wanted.push(target.clone());
+        } else if paths.is_empty() && is_missing {
+            // Asked for anew when a turn begins: the folder may be there by then.
+            state.paths.remove(&target);
+        } else {
+            for path in &paths {
+                state.targets.entry(path.clone()).or_default().push(target.clone());
+            }
+            state.paths.insert(target.clone(), paths);
+        }
+        // Whatever happened between the reading and now.
+        state.touch(target);
+    }
+
+    /// Has a folder watched. No lock is held: the system's thread takes part in it, and may be waiting for one.
+    fn enter(&mut self, folder: &Path) -> Result<(), Obstacle> {
+        let watched = {
+            let state = self.watch().state();
+            if state.folders.contains(folder) {
+                return Ok(());
+            }
+            state.folders.len()
+        };
+        let limit = self.watch().max_folders;
+        if watched >= limit {
+            tell(&self.tracker, &format!("{limit} folders are watched, and not more"));
+            return Err(Obstacle::Told);
+        }
+        let Some(watcher) = &self.watcher else { return Err(Obstacle::Told) };
+        // Known before it is watched: the end of an older folder of that name may be told at any time and end the watch of
+        // this one.
+        self.tracker.watch.state().folders.insert(folder.to_path_buf());
+        let watched = watcher.watch(folder);
+        if watched.is_err() {
+            self.tracker.watch.state().folders.remove(folder);
+        }
+        match watched {
+            Ok(()) => Ok(()),
+            Err(error) if is_missing(&error) => Err(Obstacle::Missing),
+            Err(error) => {
+                tell(&self.tracker, &error.to_string());
+                Err(Obstacle::Told)
+            }
+        }
+    }
+
+    fn release(&mut self, target: &Target) {
+        let empty = self.watch().state().forget(target);
+        for folder in empty {
+            if self.watch().state().folders.remove(&folder) {
+                self.leave(&folder);
+            }
+        }
+    }
+
+    /// Has a folder watched no longer; the system may have seen to that itself.
+    fn leave(&mut self, folder: &Path) {
+        if let Some(watcher) = &self.watcher {
+            watcher.unwatch(folder);
+        }
+    }
+}
+
+/// Why a folder is not watched.
+enum Obstacle {
+    /// It is not there.
+    Missing,
+    /// Something that was told.
+    Told,
+}
+
+/// The paths, without links in their folders, by which events name a file: its own, and that of the file it links
+/// to. None when its folder is missing.
+fn places(file: &AbsPath) -> Vec<PathBuf> {
+    let folder = file.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
+    let named = folder.zip(file.as_path().file_name()).map(|(folder, name)| folder.join(name));
+    let real = std::fs::canonicalize(file).ok().filter(|real| Some(real) != named.as_ref());
+    named.into_iter().chain(real).collect()
+}
+
+fn is_missing(error: &notify::Error) -> bool {
+    match &error.kind {
+        ErrorKind::PathNotFound => true,
+        ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+/// Tells once that something is not watched.
+fn tell(tracker: &Tracker, reason: &str) {
+    if std::mem::replace(&mut tracker.watch.state().has_told, true) {
+        return;
+    }
+    tracing::warn!(reason, "Not all files that were read are watched; they are compared when a turn begins");
+    tracker.report(WatchReport::NotWatching { reason: reason.to_owned() });
+}

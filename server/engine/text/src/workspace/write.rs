@@ -1,0 +1,509 @@
+//! Applying change sets: the only code that changes the user's text.
+//!
+//! Rule: an open document is changed only through the host and a closed file only by an atomic write, each against
+//! the text that is there at that moment: when it is not the text the change was computed on, the change is rebased
+//! or refused, and it is tried a fixed number of times, each in a longer pause of the user's typing than the last.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::document::DocumentSnapshot;
+use crate::edit::change::apply_edits;
+use crate::edit::rebase::{Rebase, rebase};
+use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
+use crate::host::{DocumentEdit, DocumentEditOutcome};
+use crate::workspace::overlay::{FileBytes, Roots, read_bytes, real_path};
+use crate::workspace::{Freshness, ReadError, Workspace};
+use kode_base::call::{ToolError, ToolErrorKind};
+use kode_base::encoding::{self, EncodeError, TextFormat};
+use kode_base::paths::{AbsPath, Target};
+use kode_base::{atomic, blocking};
+
+/// How often a change is computed anew for a text that keeps moving.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// How long nobody may have typed before a document is changed that was typed into while the editor was asked to change it.
+/// It doubles with each attempt: an editor that is slow to take an edit needs a longer pause to take it in.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long such a pause is waited for; then the change is tried all the same.
+const MAX_WAIT_FOR_PAUSE: Duration = Duration::from_secs(2);
+
+/// Characters of the user's text that a conflict quotes.
+const MAX_QUOTED_CHARS: usize = 400;
+
+/// Why a change set was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The user's typing, or whatever else wrote the file, changed the very text that was to be replaced.
+    #[error(
+        "`{path}` was changed meanwhile at line {line}, in the text that was to be replaced; there now stands:\n{theirs}"
+    )]
+    Conflict {
+        /// The file.
+        path: String,
+        /// First line of the place as it is now, from 1.
+        line: usize,
+        /// What stands there now.
+        theirs: String,
+    },
+    /// A file that was to be created has appeared.
+    #[error("`{path}` was created by someone else meanwhile")]
+    Exists {
+        /// The file.
+        path: String,
+    },
+    /// The file or document that was to be changed is no more.
+    #[error("`{path}` was deleted or closed meanwhile")]
+    Gone {
+        /// The file.
+        path: String,
+    },
+    /// It may not be written, or is no longer what may be written.
+    #[error("`{path}` cannot be written: {reason}")]
+    Forbidden {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// It cannot be read as what it was.
+    #[error("the file changed meanwhile: {0}")]
+    Unreadable(#[source] ReadError),
+    /// Its encoding cannot hold the change.
+    #[error("`{path}` cannot be changed: {source}")]
+    Encode {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: EncodeError,
+    },
+    /// The editor refused the edit.
+    #[error("the editor refused to change `{path}`: {reason}")]
+    Rejected {
+        /// The document.
+        path: String,
+        /// The editor's reason.
+        reason: String,
+    },
+    /// The editor never showed the edit.
+    #[error("the editor did not confirm the change of `{path}`: {reason}")]
+    Unconfirmed {
+        /// The document.
+        path: String,
+        /// What was waited for.
+        reason: String,
+    },
+    /// The text changed again at every attempt.
+    #[error("`{path}` kept changing: {MAX_ATTEMPTS} attempts to change it came too late")]
+    Moving {
+        /// The file.
+        path: String,
+    },
+    /// The system failed to write it.
+    #[error("`{path}` cannot be written: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Cancelled before anything was sent or written.
+    #[error("cancelled before `{path}` was changed")]
+    Cancelled {
+        /// The file.
+        path: String,
+    },
+    /// Cancelled while the editor was at it.
+    #[error("cancelled while the editor was changing `{path}`; it may have been changed")]
+    Abandoned {
+        /// The document.
+        path: String,
+    },
+    /// Some files were changed before one could not be.
+    #[error("{source}\nAlready changed before that: {}", .changed.join(", "))]
+    Partial {
+        /// What was applied.
+        applied: Vec<AppliedFile>,
+        /// The same for people.
+        changed: Vec<String>,
+        /// Why the next file was not changed.
+        source: Box<ApplyError>,
+    },
+}
+
+impl Workspace {
+    /// Applies a change set: open documents through the host, closed files by guarded atomic writes. Files are
+    /// changed in order, and their new text counts as read if the old one did.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; [`ApplyError::Partial`] when some files had been changed by then.
+    pub async fn apply(
+        &self,
+        change: ChangeSet,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<AppliedFile>, ApplyError> {
+        let mut applied: Vec<AppliedFile> = Vec::with_capacity(change.files.len());
+        for file in change.files {
+            match self.apply_file(Arc::new(file), &change.label, change.author, cancel).await {
+                Ok(file) => applied.push(file),
+                Err(error) if applied.is_empty() => return Err(error),
+                Err(error) => {
+                    let changed = applied.iter().map(|file| self.display(&file.target)).collect();
+                    return Err(ApplyError::Partial { applied, changed, source: Box::new(error) });
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Removes a file that has no bytes. It may be open: a document without text is left of a file that the agent made
+    /// and whose text was taken out again, and its file goes all the same.
+    ///
+    /// # Errors
+    /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when there is text in it after all, and
+    /// [`io::ErrorKind::InvalidInput`] when it is a link, no file, or led out of the workspace by a link.
+    pub async fn remove_empty(&self, target: &Target) -> io::Result<()> {
+        let Some(place) = target.file().cloned() else { return Ok(()) };
+        if self.open_document(target).await.is_some_and(|document| document.text.len_bytes() > 0) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the editor has text in it"));
+        }
+        let roots = self.roots.clone();
+        blocking(move || {
+            let forbidden = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            // Of a link the file it leads to would be looked at, and the link itself removed.
+            let metadata = std::fs::symlink_metadata(&place)?;
+            if !metadata.is_file() {
+                return forbidden("it is a link, or no file");
+            }
+            if roots.name(&place) && !roots.hold(&place) {
+                return forbidden("it leads out of the workspace");
+            }
+            if metadata.len() > 0 {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "there is text in it"));
+            }
+            std::fs::remove_file(&place)
+        })
+        .await
+    }
+
+    async fn apply_file(
+        &self,
+        file: Arc<FileChange>,
+        label: &str,
+        author: Author,
+        cancel: &CancellationToken,
+    ) -> Result<AppliedFile, ApplyError> {
+        let path = self.display(&file.target);
+        let _own_write = self.own_write(&file.target);
+        let mut rebased = 0;
+        for attempt in 0..MAX_ATTEMPTS {
+            if attempt > 0 {
+                let pause = self.pause_in_typing(&file.target, FIRST_PAUSE * 2u32.pow(attempt - 1));
+                let _ = cancel.run_until_cancelled(pause).await;
+            }
+            if cancel.is_cancelled() {
+                return Err(ApplyError::Cancelled { path });
+            }
+            let job = Job { file: file.clone(), path: path.clone(), rebased };
+            let attempt = match (self.open_document(&file.target).await, &file.target) {
+                (Some(document), _) => self.edit_document(job, document, label, cancel).await?,
+                (None, Target::Untitled(_)) => return Err(ApplyError::Gone { path }),
+                (None, Target::File(place)) => {
+                    let (roots, place) = (self.roots.clone(), place.clone());
+                    blocking(move || job.write(&roots, &place)).await?
+                }
+            };
+            match attempt {
+                Attempt::Done(applied) => {
+                    match author {
+                        Author::Agent => self.note_applied(&applied),
+                        Author::User => {}
+                    }
+                    return Ok(*applied);
+                }
+                Attempt::Again { rebased: so_far } => rebased = so_far,
+            }
+        }
+        Err(ApplyError::Moving { path })
+    }
+
+    /// Returns when the text of an open document has not changed for so long, or when that has been waited for long enough;
+    /// at once for what is not open.
+    async fn pause_in_typing(&self, target: &Target, pause: Duration) {
+        let version = || async { self.open_document(target).await.map(|document| document.version) };
+        let wait = async {
+            let mut last = version().await;
+            while last.is_some() {
+                tokio::time::sleep(pause).await;
+                let now = version().await;
+                if now == last {
+                    break;
+                }
+                last = now;
+            }
+        };
+        // Typing that never pauses is no reason to give up without another attempt.
+        let _ = tokio::time::timeout(MAX_WAIT_FOR_PAUSE, wait).await;
+    }
+
+    async fn edit_document(
+        &self,
+        job: Job,
+        document: DocumentSnapshot,
+        label: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Attempt, ApplyError> {
+        let now = document.text.to_string();
+        let (merged, job, now) = blocking(move || (job.merge(&now), job, now)).await;
+        let Merged { edits, rebased } = merged?;
+        if edits.is_empty() {
+            return Ok(Attempt::Done(Box::new(job.done(now.clone(), now, edits, rebased))));
+        }
+        let edit = DocumentEdit { base: document, edits: edits.clone(), label: label.to_owned() };
+        // An outcome that is already there is taken even when cancelled: what happened is reported as it happened.
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.host.edit_document(edit) => outcome,
+            () = cancel.cancelled() => return Err(ApplyError::Abandoned { path: job.path }),
+        };
+        match outcome {
+            DocumentEditOutcome::Applied(shown) => {
+                self.note_agent_change(&shown);
+                let new_text = apply_edits(&now, &edits);
+                let done = job.done(now, new_text, edits, rebased);
+                Ok(Attempt::Done(Box::new(AppliedFile { shown: Some(shown), ..done })))
+            }
+            DocumentEditOutcome::Stale | DocumentEditOutcome::Closed => Ok(Attempt::Again { rebased }),
+            DocumentEditOutcome::Rejected { reason } => Err(ApplyError::Rejected { path: job.path, reason }),
+            DocumentEditOutcome::Unconfirmed { reason } => {
+                Err(ApplyError::Unconfirmed { path: job.path, reason })
+            }
+        }
+    }
+
+    /// The new text counts as read unless it holds changes of the user's that the session has not seen.
+    fn note_applied(&self, applied: &AppliedFile) {
+        match self.freshness_of(&applied.target, &applied.old_text) {
+            Freshness::Current | Freshness::Unread => self.note_text(&applied.target, &applied.new_text),
+            Freshness::Changed => self.note_merged(&applied.target, &applied.old_text, &applied.new_text),
+        }
+    }
+}
+
+/// One attempt at one file.
+struct Job {
+    file: Arc<FileChange>,
+    path: String,
+    rebased: u32,
+}
+
+/// The edits for the text as it is now; none when they are already in it.
+struct Merged {
+    edits: Vec<TextEdit>,
+    rebased: u32,
+}
+
+enum Attempt {
+    Done(Box<AppliedFile>),
+    Again { rebased: u32 },
+}
+
+impl Job {
+    fn merge(&self, now: &str) -> Result<Merged, ApplyError> {
+        let (base, edits) = (self.file.old_text(), &self.file.edits);
+        if now == base {
+            return Ok(Merged { edits: edits.clone(), rebased: self.rebased });
+        }
+        let rebased = self.rebased + 1;
+        match rebase(base, edits, now) {
+            Rebase::Clean(edits) => Ok(Merged { edits, rebased }),
+            Rebase::AlreadyApplied => Ok(Merged { edits: Vec::new(), rebased }),
+            Rebase::Conflict { theirs, line, .. } => {
+                Err(ApplyError::Conflict { path: self.path.clone(), line, theirs: quoted(&theirs) })
+            }
+        }
+    }
+
+    fn done(&self, old_text: String, new_text: String, edits: Vec<TextEdit>, rebased: u32) -> AppliedFile {
+        AppliedFile {
+            target: self.file.target.clone(),
+            created: false,
+            old_text,
+            new_text,
+            rebased,
+            format: None,
+            edits,
+            shown: None,
+            bytes: None,
+        }
+    }
+
+    fn write(self, roots: &Roots, place: &AbsPath) -> Result<Attempt, ApplyError> {
+        if roots.name(place) && !roots.hold(place) {
+            return Err(self.forbidden("it leads out of the workspace, or nowhere, through a symbolic link"));
+        }
+        match self.file.base {
+            Some(_) => self.replace(place),
+            None => self.create(place),
+        }
+    }
+
+    fn replace(&self, place: &AbsPath) -> Result<Attempt, ApplyError> {
+        let real = std::fs::canonicalize(place).map_err(|error| self.io_error(error))?;
+        let FileBytes { bytes, metadata } =
+            read_bytes(&real).map_err(|error| ApplyError::from_read(error.into_read_error(&self.path)))?;
+        if !atomic::is_writable(&real, &metadata) {
+            return Err(self.forbidden("it is read-only"));
+        }
+        let decoded = encoding::decode(&bytes)
+            .map_err(|not_text| ApplyError::Unreadable(ReadError::of_bytes(not_text, &self.path)))?;
+        let Merged { edits, rebased } = self.merge(&decoded.text)?;
+        let new_text = apply_edits(&decoded.text, &edits);
+        let format = decoded.format;
+        let done = |edits| {
+            let done = self.done(decoded.text.clone(), new_text.clone(), edits, rebased);
+            let bytes = Some(bytes.as_slice().into());
+            Attempt::Done(Box::new(AppliedFile { format: Some(format), bytes, ..done }))
+        };
+        if new_text == decoded.text {
+            return Ok(done(Vec::new()));
+        }
+        let encode_error = |source| ApplyError::Encode { path: self.path.clone(), source };
+        decoded.format.check_faithful(&decoded.text, &bytes).map_err(encode_error)?;
+        let new_bytes = decoded.format.encode(&new_text).map_err(encode_error)?;
+        let is_unchanged = || {
+            std::fs::canonicalize(place).is_ok_and(|now| now == real)
+                && read_bytes(&real).is_ok_and(|now| now.bytes == bytes)
+        };
+        match atomic::replace(&real, &new_bytes, &metadata, is_unchanged) {
+            Ok(true) => Ok(done(edits)),
+            Ok(false) => Ok(Attempt::Again { rebased }),
+            Err(error) => Err(self.io_error(error)),
+        }
+    }
+
+    fn create(&self, place: &AbsPath) -> Result<Attempt, ApplyError> {
+        let new_text = self.file.new_text();
+        let encode_error = |source| ApplyError::Encode { path: self.path.clone(), source };
+        let bytes = TextFormat::UTF_8.encode(&new_text).map_err(encode_error)?;
+        let real = real_path(place).map_err(|error| self.io_error(error))?;
+        if let Some(folder) = real.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| self.io_error(error))?;
+        }
+        if !real_path(place).is_ok_and(|now| now == real) {
+            return Ok(Attempt::Again { rebased: self.rebased });
+        }
+        match atomic::create(real.as_path(), &bytes) {
+            Ok(()) => {
+                let done = self.done(String::new(), new_text, self.file.edits.clone(), self.rebased);
+                let format = Some(TextFormat::UTF_8);
+                Ok(Attempt::Done(Box::new(AppliedFile { created: true, format, ..done })))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(ApplyError::Exists { path: self.path.clone() })
+            }
+            Err(error) => Err(self.io_error(error)),
+        }
+    }
+
+    fn forbidden(&self, reason: &str) -> ApplyError {
+        ApplyError::Forbidden { path: self.path.clone(), reason: reason.to_owned() }
+    }
+
+    fn io_error(&self, source: io::Error) -> ApplyError {
+        let path = self.path.clone();
+        match source.kind() {
+            io::ErrorKind::NotFound => ApplyError::Gone { path },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                ApplyError::Forbidden { path, reason: format!("{source} (its folder must be writable, too)") }
+            }
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+                ApplyError::Forbidden { path, reason: "a file stands where a folder is needed".to_owned() }
+            }
+            _ => ApplyError::Io { path, source },
+        }
+    }
+}
+
+impl ApplyError {
+    fn from_read(error: ReadError) -> Self {
+        match error {
+            ReadError::NotFound { path, .. } => Self::Gone { path },
+            other => Self::Unreadable(other),
+        }
+    }
+
+    /// Whether the change may be made after all, by an editor that was too slow for anybody to wait.
+    #[must_use]
+    pub fn may_come_late(&self) -> bool {
+        match self {
+            Self::Unconfirmed { .. } | Self::Abandoned { .. } => true,
+            Self::Partial { source, .. } => source.may_come_late(),
+            Self::Conflict { .. }
+            | Self::Exists { .. }
+            | Self::Gone { .. }
+            | Self::Forbidden { .. }
+            | Self::Unreadable(_)
+            | Self::Encode { .. }
+            | Self::Rejected { .. }
+            | Self::Moving { .. }
+            | Self::Io { .. }
+            | Self::Cancelled { .. } => false,
+        }
+    }
+
+    /// The class of the fault, for the result of the call.
+    fn kind(&self) -> ToolErrorKind {
+        match self {
+            Self::Conflict { .. } | Self::Exists { .. } | Self::Moving { .. } => ToolErrorKind::Conflict,
+            Self::Gone { .. } | Self::Unreadable(_) | Self::Encode { .. } => ToolErrorKind::Mismatch,
+            Self::Forbidden { .. } => ToolErrorKind::Forbidden,
+            Self::Rejected { .. } | Self::Unconfirmed { .. } | Self::Io { .. } => ToolErrorKind::Failed,
+            Self::Cancelled { .. } | Self::Abandoned { .. } => ToolErrorKind::Cancelled,
+            Self::Partial { source, .. } => source.kind(),
+        }
+    }
+
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::Conflict { .. } | Self::Exists { .. } | Self::Moving { .. } => {
+                "The user's text was kept. Read the file again and make the change on what is there now."
+            }
+            Self::Gone { .. } => {
+                "Find out with Glob where it is now, or create it anew if it is still wanted."
+            }
+            Self::Unreadable(_) => "Look at what became of it before changing it.",
+            Self::Encode { .. } => {
+                "Use characters that the encoding has, or ask the user to convert the file to UTF-8."
+            }
+            Self::Forbidden { .. } => "Ask the user whether and how it may be changed.",
+            Self::Rejected { .. } => "Read the file again; if the editor still refuses, ask the user.",
+            Self::Unconfirmed { .. } | Self::Abandoned { .. } => {
+                "Read the file again to see whether the change is in it before trying once more."
+            }
+            Self::Io { .. } => "Check the file system, then try again.",
+            Self::Cancelled { .. } => "Nothing to do.",
+            Self::Partial { source, .. } => source.hint(),
+        }
+    }
+}
+
+impl From<ApplyError> for ToolError {
+    fn from(error: ApplyError) -> Self {
+        Self::new(error.kind(), error.to_string(), error.hint())
+    }
+}
+
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What a call will touch, by its arguments alone: before it is planned, when nothing is known of the world yet.
+//!
+//! Rule: this is a forecast, for putting calls in order and for looking at past calls; the gate judges the plan. What
+//! cannot be told is told as `None`, and everybody takes that for "anything".
+
+use serde_json::Value;
+use url::Url;
+
+use kode_base::call::Touch;
+use kode_base::paths::{AbsPath, Target};
+
+/// What a call of the tool with this canonical name will touch. Paths are taken as `resolve` reads them; commands
+/// start in `directory`.
+#[must_use]
+pub fn declared(
+    tool: &str,
+    input: &Value,
+    directory: &AbsPath,
+    resolve: &dyn Fn(&str) -> Option<Target>,
+) -> Option<Vec<Touch>> {
+    let text = |names: &[&str]| names.iter().find_map(|name| input.get(name)?.as_str());
+    let file = || text(&["file_path", "path", "notebook_path"]);
+    let place = || match text(&["path"]) {
+        Some(path) => resolve(path),
+        None => Some(Target::File(directory.clone())),
+    };
+    let touch = match tool {
+        "Read" | "NotebookRead" => Touch::Read(resolve(file()?)?),
+        "Glob" | "Grep" | "LS" => Touch::Read(place()?),
+        "Diagnostics" => match text(&["path", "file_path"]) {
+            Some(path) => Touch::Read(resolve(path)?),
+            None => return Some(Vec::new()),
+        },
+        "Edit" | "MultiEdit" | "NotebookEdit" | "Write" => Touch::Write(resolve(file()?)?),
+        "Bash" => Touch::Command {
+            command: text(&["command"])?.to_owned(),
+            directory: directory.clone(),
+            outside_sandbox: input.get("dangerouslyDisableSandbox").and_then(Value::as_bool).unwrap_or(false),
+        },
+        "WebFetch" => Touch::Fetch { url: Url::parse(text(&["url"])?).ok()? },
+        "WebSearch" => Touch::Named { tool: "WebSearch", name: text(&["query"])?.to_owned() },
+        "Task" => Touch::Named { tool: "Task", name: text(&["subagent_type"])?.to_owned() },
+        "Skill" => Touch::Named { tool: "Skill", name: text(&["skill"])?.to_owned() },
+        "SlashCommand" => Touch::Named { tool: "SlashCommand", name: text(&["command"])?.to_owned() },
+        "AskUserQuestion" | "BashOutput" | "KillShell" | "Think" => return Some(Vec::new()),
+        _ => return None,
+    };
+    Some(vec![touch])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_call_touches_is_told_from_its_arguments_or_not_at_all() {
+        let directory = AbsPath::new("/w").unwrap();
+        let resolve = |path: &str| Some(Target::File(directory.join(path)));
+        let of = |tool, input| declared(tool, &input, &directory, &resolve);
+        let file = |path: &str| Target::File(AbsPath::new(path).unwrap());
+        assert_eq!(of("Read", json!({ "file_path": "a" })), Some(vec![Touch::Read(file("/w/a"))]));
+        assert_eq!(of("Edit", json!({ "path": "/x" })), Some(vec![Touch::Write(file("/x"))]));
+        assert_eq!(of("Grep", json!({ "pattern": "x" })), Some(vec![Touch::Read(file("/w"))]));
+        assert_eq!(of("Think", json!({})), Some(vec![]));
+        assert_eq!(of("Read", json!({})), None);
+        assert_eq!(of("SomethingElse", json!({ "path": "a" })), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! The report of an applied change: numbered snippets for the model, one line for people, and a patch for machines.
+//!
+//! Rule: the report is made from what was applied, never from what was asked for.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::ToolOutput;
+use kode_base::encoding::LineEnding;
+use kode_text::edit::AppliedFile;
+use kode_text::edit::diff::{Patch, push_numbered, split_lines};
+use kode_text::workspace::Workspace;
+
+/// Lines of the changed text that a report shows the model.
+pub(crate) const MAX_SNIPPET_LINES: usize = 120;
+
+/// Characters of one line that a report shows the model.
+pub(crate) const MAX_SNIPPET_LINE_CHARS: usize = 400;
+
+/// The result of an applied change: counts and numbered snippets for the model, one line for people, and for
+/// machines `{path, absolutePath, patch, unified, truncated, encoding, lineEnding, created, added, removed,
+/// rebased}`, or `{files: [...]}` of these when the change touched several files.
+#[must_use]
+pub fn report(summary: &str, files: &[AppliedFile], workspace: &Workspace) -> ToolOutput {
+    let mut model_text = summary.to_owned();
+    let mut displays = Vec::new();
+    let mut structured = Vec::new();
+    for file in files {
+        let path = workspace.display(&file.target);
+        let patch = Patch::between(&file.old_text, &file.new_text);
+        describe(&mut model_text, &path, file, &patch);
+        let verb = if file.created { "Created" } else { "Edited" };
+        displays.push(format!("{verb} {path} (+{} -{})", patch.added, patch.removed));
+        structured.push(json!({
+            "unified": patch.unified(&path, file.created),
+            "path": path,
+            "absolutePath": file.target.file().map(ToString::to_string),
+            "patch": patch.hunks,
+            "truncated": patch.truncated,
+            "encoding": file.format.map(|format| format.to_string()),
+            "lineEnding": LineEnding::of(&file.new_text).name(),
+            "created": file.created,
+            "added": patch.added,
+            "removed": patch.removed,
+            "rebased": file.rebased,
+        }));
+    }
+    let structured = match structured.len() {
+        1 => structured.pop(),
+        _ => Some(Value::Object([("files".to_owned(), Value::Array(structured))].into_iter().collect())),
+    };
+    ToolOutput { model_text, display: displays.join("\n"), structured, ..ToolOutput::default() }
+}
+
+pub(crate) fn describe(text: &mut String, path: &str, file: &AppliedFile, patch: &Patch) {
+    let start = if text.is_empty() { "" } else { "\n" };
+    let verb = if file.created { "created" } else { "changed" };
+    let _ = write!(text, "{start}{path} {verb}: +{} -{}", patch.added, patch.removed);
+    if file.created {
+        return;
+    }
+    if file.old_text == file.new_text {
+        text.push_str("\nThe text already was as asked; nothing was changed.");
+        return;
+    }
+    if file.rebased > 0 {
+        text.push_str("\nOther places had changed meanwhile; those changes were kept.");
+    }
+    let new = split_lines(&file.new_text);
+    let mut shown = 0;
+    for hunk in &patch.hunks {
+        if shown >= MAX_SNIPPET_LINES {
+            text.push_str("\n[more changed places are not shown]");
+            break;
+        }
+        let first = if hunk.new_lines == 0 { hunk.new_start + 1 } else { hunk.new_start };
+        let _ = write!(text, "\n@@ line {first}: +{} -{}", hunk.count('+'), hunk.count('-'));
+        let lines = &new[first - 1..first - 1 + hunk.new_lines];
+        let room = MAX_SNIPPET_LINES - shown;
+        for (number, line) in (first..).zip(lines.iter().take(room)) {
+            text.push('\n');
+            push_numbered(text, number, line, MAX_SNIPPET_LINE_CHARS);
+        }
+        if lines.len() > room {
+            let _ = write!(text, "\n[{} more lines of this place are not shown]", lines.len() - room);
+        }
+        shown += lines.len();
+    }
+    if patch.truncated {
+        text.push_str("\n[the change is too long to be shown in full]");
+    }
+}

@@ -1,0 +1,78 @@
+//! The state of an MCP server, as clients show it.
+//!
+//! Rule: plain data; a connection publishes a new value at each change.
+
+use std::time::Duration;
+
+use kode_config::mcp::fault::Failure;
+use kode_permission::rules::Source;
+
+/// What becomes of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The user, or its entry, has switched it off.
+    Disabled,
+    /// Its entry stands in a file of the workspace, and the user has not approved it.
+    WaitingForApproval,
+    /// Nobody has needed it yet, or nobody does any more.
+    Stopped,
+    /// It is being started or reached, for the first time or again.
+    Starting,
+    /// It can be used.
+    Connected,
+    /// It wants the user to sign in.
+    NeedsAuth,
+    /// It cannot be used, and is not tried again by itself.
+    Failed,
+}
+
+/// A server, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerInfo {
+    /// What the user calls it.
+    pub name: String,
+    /// How it is reached: `stdio`, `http` or `sse`; empty where its entry cannot be read.
+    pub kind: &'static str,
+    /// What is started or reached.
+    pub target: String,
+    /// What becomes of it.
+    pub state: State,
+    /// Where its entry stands.
+    pub source: Source,
+    /// So many attempts in a row have failed.
+    pub attempts: u32,
+    /// What went wrong last; nothing once it is connected again.
+    pub failure: Option<Failure>,
+    /// How long it took to answer when it was asked last whether it is there.
+    pub latency: Option<Duration>,
+    /// What it calls itself, with its version.
+    pub title: Option<String>,
+    /// So many tools it has.
+    pub tools: usize,
+    /// So many prompts.
+    pub prompts: usize,
+    /// So many resources, without those that a template stands for.
+    pub resources: usize,
+    /// Tools that say something else of themselves than when the server was first used.
+    pub changed_tools: Vec<String>,
+    /// Other things that the user should know.
+    pub notes: Vec<String>,
+}
+
+impl ServerInfo {
+    /// Why its tools are not there, for people; `None` when they are.
+    #[must_use]
+    pub fn absence(&self) -> Option<String> {
+        let why = match self.state {
+            State::Connected => return None,
+            State::Disabled => "it is switched off",
+            State::WaitingForApproval => "it waits for your approval (`/trust`)",
+            State::Stopped => "it is not running",
+            State::Starting => "it is still starting",
+            State::NeedsAuth => "you have to sign in to it",
+            State::Failed => "it failed",
+        };
+        let failure = self.failure.as_ref().map(|failure| format!(": {failure}"));
+        Some(format!("{why}{}", failure.unwrap_or_default()))
+    }
+}

@@ -1,0 +1,96 @@
+//! The tools that every session has.
+//!
+//! Rule: WebSearch is not among them; it is added where a search service is known.
+
+use std::sync::Arc;
+
+use crate::ask_user_question::AskUserQuestion;
+use crate::bash::Bash;
+use crate::bash_output::BashOutput;
+use crate::diagnostics::Diagnostics;
+use crate::edit::Edit;
+use crate::glob::Glob;
+use crate::grep::Grep;
+use crate::kill_shell::KillShell;
+use crate::ls::Ls;
+use crate::multi_edit::MultiEdit;
+use crate::notebook_edit::NotebookEdit;
+use crate::plan_mode::{EnterPlanMode, ExitPlanMode};
+use crate::read::Read;
+use crate::skill::Skill;
+use crate::slash_command::SlashCommand;
+use crate::task::Task;
+use crate::think::Think;
+use crate::todo_write::TodoWrite;
+use crate::web_fetch::WebFetch;
+use crate::write::Write;
+use kode_net::WebClient;
+use kode_tool::Registry;
+
+/// The built-in tools.
+#[must_use]
+pub fn built_in() -> Registry {
+    let mut registry = Registry::default();
+    registry.add(AskUserQuestion);
+    registry.add(Bash);
+    registry.add(BashOutput);
+    registry.add(Diagnostics);
+    registry.add(Edit);
+    registry.add(Glob);
+    registry.add(Grep);
+    registry.add(KillShell);
+    registry.add(Ls);
+    registry.add(MultiEdit);
+    registry.add(NotebookEdit);
+    registry.add(EnterPlanMode);
+    registry.add(ExitPlanMode);
+    registry.add(Read);
+    registry.add(Skill);
+    registry.add(SlashCommand);
+    registry.add(Task);
+    registry.add(Think);
+    registry.add(TodoWrite);
+    registry.add(WebFetch::new(Arc::new(WebClient::default())));
+    registry.add(Write);
+    registry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kode_base::paths::AbsPath;
+    use kode_config::agents::{AgentType, AgentTypes, TASK};
+    use kode_config::extension::places::Places;
+
+    /// The type that a file with these lines in its front matter describes.
+    fn described(more: &str) -> AgentType {
+        let folder = tempfile::tempdir().unwrap();
+        let agents = folder.path().join(".claude/agents");
+        std::fs::create_dir_all(&agents).unwrap();
+        let text = format!("---\nname: one\ndescription: Does things.\n{more}---\nYou do things.\n");
+        std::fs::write(agents.join("one.md"), text).unwrap();
+        let types = AgentTypes::load(&Places::usual(vec![AbsPath::new(folder.path()).unwrap()]));
+        types.find("one").unwrap().clone()
+    }
+
+    #[test]
+    fn a_type_has_the_tools_it_names_and_never_more_than_it_was_offered() {
+        let offered = built_in();
+        let names = |more: &str, offered: &Registry, may_delegate| -> Vec<&str> {
+            let tools = offered.for_agent(&described(more), may_delegate).unwrap();
+            tools.iter().map(|tool| tool.facts().name).collect()
+        };
+        let all = names("", &offered, true);
+        assert!(all.contains(&"Bash") && !all.contains(&TASK), "{all:?}");
+        assert_eq!(names("tools: fs_read, Nothing, Task\n", &offered, true), ["Read", "Task"]);
+        assert_eq!(names("tools: Read, Task\n", &offered, false), ["Read"]);
+        assert_eq!(names("tools: []\n", &offered, true), [""; 0]);
+        assert_eq!(names("tools: Read, Bash\ndisallowedTools: Bash(rm *)\n", &offered, true), ["Read"]);
+        let served = described("tools: Read\nmcpServers: hub\n");
+        assert!(served.has_server_of("mcp__hub__get") && !served.has_server_of("mcp__hubs__get"));
+        let few = offered.only(|name| name == "Read");
+        assert_eq!(names("", &few, true), ["Read"]);
+        let error = offered.for_agent(&described("tools: Nothing\n"), true).err().unwrap();
+        assert!(error.message.contains("`one`") && error.message.contains("Nothing"), "{error}");
+    }
+}

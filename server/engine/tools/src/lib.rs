@@ -1,0 +1,34 @@
+//! The built-in tools, one a file.
+//!
+//! Layer: knows nothing of sessions or the loop. Used by the engine.
+
+pub mod ask_user_question;
+#[cfg(test)]
+pub mod bad_input;
+pub mod bash;
+pub mod bash_output;
+pub mod built_in;
+pub mod diagnostics;
+pub mod edit;
+pub mod glob;
+pub mod grep;
+pub mod kill_shell;
+pub mod ls;
+pub mod multi_edit;
+pub mod notebook_edit;
+pub mod plan_mode;
+pub mod read;
+pub mod replacement;
+#[cfg(test)]
+pub mod rig;
+pub mod skill;
+pub mod slash_command;
+pub mod task;
+#[cfg(test)]
+pub mod testing;
+pub mod think;
+pub mod todo_write;
+pub mod walk;
+pub mod web_fetch;
+pub mod web_search;
+pub mod write;

@@ -1,0 +1,244 @@
+//! What `Edit` and `MultiEdit` share: replacing passages of one file, one after the other.
+//!
+//! Rule: all or nothing, and rather refuse than guess. Each passage is looked for in the result of the replacements
+//! before it; what is changed in the end is the least that leads there.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::write::{missing_parents, refuse_unwritable};
+use kode_base::call::{ToolError, ToolErrorKind, Touch};
+use kode_base::paths::Target;
+use kode_text::edit::change::apply_edits;
+use kode_text::edit::compose::compose_edits;
+use kode_text::edit::diff::split_lines;
+use kode_text::edit::matching::{Matches, nearest};
+use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
+use kode_text::file_text::{FileText, Source};
+use kode_text::workspace::{Freshness, ReadError};
+use kode_tool::{Action, CallContext, Plan};
+
+/// The code of the error that says there is more than one match.
+const MORE_THAN_ONE_MATCH: u32 = 1;
+
+/// Line numbers of matches that an error lists.
+const MAX_LISTED_MATCHES: usize = 20;
+
+/// Characters of the nearest passage that an error shows.
+const MAX_PASSAGE_CHARS: usize = 2_000;
+
+/// One passage to replace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replacement<'input> {
+    /// The passage; empty only to create a file or to fill an empty one.
+    pub(super) old: &'input str,
+    /// What stands there afterwards.
+    pub(super) new: &'input str,
+    /// Whether every occurrence is replaced.
+    pub(super) all: bool,
+    /// Its number among several, from 1; `None` when it is the only one.
+    pub(super) number: Option<usize>,
+}
+
+/// What the replacements come to.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    /// The file as it is; `None` when it is created.
+    pub(super) base: Option<FileText>,
+    /// The edits of it.
+    pub(super) edits: Vec<TextEdit>,
+    /// How many occurrences are replaced.
+    pub(super) count: usize,
+}
+
+/// Makes replacements in the text of a file, each in the result of those before it.
+///
+/// # Errors
+/// [`ToolError`] of the first that cannot be made, naming its number.
+pub(super) async fn replace(
+    target: &Target,
+    path: &str,
+    replacements: &[Replacement<'_>],
+    context: &CallContext,
+) -> Result<Replaced, ToolError> {
+    for replacement in replacements {
+        replacement.refuse_same(path).map_err(|error| replacement.named_in(error))?;
+    }
+    refuse_notebook(target, path)?;
+    let workspace = &context.workspace;
+    let creates = replacements.first().is_some_and(|first| first.old.is_empty());
+    let base = match workspace.text(target).await {
+        Ok(file) => Some(file),
+        Err(ReadError::NotFound { .. }) if creates => None,
+        Err(error) => return Err(error.into()),
+    };
+    let freshness = base.as_ref().map_or(Freshness::Current, |file| workspace.freshness(file));
+    // An empty old_string has its own error, and nothing can be lost of an empty file.
+    if let Some(file) = base.as_ref().filter(|_| !creates) {
+        refuse_unread(file, freshness, path)?;
+    }
+    let original = base.as_ref().map_or("", |file| &*file.text);
+    let mut text = Cow::Borrowed(original);
+    let mut edits = Vec::new();
+    let mut count = 0;
+    for replacement in replacements {
+        let next = replacement.edits(&text, freshness, path).map_err(|error| replacement.named_in(error))?;
+        count += next.len();
+        edits = compose_edits(&edits, &next);
+        text = Cow::Owned(apply_edits(&text, &next));
+    }
+    if base.is_some() && text == original {
+        return Err(mismatch(
+            format!("`{path}` was not changed: the edits undo each other"),
+            "Give the edits that lead to the text that should stand there.",
+        ));
+    }
+    if let Some(file) = &base {
+        refuse_unwritable(file, &text, path)?;
+    }
+    Ok(Replaced { base, edits, count })
+}
+
+/// Refuses to change what this session has not read, or has not read as it is on disk.
+pub(super) fn refuse_unread(file: &FileText, freshness: Freshness, path: &str) -> Result<(), ToolError> {
+    match (freshness, &file.source) {
+        (Freshness::Unread, _) => Err(mismatch(
+            format!("`{path}` has not been read in this session"),
+            "Read it first, then edit what stands there.",
+        )),
+        (Freshness::Changed, Source::Disk) => Err(mismatch(
+            format!("`{path}` has changed on disk since it was read"),
+            "Read it again, then edit what stands there now.",
+        )),
+        // What the user typed since is safe: the edit is by content, and is rebased once more when it is made.
+        (Freshness::Changed, Source::Document(_)) | (Freshness::Current, _) => Ok(()),
+    }
+}
+
+/// Whether the target is a notebook by its name.
+pub(super) fn is_notebook(target: &Target) -> bool {
+    target.file().is_some_and(|file| file.as_path().extension() == Some("ipynb".as_ref()))
+}
+
+impl Replaced {
+    /// The plan that makes the change, with a title for people and what is said first in the result.
+    pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> Plan {
+        let Self { base, edits, .. } = self;
+        let mut touches = vec![Touch::Write(target.clone())];
+        if base.is_none() {
+            touches.extend(missing_parents(&target).into_iter().map(Touch::Write));
+        }
+        let label = format!("Kode: {title}");
+        let files = vec![FileChange { target, base, edits }];
+        Plan {
+            title,
+            touches,
+            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+        }
+    }
+}
+
+impl Replacement<'_> {
+    fn refuse_same(&self, path: &str) -> Result<(), ToolError> {
+        if self.old != self.new {
+            return Ok(());
+        }
+        Err(ToolError::new(
+            ToolErrorKind::InvalidInput,
+            format!("`{path}` was not changed: old_string and new_string are the same"),
+            "Give the text that should stand there instead.",
+        ))
+    }
+
+    fn edits(&self, text: &str, freshness: Freshness, path: &str) -> Result<Vec<TextEdit>, ToolError> {
+        let Self { old, new, all, .. } = *self;
+        if old.is_empty() {
+            return match text.is_empty() {
+                true => Ok(vec![TextEdit { range: 0..0, new_text: new.to_owned() }]),
+                false => Err(mismatch(
+                    format!("`{path}` exists and is not empty, but old_string is empty"),
+                    "Read the file and give the passage to replace; to replace all of it use Write.",
+                )),
+            };
+        }
+        let matches = Matches::find(text, old);
+        match matches.count() {
+            0 => Err(not_found(text, old, path)),
+            count if count > 1 && !all => Err(ambiguous(text, &matches, count, path)),
+            count if count > 1 && freshness == Freshness::Changed => Err(mismatch(
+                format!(
+                    "`{path}` was changed by the user since it was read, and old_string stands there more than once"
+                ),
+                "Read it again before replacing every occurrence.",
+            )),
+            _ => Ok(matches.replacements(text, old, new)),
+        }
+    }
+
+    /// The error of this replacement, with its number when it is one of several.
+    fn named_in(&self, error: ToolError) -> ToolError {
+        match self.number {
+            None => error,
+            Some(number) => ToolError {
+                message: format!("Edit {number}: {}", error.message),
+                hint: format!("{} None of the edits was made.", error.hint),
+                ..error
+            },
+        }
+    }
+}
+
+fn mismatch(message: String, hint: &str) -> ToolError {
+    ToolError::new(ToolErrorKind::Mismatch, message, hint)
+}
+
+fn not_found(text: &str, old: &str, path: &str) -> ToolError {
+    let message = format!("old_string was not found in `{path}`");
+    let Some(passage) = nearest(text, old) else {
+        return ToolError::new(
+            ToolErrorKind::Mismatch,
+            message,
+            "Read the file and copy the passage exactly, without line numbers.",
+        );
+    };
+    let cut = passage.text.char_indices().nth(MAX_PASSAGE_CHARS);
+    let shown = cut.map_or(passage.text.as_str(), |(at, _)| &passage.text[..at]);
+    let more = if cut.is_some() { "..." } else { "" };
+    ToolError::new(
+        ToolErrorKind::Mismatch,
+        format!("{message}. The nearest passage stands at line {}:\n{shown}{more}", passage.line),
+        "If that is what you mean, copy it exactly into old_string; else read the file again.",
+    )
+}
+
+fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str) -> ToolError {
+    let mut lines = String::new();
+    for range in matches.ranges.iter().take(MAX_LISTED_MATCHES) {
+        let separator = if lines.is_empty() { "" } else { ", " };
+        let _ = write!(lines, "{separator}{}", line_number(text, range.start));
+    }
+    if matches.ranges.len() > MAX_LISTED_MATCHES {
+        lines.push_str(", ...");
+    }
+    let message = format!("old_string stands {count} times in `{path}`, at lines {lines}");
+    let hint =
+        "Add surrounding lines to old_string until it is unique, or set replace_all to replace every one.";
+    let mut error = ToolError::new(ToolErrorKind::Mismatch, message, hint);
+    error.code = Some(MORE_THAN_ONE_MATCH);
+    error
+}
+
+fn line_number(text: &str, offset: usize) -> usize {
+    let before = &text[..offset];
+    split_lines(before).len() + usize::from(before.is_empty() || before.ends_with(['\n', '\r']))
+}
+
+fn refuse_notebook(target: &Target, path: &str) -> Result<(), ToolError> {
+    if !is_notebook(target) {
+        return Ok(());
+    }
+    Err(mismatch(
+        format!("`{path}` is a notebook, whose cells are not lines of text"),
+        "Use NotebookEdit to change one of its cells.",
+    ))
+}
